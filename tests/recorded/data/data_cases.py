@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recorded.data import data_cases_converters as converters
 from recorded.data import data_cases_json as texts
+from recorded.data import data_cases_literals as literal
 from recorded.data import data_cases_records as records
 from recorded.data import data_cases_texts as hard
 from recorded.data import data_cases_times as times
@@ -23,6 +24,7 @@ _MAKERS = {
     "insert": values.insert,
     "mask": values.mask,
     "json-of-others": texts.of_others,
+    "literals": literal.literals,
     "metadata": records.metadata,
     "predicate": records.predicates,
     "reader": converters.readers,

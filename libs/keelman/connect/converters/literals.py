@@ -5,27 +5,45 @@ from __future__ import annotations
 import decimal
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
-from keelman.connect.java.dates import JavaDateFormat
+from keelman.connect.converters.logical import (
+    DATE,
+    DATE_FORM,
+    DATE_SCHEMA,
+    DECIMAL,
+    TIME_FORM,
+    TIME_SCHEMA,
+    TIMESTAMP_FORM,
+    TIMESTAMP_SCHEMA,
+    day,
+)
+from keelman.connect.java.dates import JavaDateFormat, ParseError
 from keelman.connect.java.numbers import INTEGERS, Float32
 from keelman.connect.schema import Schema
+from keelman.connect.times import TIMES, moment
 
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|:|[^\[\]{},:"]+')
-_TIMES: tuple[tuple[re.Pattern[str], JavaDateFormat, Schema], ...] = (
-    (re.compile(r"\d{4}-\d{2}-\d{2}"), JavaDateFormat("yyyy-MM-dd"), DATE_SCHEMA),
-    (re.compile(r"\d{2}:\d{2}:\d{2}\.\d{3}Z"), JavaDateFormat("HH:mm:ss.SSS'Z'"), TIME_SCHEMA),
-    (
-        re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z"),
-        JavaDateFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"),
-        TIMESTAMP_SCHEMA,
-    ),
-)
+_NUMBER = re.compile(r"(?:[+-]?\d+(\.\d*)?|[+-]\.\d+)([eE][+-]?\d+)?")
+# Behind a backslash a delimiter is none.
+_TOKEN = re.compile(r'[\[\]{},:"]|(?:\\.|[^\[\]{},:"\\]|\\$)+', re.DOTALL)
+_BLANKS = "".join(map(chr, range(0x21)))
+"""What Java's trim takes away."""
+_TIMES: dict[int, tuple[JavaDateFormat, Schema]] = {
+    10: (DATE_FORM, DATE_SCHEMA),
+    13: (TIME_FORM, TIME_SCHEMA),
+    24: (TIMESTAMP_FORM, TIMESTAMP_SCHEMA),
+}
+"""By the length of their texts."""
+_PARTS_OF_TIME = 4
 _WIDTHS = ("int8", "int16", "int32", "int64", "float", "double")
+_BEGINS = frozenset({"[", "{", "+", "-"})
 STRING = Schema("string")
 Parsed = tuple[Schema | None, Any]
+_WORDS: dict[str, Parsed] = {
+    "null": (None, None),
+    **{word: (Schema("boolean"), word == "true") for word in ("true", "false")},
+}
 
 
 class _NoLiteralError(Exception):
@@ -33,116 +51,129 @@ class _NoLiteralError(Exception):
 
 
 def parse_literal(text: str) -> Parsed:
-    """The schema and the value that a text stands for; a string where it stands for nothing else."""
-    if not text.strip():
+    """The schema and the value that a text stands for; a string where it stands for nothing else. As in Connect, what
+    comes behind a value is passed over."""
+    word = text.strip(_BLANKS)
+    if word in _WORDS:
+        return _WORDS[word]
+    if not word[:1].isdigit() and word[:1] not in _BEGINS:
         return STRING, text
     try:
-        return _Reader(text).whole()
+        if _NUMBER.fullmatch(word):
+            return _number(word)
+        return _Reader(text).value(inner=False)
     except (_NoLiteralError, RecursionError):
         return STRING, text
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self._tokens = _tokens(text)
+        self._tokens: list[str] = _TOKEN.findall(text)
+        self._words = [token.strip(_BLANKS) for token in self._tokens]
         self._at = 0
 
-    def whole(self) -> Parsed:
-        if len(self._tokens) == 1 and self._tokens[0].startswith('"'):
-            raise _NoLiteralError  # quotes matter within lists and maps only
-        found = self._value(inner=False)
-        if self._at < len(self._tokens):
-            raise _NoLiteralError
-        return found
+    def _peek(self) -> str:
+        """The next token that is not blank, without blanks around it; empty at the end."""
+        at = self._at
+        while at < len(self._words) and not self._words[at]:
+            at += 1
+        return self._words[at] if at < len(self._words) else ""
+
+    def _take(self, token: str) -> bool:
+        """Takes the next token if it is this one, with the blank ones before it."""
+        if self._peek() != token:
+            return False
+        self._next()
+        return True
 
     def _next(self) -> str:
-        if self._at >= len(self._tokens):
-            raise _NoLiteralError
-        self._at += 1
-        return self._tokens[self._at - 1]
+        """Takes the next token, without blanks, and the blank ones before it."""
+        while self._at < len(self._words):
+            self._at += 1
+            if self._words[self._at - 1]:
+                return self._words[self._at - 1]
+        raise _NoLiteralError
 
-    def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+    def value(self, *, inner: bool) -> Parsed:
+        """Raises _NoLiteralError."""
+        if inner and self._take('"'):
+            return self._quoted()
+        token = self._peek()
+        if inner and token in _WORDS:
+            self._next()
+            return _WORDS[token]
+        begin = self._at
+        try:
+            if self._take("["):
+                return self._list()
+            if self._take("{"):
+                return self._map()
+        except _NoLiteralError:
+            blank = self._tokens[begin]
+            if inner or self._words[begin]:
+                raise
+            return STRING, blank  # as Connect has it
+        return self._scalar(self._next())
 
-    def _value(self, *, inner: bool) -> Parsed:
-        token = self._next()
-        if token == "[":
-            return self._list()
-        if token == "{":
-            return self._map()
-        if inner and token.startswith('"'):
-            text = re.sub(r"\\(.)", r"\1", token[1:-1])
-            return next(
-                ((kind, form.parse(text)) for pattern, form, kind in _TIMES if pattern.fullmatch(text)), (STRING, text)
-            )
-        return self._scalar(token)
+    def _quoted(self) -> Parsed:
+        text = ""
+        while self._at < len(self._tokens) and not self._take('"'):
+            text += self._tokens[self._at]
+            self._at += 1
+        return _time(text) or (STRING, text)
 
     def _scalar(self, token: str) -> Parsed:
-        if token in ("true", "false"):
-            return Schema("boolean"), token == "true"
-        if token == "null":
-            return None, None
-        for pattern, form, schema in _TIMES:
+        if token[:1].isdigit():
             # A time has colons, which are tokens of their own.
-            text = token
-            if ":" in form.pattern and self._peek() == ":":
-                text = token + "".join(self._tokens[self._at : self._at + 4])
-            if pattern.fullmatch(text):
-                self._at += 4 if text is not token else 0
-                return schema, form.parse(text)
+            rest = self._tokens[self._at : self._at + _PARTS_OF_TIME]
+            found = _time(token + "".join(rest)) if len(rest) == _PARTS_OF_TIME else None
+            if found is not None:
+                self._at += _PARTS_OF_TIME
+                return found
+            found = _time(token)
+            if found is not None:
+                return found
         if _NUMBER.fullmatch(token):
             return _number(token)
         raise _NoLiteralError
 
     def _list(self) -> Parsed:
         items: list[Parsed] = []
-        if self._peek() == "]":
-            self._at += 1
-            return Schema("array"), []
-        while True:
-            one = self._value(inner=True)
-            if one[0] is None:
-                raise _NoLiteralError
-            items.append(one)
-            token = self._next()
-            if token == "]":
+        while not self._take("]"):
+            items.append(self.value(inner=True))
+            if not self._take(","):
+                if not self._take("]"):
+                    raise _NoLiteralError
                 break
-            if token != ",":
-                raise _NoLiteralError
-        schema = _common([schema for schema, _ in items])
+        schema = _common(schema for schema, _ in items)
         return Schema("array", value=schema), [_aligned(schema, value) for _, value in items]
 
     def _map(self) -> Parsed:
         pairs: list[tuple[Parsed, Parsed]] = []
-        if self._peek() == "}":
-            self._at += 1
-            return Schema("map"), {}
-        while True:
-            key = self._value(inner=True)
-            if key[0] is None or self._next() != ":":
+        while not self._take("}"):
+            key = self.value(inner=True)
+            # Python has no maps by lists and maps, as Java does.
+            if key[1] is None or isinstance(key[1], list | dict) or not self._take(":"):
                 raise _NoLiteralError
-            pairs.append((key, self._value(inner=True)))
-            token = self._next()
-            if token == "}":
-                break
-            if token != ",":
-                raise _NoLiteralError
-        keys, values = _common([key[0] for key, _ in pairs]), _common([value[0] for _, value in pairs])
-        made = {_aligned(keys, key[1]): _aligned(values, value[1]) for key, value in pairs}
+            pairs.append((key, self.value(inner=True)))
+            self._take(",")
+        keys = _common(key[0] for key, _ in pairs)
+        values = None if keys is None else _common(value[0] for _, value in pairs)
+        last = {key[1]: value[1] for key, value in pairs}
+        made = {_aligned(keys, key): _aligned(values, value) for key, value in last.items()}
         return Schema("map", key=keys, value=values), made
 
 
-def _tokens(text: str) -> list[str]:
-    found, at = [], 0
-    for token in _TOKEN.finditer(text):
-        if token.start() != at:
-            raise _NoLiteralError
-        at = token.end()
-        if token[0].strip():
-            found.append(token[0].strip())
-    if at != len(text):
-        raise _NoLiteralError
-    return found
+def _time(text: str) -> Parsed | None:
+    text = text.replace("\\:", ":")
+    found = _TIMES.get(len(text))
+    if found is None:
+        return None
+    form, schema = found
+    try:
+        return schema, form.parse(text)
+    except ParseError:
+        return None
 
 
 def _number(text: str) -> Parsed:
@@ -151,6 +182,8 @@ def _number(text: str) -> Parsed:
     except decimal.InvalidOperation:  # its exponent is none
         raise _NoLiteralError from None
     scale = -int(value.as_tuple().exponent)
+    if not -(1 << 31) < scale < 1 << 31:
+        raise _NoLiteralError
     whole = value == value.to_integral_value() if value.adjusted() < 400 else True
     if whole and value.adjusted() < 20:
         number = int(value)
@@ -166,24 +199,31 @@ def _number(text: str) -> Parsed:
     return schema, value
 
 
-def _common(schemas: list[Schema | None]) -> Schema | None:
-    """One that holds for all: numbers widen, others must be equal; None where there is none."""
-    first, *rest = schemas
-    found = first
-    for schema in rest:
-        if found == schema:
-            continue
-        if found is None or schema is None or found.type not in _WIDTHS or schema.type not in _WIDTHS:
+def _common(schemas: Iterable[Schema | None]) -> Schema | None:
+    """One that holds for all that is not null: of numbers the wider, of one type the last; None where there is none."""
+    found: Schema | None = None
+    for schema in schemas:
+        if found is None or schema is None or found.type == schema.type:
+            found = schema or found
+        elif found.type in _WIDTHS and schema.type in _WIDTHS:
+            found = max(schema, found, key=lambda one: _WIDTHS.index(one.type))
+        else:
             return None
-        found = Schema(max(found.type, schema.type, key=_WIDTHS.index))
     return found
 
 
 def _aligned(schema: Schema | None, value: Any) -> Any:
-    if schema is None or value is None or schema.name is not None:
+    """Raises _NoLiteralError."""
+    if schema is None or schema.type not in _WIDTHS:
+        if schema is not None and value is None:
+            raise _NoLiteralError
         return value
-    if schema.type in INTEGERS and isinstance(value, int) and not isinstance(value, bool):
+    if schema.name is not None and isinstance(value, TIMES):
+        return value
+    if not isinstance(value, int | float):
+        raise _NoLiteralError
+    if schema.name is not None:
+        return day(int(value)) if schema.name == DATE else moment(int(value))
+    if schema.type in INTEGERS:
         return INTEGERS[schema.type][0](value)
-    if schema.type == "float":
-        return Float32(value)
-    return float(value) if schema.type == "double" else value
+    return Float32(value) if schema.type == "float" else float(value)
