@@ -19,6 +19,7 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from keelman.kafka.batches.crc32c import after, crc32c
 from keelman.kafka.batches.odd_headers import OddHeadersBatch
+from keelman.kafka.batches.old_lz4 import is_old_lz4, unwrapped
 from keelman.kafka.batches.plain_records import plain_records
 from keelman.model.errors import FailedPrecondition
 
@@ -279,6 +280,9 @@ def _records(header: BatchHeader, data: bytes) -> list[Any]:
     batch = MemoryRecords(data).next_batch()
     if batch is None or header.magic > 2 or (header.magic < 2 and not batch.validate_crc()):
         raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum or an unknown format")
+    if header.magic == 0 and is_old_lz4(data):
+        within = unwrapped(data)
+        return [record for inner, message in record_batches(within) for record in _records(inner, bytes(message))]
     try:
         return list(batch)
     except UnicodeDecodeError:

@@ -1,0 +1,56 @@
+"""Batches as Java, librdkafka and sarama write them, in every format and codec, beside what Java reads of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from keelman.kafka.batches.record_batch import decode
+from keelman.kafka.fetching.fetched import whole_batches
+from support.places import RECORDED_FOLDER
+
+RECORDED = json.loads((RECORDED_FOLDER / "batches" / "batches.json").read_text())
+
+
+def hexed(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
+
+
+def read(data: bytes) -> tuple[list[dict[str, Any]], int]:
+    """All data records of fetched bytes, in the notation of the record, and the position behind them."""
+    batches, behind = whole_batches(data, 0, (), read_committed=True, check_crcs=True)
+    found = []
+    for columns in (decode(*one) for one in batches):
+        rows = (columns.offsets, columns.timestamps_ms, columns.keys, columns.values, columns.headers)
+        for offset, time, key, value, headers in zip(*rows, strict=True):
+            one = {"offset": offset, "timestamp": time, "key": hexed(key), "value": hexed(value)}
+            found.append({**one, "headers": [[name, hexed(content)] for name, content in headers]})
+    return found, behind
+
+
+@pytest.mark.parametrize("one", RECORDED, ids=lambda one: str(one["name"]))
+def test_they_are_read_as_java_reads_them(one: dict[str, Any]) -> None:
+    records, behind = read(bytes.fromhex(one["bytes"]))
+    assert records == [record for batch in one["batches"] if not batch["control"] for record in batch["records"]]
+    assert behind == one["batches"][-1]["last_offset"] + 1
+
+
+def test_every_writer_and_format_is_there() -> None:
+    names = {one["name"] for one in RECORDED}
+    assert {f"{writer}-{codec}" for writer in ("librdkafka", "sarama") for codec in ("gzip", "lz4", "zstd")} <= names
+    assert {(batch["magic"], batch["codec"]) for one in RECORDED for batch in one["batches"]} == {
+        *((magic, codec) for magic in (0, 1, 2) for codec in (0, 1, 2, 3)),
+        (2, 4),
+    }
+    assert any(batch["control"] for one in RECORDED for batch in one["batches"])
+
+
+def test_an_aborted_transaction_of_librdkafka_is_left_out() -> None:
+    (one,) = (one for one in RECORDED if one["name"] == "librdkafka-transactions")
+    data, first = bytes.fromhex(one["bytes"]), one["batches"][0]
+    aborted = [(first["producer_id"], first["records"][0]["offset"])]
+    batches, behind = whole_batches(data, 0, aborted, read_committed=True, check_crcs=True)
+    assert [columns.offsets for columns in (decode(*batch) for batch in batches)] == [[6, 7, 8, 9, 10]]
+    assert behind == 12
