@@ -223,6 +223,36 @@ def _field(kind: Any, name: str = "f", **more: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, **more}
 
 
+def _of_others() -> list[Case]:
+    """Forms that Avro's specification allows, which other libraries write."""
+    numbers, ages = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
+    money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    coins = {"type": "fixed", "name": "C", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2}
+    time = {"type": "int", "logicalType": "time-millis"}
+    return [
+        _avro("a block with its size", _record(_field(numbers)), "0304020400"),
+        _avro("blocks with and without", _record(_field(numbers)), "020201020400"),
+        _avro("a map's block with its size", _record(_field(ages)), "010602610e00"),
+        _avro("a key in two blocks", _record(_field(ages)), "0202610e0202611000"),
+        _avro("a number with needless bytes", _record(_field("int")), "828000"),
+        _avro(
+            "longs at their ends",
+            _record(_field("long"), _field("long", "g")),
+            "feffffffffffffffff01ffffffffffffffffff01",
+        ),
+        _avro("a text that is none of UTF-8", _record(_field("string")), "0661ff62"),
+        _avro("a key that is none of UTF-8", _record(_field(ages)), "0202ff0e00"),
+        _avro("a text with NUL", _record(_field("string")), "0200"),
+        _avro("decimal with needless bytes", _record(_field(money)), "0800000001"),
+        _avro("decimal of no bytes", _record(_field(money)), "00"),
+        _avro("decimal beyond its precision", _record(_field(money)), "107f7f7f7f7f7f7f7f"),
+        _avro("decimal of fixed size", _record(_field(coins)), "fffffffe"),
+        _avro("a time before its day", _record(_field(time)), "01"),
+        _avro("a float that is none", _record(_field("float"), _field("double", "g")), "0000c07f000000000000f87f"),
+        _avro("bytes behind the value", _record(_field("int")), "02ffff"),
+    ]
+
+
 def _read() -> list[Case]:
     enum = {"type": "enum", "name": "E", "symbols": ["A", "B"], "doc": "of E", "default": "A"}
     fixed = {"type": "fixed", "name": "F", "size": 2}
@@ -231,6 +261,7 @@ def _read() -> list[Case]:
         {"type": "record", "name": "Y", "fields": []},
     ]
     return [
+        *_of_others(),
         _avro("int", "int", "0e"),
         _avro("enum", _record(_field(enum)), "02"),
         _avro("enum, kept", _record(_field(enum)), "02", ENHANCED),

@@ -20,6 +20,8 @@ DIFFERENT = {
     "map in a struct's place": "there are bytes in the map: the same",
     "union of one": "flatten.singleton.unions is Confluent's, and on",
     "default of a record": "the record's own notation has none for it",
+    "decimal of fixed size": "theirs stumbles over its name, Confluent's does not",
+    "decimal of no bytes": "told as what it is",
 }
 
 

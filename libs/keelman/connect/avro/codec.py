@@ -123,7 +123,11 @@ def _read_carefully(whole: Any, payload: bytes) -> Any:
 def _read(whole: Any, payload: bytes) -> Any:
     stream = io.BytesIO(payload)
     stream.seek(HEADER_BYTES)
-    return schemaless_reader(stream, whole, None, return_named_type=True)
+    try:
+        return schemaless_reader(stream, whole, None, return_named_type=True)
+    except UnicodeDecodeError:  # Java shows what is none of UTF-8 as U+FFFD
+        stream.seek(HEADER_BYTES)
+        return schemaless_reader(stream, whole, None, return_named_type=True, handle_unicode_errors="replace")
 
 
 def _plain_bytes(parsed: Parsed) -> bool:
