@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from recorded.data.data_notation import Case, logical, schema, struct
@@ -11,6 +12,8 @@ from recorded.data.data_notation import Case, logical, schema, struct
 NAME = "org.apache.kafka.connect.json.JsonConverter"
 ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 MARK = "\ufeff"
+WRITERS = Path(__file__).with_name("json_writers.txt")
+"""What record_json_writers.py has recorded."""
 TEXTS = (
     *("1", "-0", "0", "-0.0", "-0.00", "0e0", "1e400", "-1e400", "1e-400", "1E5", "1e05", "1e99999999999"),
     *("01", "-01", "007", "1.", "1e", "1e+", ".5", "-", "+1", "0x10", "--1", "1-1", "1_000", "1.5.5", "1e5e5", "1a"),
@@ -26,7 +29,7 @@ TEXTS = (
     *('"\\/Date(1700000000123+0100)\\/"', '{"Id":1,"At":"2024-01-02T03:04:05.1234567Z","Name":"\\u003Cb\\u003E"}'),
     *("", " ", "\r\n1", MARK + "1", MARK, MARK + MARK + "1", " " + MARK + "1", "[1", '{"a":', '"abc'),
 )
-"""The last but two lines: dates and escapes as Microsoft's serializers write them."""
+"""The last but one line: dates and escapes as Newtonsoft's and Microsoft's serializers are documented to write them."""
 IN_ALL = (
     '{"n":3}',
     '"é😀"',
@@ -71,6 +74,8 @@ def of_others() -> Iterator[Case]:
     """Texts without a schema, some in every encoding; and texts under schemas."""
     for text in TEXTS:
         yield _bare(text.encode("utf-8", "surrogatepass"))
+    for text in WRITERS.read_text(encoding="utf-8").split("\n")[:-1]:
+        yield _bare(text.encode())
     for text in IN_ALL:
         for encoding in ENCODINGS:
             yield _bare(text.encode(encoding))
