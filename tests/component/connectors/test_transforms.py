@@ -1,5 +1,6 @@
 """A connector's transforms on the way into Kafka and out of it, on a real broker."""
 
+import codecs
 import json
 import time
 from collections.abc import Callable
@@ -134,3 +135,46 @@ def test_a_step_that_cannot_take_a_record_is_named(
     assert "Value (x) was out of range for requested data type (" in last.message
     assert "transform number: Cast$Value)" in last.message
     assert messages(bootstrap, name) == []
+
+
+TIMED = {
+    "type": "int64",
+    "optional": True,
+    "field": "t",
+    "name": "org.apache.kafka.connect.data.Timestamp",
+    "version": 1,
+}
+FAR = {"schema": {"type": "struct", "fields": [TIMED]}, "payload": {"t": -62_135_769_600_000}}
+OF_OTHERS = (b'{"n":1}', codecs.BOM_UTF8 + b'{"n":2}', '{"n":3}'.encode("utf-16"), '{"n":4}'.encode("utf-32-be"))
+TOO_LONG = b'{"n":%b}' % (b"9" * 1001)
+
+
+@pytest.mark.parametrize(
+    ("values", "lines"),
+    [
+        ((*OF_OTHERS, TOO_LONG), "{n=1}\n{n=2}\n{n=3}\n{n=4}\n"),
+        ((json.dumps(FAR).encode(), TOO_LONG), "Struct{t=Sat Jan 01 00:00:00 UTC 1}\n"),
+    ],
+    ids=["encodings", "a far time"],
+)
+def test_json_of_other_writers_reaches_a_sink_as_through_connect(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path, *, values: tuple[bytes, ...], lines: str
+) -> None:
+    """The lines are those of Apache Kafka Connect 4.3 with the same configuration; the last value is a bad record."""
+    create_topic(bootstrap, name, 1)
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for value in values:
+        producer.produce(name, value)
+    assert producer.flush(60) == 0
+    out = tmp_path / "out.txt"
+    config = {
+        "name": f"{name}-out",
+        "connector.class": "FileStreamSink",
+        "file": str(out),
+        "topics": name,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": str(values[0].startswith(b'{"schema"')).lower(),
+        "errors.tolerance": "all",
+    }
+    runs(ticket(bootstrap, config)).copied(len(values) - 1)
+    assert out.read_text() == lines
