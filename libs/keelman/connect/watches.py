@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from keelman.connect.records import TopicPartition
@@ -23,11 +23,12 @@ class FileWatch:
 class TopicWatch:
     """Waits until a partition ends beyond its position, the next offset to read.
 
-    `properties` are those of the cluster's clients, named as in Java.
+    `properties` are those of the cluster's clients, named as in Java; `ids` are the topics', as far as they are known.
     """
 
     properties: Mapping[str, str]
     positions: Mapping[TopicPartition, int]
+    ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class VbucketPosition(NamedTuple):

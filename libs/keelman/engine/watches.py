@@ -16,8 +16,19 @@ def to_wire(watch: Watch | None) -> wire.Watch | None:
     if isinstance(watch, VbucketWatch):
         places = {n: wire.VbucketPosition(seqno=at.seqno, vbuuid=at.vbuuid) for n, at in watch.positions.items()}
         return wire.Watch(vbuckets=wire.VbucketWatch(properties=watch.properties, positions=places))
+    return wire.Watch(topics=topics_to_wire(watch))
+
+
+def topics_to_wire(watch: TopicWatch) -> wire.TopicWatch:
+    """For a RunUpdate or a ticket."""
     positions = [wire.TopicPosition(topic=p.topic, partition=p.partition, offset=o) for p, o in watch.positions.items()]
-    return wire.Watch(topics=wire.TopicWatch(client_properties=watch.properties, positions=positions))
+    return wire.TopicWatch(client_properties=watch.properties, positions=positions, topic_ids=watch.ids)
+
+
+def topics_from_wire(watch: wire.TopicWatch) -> TopicWatch:
+    """From a RunUpdate or a ticket."""
+    positions = {TopicPartition(p.topic, p.partition): p.offset for p in watch.positions}
+    return TopicWatch(dict(watch.client_properties), positions, dict(watch.topic_ids))
 
 
 def from_wire(watch: wire.Watch) -> Watch | None:
@@ -26,8 +37,7 @@ def from_wire(watch: wire.Watch) -> Watch | None:
     if kind == "file":
         return FileWatch(watch.file.path, watch.file.size, watch.file.inode)
     if kind == "topics":
-        positions = {TopicPartition(p.topic, p.partition): p.offset for p in watch.topics.positions}
-        return TopicWatch(dict(watch.topics.client_properties), positions)
+        return topics_from_wire(watch.topics)
     if kind == "vbuckets":
         places = {n: VbucketPosition(at.seqno, at.vbuuid) for n, at in watch.vbuckets.positions.items()}
         return VbucketWatch(dict(watch.vbuckets.properties), places)

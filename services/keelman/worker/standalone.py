@@ -35,9 +35,10 @@ class GroupOfOne(GroupClient):
     def __init__(self) -> None:
         self._generation = 0
 
-    async def join(self, member: str, protocol_type: str, protocol: str, metadata: bytes) -> Joined:
+    async def join(self, member: str, protocol_type: str, protocols: Sequence[tuple[str, bytes]]) -> Joined:
         """A new generation."""
         self._generation += 1
+        ((_, metadata),) = protocols
         return Joined(codes.NONE, self._generation, STANDALONE, STANDALONE, ((STANDALONE, metadata),))
 
     async def sync(self, generation: int, member: str, assignments: Sequence[tuple[str, bytes]]) -> tuple[int, bytes]:

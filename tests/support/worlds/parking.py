@@ -15,7 +15,7 @@ class Task:
     def __init__(self, name: str, said: list[str]) -> None:
         self.name, self.said, self.watch = name, said, cast("Watch | None", None)
 
-    def park(self) -> None:
+    def park(self, watches: Sequence[Watch]) -> None:
         self.said.append(f"{self.name} parks")
 
     def wake(self) -> None:

@@ -16,6 +16,7 @@ from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FENCED, COPY_RUN_STA
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect import contract
 from keelman.connect.plugin import Connector, Writer
+from keelman.connect.watches import TopicWatch
 from keelman.engine.clients import with_token
 from keelman.engine.control import Control
 from keelman.engine.failure import BROKER_REFUSED, judge_kafka
@@ -47,6 +48,7 @@ from keelman.engine.sink.positions.start import Beginnings
 from keelman.engine.sink.reports import SinkReports
 from keelman.engine.sink.steering import Steering
 from keelman.engine.source.boundary import commit_interval_seconds
+from keelman.engine.watches import topics_from_wire
 from keelman.kafka.properties.connector_clients import sink_group
 from keelman.runtime.logs.logging import get_logger
 
@@ -106,6 +108,9 @@ class SinkCopy:
             self._polling = Polling(consumer, self._positions, lapse_seconds(properties))
             self._copy(consumer, writer, topics, reset)
 
+    def _parked(self) -> TopicWatch | None:
+        return topics_from_wire(self._ticket.parked) if self._ticket.HasField("parked") else None
+
     def _open_writer(self, stack: ExitStack) -> Writer:
         task = self._pipeline.task(dict(self._ticket.task_config), self._steering)
         made = contract.OPEN_WRITER.of(
@@ -164,7 +169,7 @@ class SinkCopy:
             polling=self._polling,
             commits=commits,
             topics=topics,
-            beginnings=Beginnings(self._worker, self._config, self._ticket.connector, topics),
+            beginnings=Beginnings(self._worker, self._config, self._ticket.connector, topics, self._parked()),
             place=ConsumerPlace(self._worker, self._config, self._ticket.connector, self._ticket.task),
             subscription=self._subscription,
             reset=reset,
@@ -173,18 +178,7 @@ class SinkCopy:
             log=self._log,
         )
         missing = MissingTopics(self._subscription, self._positions, topics)
-        reports = SinkReports(
-            self._reporter,
-            consumer=consumer,
-            subscription=self._subscription,
-            missing=missing,
-            positions=self._positions,
-            commits=commits,
-            progress=progress,
-            idle=self._idle,
-            metrics=OwnMetrics(writer.metrics),
-            watch_properties=watch_properties(self._worker, self._config),
-        )
+        reports = self._reports(consumer, writer, missing, topics, commits)
         loop = SinkLoop(
             self._control,
             self._reporter,
@@ -214,3 +208,20 @@ class SinkCopy:
         finally:
             self._reporter.final_progress = reports.message()
             commits.forget()  # closing revokes; nothing may be committed after a failure
+
+    def _reports(
+        self, consumer: Consumer, writer: Writer, missing: MissingTopics, topics: SourceTopics, commits: SinkCommits
+    ) -> SinkReports:
+        return SinkReports(
+            self._reporter,
+            consumer=consumer,
+            subscription=self._subscription,
+            missing=missing,
+            topics=topics,
+            positions=self._positions,
+            commits=commits,
+            progress=commits.progress,
+            idle=self._idle,
+            metrics=OwnMetrics(writer.metrics),
+            watch_properties=watch_properties(self._worker, self._config),
+        )

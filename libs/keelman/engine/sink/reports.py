@@ -17,6 +17,7 @@ from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.missing_topics import MissingTopics
 from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.engine.sink.positions.positions import Positions
+from keelman.engine.sink.positions.source_topics import KEEP_SECONDS, SourceTopics
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class SinkReports:
     consumer: Consumer
     subscription: Subscription
     missing: MissingTopics
+    topics: SourceTopics
     positions: Positions
     commits: SinkCommits
     progress: Progress
@@ -59,4 +61,6 @@ class SinkReports:
         ends = self.positions.at_ends(self.consumer)
         if ends is None or (self._watch is None and not self.subscription.complete(self.consumer)):
             return None
-        return TopicWatch(self.watch_properties, ends)
+        if self._watch is None and self.topics.changed(KEEP_SECONDS):  # the ids are of the topics that were read
+            return None
+        return TopicWatch(self.watch_properties, ends, self.topics.known)

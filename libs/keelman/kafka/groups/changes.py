@@ -45,19 +45,6 @@ class GroupChanges:
         """
         await self._commit({where: Committed(offset, note) for where, offset in offsets.items()})
 
-    async def write_again(self, still: Callable[[], bool] = lambda: True) -> int:
-        """Commits what is committed, leader epochs and notes too, for brokers forget what is old; how many partitions
-        that were.
-
-        Nothing where `still`, asked last thing before, says that somebody else may have changed it since.
-        """
-        committed = await self._read_committed()
-        if not still():
-            return 0
-        if committed:
-            await self._commit(committed)
-        return len(committed)
-
     async def forget(self, partitions: Sequence[TopicPart]) -> None:
         """Deletes the offsets of these partitions; those that have none count as deleted."""
         answer = await self._ask(lambda: delete_offsets(self._group, partitions))

@@ -81,7 +81,7 @@ async def _notify_leader(group: GroupClient, url: str) -> None:
     metadata = encode_metadata(Metadata(url, 0, None, OwnFields(leaving=True)))
     try:
         while True:
-            joined = await group.join(member, PROTOCOL_TYPE, PROTOCOL, metadata)
+            joined = await group.join(member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
             member = joined.member or member
             if joined.error == codes.MEMBER_ID_REQUIRED:
                 continue

@@ -81,10 +81,11 @@ class GroupClient:
         self._coordinator: int | None = None
         self._news = asyncio.Event()
 
-    async def join(self, member: str, protocol_type: str, protocol: str, metadata: bytes) -> Joined:
-        """JoinGroup: answers when the generation is complete, at the latest after the rebalance time-out."""
+    async def join(self, member: str, protocol_type: str, protocols: Sequence[tuple[str, bytes]]) -> Joined:
+        """JoinGroup with the metadata of each protocol that the member knows: answers when the generation is complete,
+        at the latest after the rebalance time-out."""
         request = JoinGroupRequest(
-            self._group, self._session_ms, self._rebalance_ms, member, None, protocol_type, [(protocol, metadata)]
+            self._group, self._session_ms, self._rebalance_ms, member, None, protocol_type, list(protocols)
         )
         answer = await self._ask_patiently(request)
         members = tuple((m[0], bytes(m[-1])) for m in answer.members)

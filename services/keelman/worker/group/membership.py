@@ -203,10 +203,10 @@ class Membership:
             self._joining = False
 
     async def _try(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> GroupPlace | None:
-        joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
+        joined = await self._group.join(self.member, PROTOCOL_TYPE, [(PROTOCOL, encode_metadata(metadata()))])
         if joined.error == codes.MEMBER_ID_REQUIRED:
             self.member = joined.member
-            joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
+            joined = await self._group.join(self.member, PROTOCOL_TYPE, [(PROTOCOL, encode_metadata(metadata()))])
         if joined.error != codes.NONE:
             await self._on_refusal(joined.error, events)
             return None

@@ -4,24 +4,32 @@ that."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic as now
 
 from keelman.connect.errors import ConnectError
-from keelman.kafka.groups.changes import HAS_MEMBERS, GroupChanges
+from keelman.kafka.groups.keeping import keep_offsets
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.kafka.properties.connector_clients import sink_group, sink_member
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
+from keelman.runtime.ticks import tick
 from keelman.worker.config.client_properties import reads_elsewhere, sink_group_client
-from keelman.worker.connector_facts import is_sink
+from keelman.worker.connector_facts import connector_type, is_sink
 from keelman.worker.storage.store import Store
 
 log = get_logger()
-LOOK_SECONDS = 600.0
-DAY_SECONDS = 86_400.0
+LOOK_SECONDS = 5.0
+SHARE = 0.25
+"""Of the time of retention: so long after a look at most a group is looked at again. It leaves the brokers, this worker
+and the next that leads three quarters of that time to be away."""
+AGAIN_SECONDS, TRIES = 10.0, 3
+"""So long after a look that failed there is another one; so many that fail in a row are worth a warning."""
+AT_ONCE = 8
 GIVE_UP_SECONDS = 3.0
+Place = tuple[str, str]
+"""A connector and its group."""
 
 
 class SinkGroups:
@@ -31,28 +39,38 @@ class SinkGroups:
         """`leads` says whether this worker leads for certain: who changes offsets through REST is the leader, too."""
         self._store = store
         self._leads = leads
-        self._kept_at: dict[str, float] = {}
+        self._due: dict[Place, float] = {}
+        self._failed: dict[Place, int] = {}
+        self._config_offset = -1
+        self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def run(self, look_seconds: float = LOOK_SECONDS) -> None:
-        """Runs for ever: the leader commits the offsets of each sink again once a day, in whatever state it is.
+    async def run(self) -> None:
+        """Runs for ever: the leader has the offsets of each sink kept, in whatever state it is.
 
         Brokers forget offsets of a group that has had no members for `offsets.retention.minutes`, a week by default:
-        sinks that are parked, paused, stopped or failed.
+        sinks that are parked, paused, stopped or failed, or that no worker has.
         """
         while True:
-            await asyncio.sleep(look_seconds)
+            await tick(LOOK_SECONDS)
             await self.keep()
 
     async def keep(self) -> None:
-        """Commits the offsets again that it is time for."""
-        connectors = self._store.config.connectors
-        self._kept_at = {name: at for name, at in self._kept_at.items() if name in connectors and self._leads()}
-        for name in due((name for name, config in connectors.items() if is_sink(config)), self._kept_at, now()):
-            if not self._leads():
-                return
-            if (config := connectors.get(name)) is not None:
-                async with self._store.group_offsets:
-                    await self._keep(name, config)
+        """Looks after the groups that it is time for."""
+        if not self._leads():
+            self._due, self._config_offset = {}, -1
+            return
+        config, at = self._store.config, now()
+        if config.offset == self._config_offset and all(due > at for due in self._due.values()):
+            return
+        self._config_offset = config.offset
+        # A class that this worker does not know may be a sink's; the group of a source is not there.
+        names = [name for name, given in config.connectors.items() if connector_type(given) != "source"]
+        places = [(name, sink_group(self._store.properties.raw, config.connectors[name], name)) for name in names]
+        self._due = {place: self._due.get(place, at) for place in places}
+        self._failed = {place: times for place, times in self._failed.items() if place in self._due}
+        async with asyncio.TaskGroup() as group:
+            for place in due(self._due, at):
+                group.create_task(self._keep(place))
 
     async def give_up(self, name: str, config: Mapping[str, str], tasks: Sequence[int]) -> None:
         """These tasks have ended and come back no more: nobody waits for them in their group. Never raises."""
@@ -66,19 +84,28 @@ class SinkGroups:
         except (KeelmanError, ConnectError) as error:  # their sessions lapse in time
             log.info("sink_members_stay", connector=name, group=group, error=str(error))
 
-    async def _keep(self, name: str, config: Mapping[str, str]) -> None:
-        worker = self._store.properties.raw
-        group = sink_group(worker, config, name)
-        try:
-            config = await self._store.secrets.resolve(config)
-            properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
-            kept = await GroupChanges(properties, group, client_id=f"keep-{group}").write_again(self._leads)
-            log.info("sink_offsets_kept", connector=name, group=group, partitions=kept)
-        except (KeelmanError, ConnectError) as error:
-            if getattr(error, "reason", "") != HAS_MEMBERS:  # it runs, and offsets of its members are not forgotten
-                log.warning("sink_offsets_not_kept", connector=name, group=group, error=str(error))
+    async def _keep(self, place: Place) -> None:
+        name, group = place
+        async with self._at_once:
+            given = self._store.config.connectors.get(name)
+            if given is None or not self._leads():
                 return
-        self._kept_at[name] = now()
+            worker = self._store.properties.raw
+            try:
+                config = await self._store.secrets.resolve(given)
+                properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
+                async with self._store.group_offsets[name]:  # who changes them needs a group without members
+                    kept = await keep_offsets(properties, group, client_id=f"keep-{group}")
+            except (KeelmanError, ConnectError) as error:
+                self._failed[place] = self._failed.get(place, 0) + 1
+                if self._failed[place] == TRIES:  # before that it may be a coordinator that moves
+                    log.warning("sink_offsets_not_kept", connector=name, group=group, error=str(error))
+                self._due[place] = now() + AGAIN_SECONDS
+                return
+        self._failed.pop(place, None)
+        self._due[place] = now() + kept.retention_seconds * SHARE
+        if kept.renewed:
+            log.info("sink_offsets_kept", connector=name, group=group, retention_s=round(kept.retention_seconds))
 
 
 def only_sink_group(store: Store) -> str:
@@ -94,6 +121,6 @@ def only_sink_group(store: Store) -> str:
     return "" if "${" in group else group
 
 
-def due(names: Iterable[str], kept_at: Mapping[str, float], at: float) -> list[str]:
-    """Those of the sinks whose offsets were not committed again for a day."""
-    return sorted(name for name in names if at - kept_at.get(name, float("-inf")) >= DAY_SECONDS)
+def due(places: Mapping[Place, float], at: float) -> list[Place]:
+    """The places that it is time for, those that have waited longest first."""
+    return sorted((place for place, when in places.items() if when <= at), key=lambda place: (places[place], place))

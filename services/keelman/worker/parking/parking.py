@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from keelman.connect.watches import TopicWatch, Watch
@@ -20,8 +20,8 @@ class Parkable(Protocol):
     def watch(self) -> Watch | None:
         """What it waits for while it has nothing to copy; None while it has."""
 
-    def park(self) -> None:
-        """Drains its copy run and goes on waiting until `wake`."""
+    def park(self, watches: Sequence[Watch]) -> None:
+        """Drains its copy run and goes on waiting until `wake`; `watches` are of all that park with it."""
 
     def wake(self) -> None:
         """There is something to copy."""
@@ -53,7 +53,7 @@ class Parking:
         lot = _Lot(tasks)
         for one, task in tasks.items():
             self._parked[one] = lot
-            task.park()
+            task.park(watches)
         lot.watched = self._watcher.watch(watches, lambda: self._wake(lot))
 
     def left(self, work: Work) -> None:
@@ -81,7 +81,8 @@ class _Lot:
 
 
 def merged(watches: Iterable[Watch]) -> list[Watch]:
-    """The watches with those of the same cluster made one; of two positions in a partition the earlier counts."""
+    """The watches with those of the same cluster made one; of two positions in a partition the earlier counts, of two
+    ids of a topic none."""
     others: list[Watch] = []
     topics: dict[frozenset[tuple[str, str]], TopicWatch] = {}
     for watch in watches:
@@ -96,5 +97,7 @@ def merged(watches: Iterable[Watch]) -> list[Watch]:
         positions = dict(known.positions)
         for part, offset in watch.positions.items():
             positions[part] = min(offset, positions.get(part, offset))
-        topics[key] = TopicWatch(known.properties, positions)
+        ids = {**known.ids, **watch.ids}
+        ids = {t: one for t, one in ids.items() if known.ids.get(t, one) == watch.ids.get(t, one)}
+        topics[key] = TopicWatch(known.properties, positions, ids)
     return [*others, *topics.values()]

@@ -56,7 +56,7 @@ class OffsetChanges:
             wanted = parsed_sink_offsets(entries)
             looked = await self._look_at(config, [(one.partition, one.offset) for one in entries])
             sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
-            async with self._store.group_offsets:
+            async with self._store.group_offsets[name]:
                 await sink.alter(wanted, lambda: self._still(name, stored))
             return _message(ALTERED, looked)
         for entry in entries:
@@ -76,7 +76,7 @@ class OffsetChanges:
             sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
             looked = await self._look_at(config, [(one, None) for one in partitions])
-            async with self._store.group_offsets:
+            async with self._store.group_offsets[name]:
                 await sink.reset(lambda: self._still(name, stored))
             return _message(RESET, looked)
         await self._fenced(name)

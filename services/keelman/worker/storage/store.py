@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
@@ -40,8 +41,8 @@ class Store:
     ) -> None:
         self.properties = properties
         self.secrets = Secrets(properties.raw, self._value_changed)
-        self.group_offsets = asyncio.Lock()
-        """Held while offsets of a sink's group are changed from outside: one at a time reads them and writes them."""
+        self.group_offsets: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By connector: held while offsets of a sink's group are changed from outside, or kept: one at a time does."""
         self.change_sets: list[ChangeSet] = []
         """Notified of connectors that changed: configuration, target state, a value that it refers to, own status."""
         self.status_change_sets: list[ChangeSet] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -112,9 +112,9 @@ class CopyTask:
         if (run := self._copying.find(uid)) is not None:
             run.update(LOST)
 
-    def park(self) -> None:
+    def park(self, watches: Sequence[Watch]) -> None:
         """Drains the copy run, which has nothing to copy, and goes on with a new one at `wake`."""
-        self._copying.watch = None
+        self._copying.park(watches)
         self._orders.park()
 
     def wake(self) -> None:

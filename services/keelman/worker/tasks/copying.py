@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.api.copy.v1 import watch_pb2 as wire
 from keelman.connect.errors import ConnectError
-from keelman.connect.watches import Watch
-from keelman.engine.watches import from_wire
+from keelman.connect.watches import TopicWatch, Watch
+from keelman.engine.watches import from_wire, topics_to_wire
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import guarded
+from keelman.worker.parking.parking import merged
 from keelman.worker.tasks.bulk import Parts, shared_limits
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
@@ -74,6 +77,7 @@ class Copying:
         self._wanted_parts: Sequence[orders.BulkPart] = ()
         self._caught_up = False
         self._keep_whole = False  # has caught up, or found no slots for its parts: is not split again
+        self._parked: wire.TopicWatch | None = None  # where it was parked last
         self._new = True  # has not had its turn, nor rested in its stead
         self._woken = False  # it is known that there is more to copy
 
@@ -92,6 +96,13 @@ class Copying:
     def behind(self) -> bool:
         """Whether it waits for its turn."""
         return self.waits_for == BEHIND
+
+    def park(self, watches: Sequence[Watch]) -> None:
+        """What it waited for is waited for elsewhere: by these, from which a sink's next copy run knows where it was,
+        though brokers may have forgotten it by then."""
+        self.watch = None
+        topics = merged(replace(watch, properties={}) for watch in watches if isinstance(watch, TopicWatch))
+        self._parked = next((topics_to_wire(one) for one in topics if isinstance(one, TopicWatch)), None)
 
     def split_again(self) -> None:
         """A backlog may be split although that was given up before."""
@@ -271,6 +282,8 @@ class Copying:
             ticket = self._host.ticket(uuid.uuid4().hex)
             if ticket is not None:
                 self._woken = False
+                if self._parked is not None and ticket.direction == tickets.COPY_DIRECTION_SINK:
+                    ticket.parked.CopyFrom(self._parked)
                 return ticket
             start_queue.give(self)
             self.waits_for = "no start ticket: the connector's former tasks are not settled"

@@ -62,6 +62,7 @@ async def test_a_parked_source_comes_back_and_obeys(bootstrap: str, link: tuple[
         await worker.ask("PUT", "/connectors/src/config", {**config, "batch.size": "7"})
         run = await only(side, "src")
         assert run.ticket.task_config["batch.size"] == "7"
+        assert not run.ticket.HasField("parked"), "a source has offsets of its own"
 
         await parked(side, run, file_watch(source))
         assert (await worker.ask("PUT", "/connectors/src/stop")).status_code == 204
@@ -87,7 +88,8 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str
     def watch(partition: int, offset: int) -> wire.Watch:
         position = wire.TopicPosition(topic="lot-lines", partition=partition, offset=offset)
         properties = {"bootstrap.servers": bootstrap, "client.id": f"sink-{partition}"}
-        return wire.Watch(topics=wire.TopicWatch(client_properties=properties, positions=[position]))
+        ids = {"lot-lines": f"{partition}", "of both": "1"}
+        return wire.Watch(topics=wire.TopicWatch(client_properties=properties, positions=[position], topic_ids=ids))
 
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
     await producer.start()
@@ -95,12 +97,17 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str
         async with workers(worker):
             await worker.ask("POST", "/connectors", {"name": "snk", "config": config})
             one, two = await only(side, "snk", 0), await only(side, "snk", 1)
+            assert not one.ticket.HasField("parked")
             side.idle(one, watch(0, 0))
             side.idle(two, watch(1, 0))
             await eventually(lambda: one.state == two.state == ENDED, what="both are drained")
             await worker.reaches("snk", *["RUNNING"] * 3)
             await producer.send_and_wait("lot-lines", b"record", partition=1)
             one, two = await only(side, "snk", 0), await only(side, "snk", 1)
+            for run in (one, two):  # either may be given what the other had
+                assert {(p.partition, p.offset) for p in run.ticket.parked.positions} == {(0, 0), (1, 0)}
+                assert dict(run.ticket.parked.topic_ids) == {"of both": "1"}, "that of its topic is in doubt"
+                assert not run.ticket.parked.client_properties
 
             # One that copies keeps the others in their slots; what was idle before is not when it says so no more.
             side.idle(one, watch(0, 0))

@@ -44,7 +44,7 @@ def client(brokers: Brokers) -> GroupClient:
 async def test_a_join_at_a_silent_coordinator_is_given_up_when_another_is_known() -> None:
     brokers = Brokers(1, 1, 2, silent=(1,))
     group = client(brokers)
-    join = asyncio.ensure_future(group.join("m", "connect", "p", b""))
+    join = asyncio.ensure_future(group.join("m", "connect", [("p", b"")]))
     await eventually(lambda: (1, "JoinGroupRequest") in brokers.asked)
     for _ in range(2):
         with pytest.raises(Unavailable, match="no heartbeat answer"):
@@ -55,7 +55,7 @@ async def test_a_join_at_a_silent_coordinator_is_given_up_when_another_is_known(
     async with asyncio.timeout(5):
         with pytest.raises(Unavailable, match="another broker now"):
             await join
-        assert (await group.join("m", "connect", "p", b"")).member == "m"
+        assert (await group.join("m", "connect", [("p", b"")])).member == "m"
     assert brokers.asked[-1] == (2, "JoinGroupRequest")
 
 
@@ -63,7 +63,7 @@ async def test_a_silent_broker_is_not_waited_for_to_say_who_coordinates(monkeypa
     monkeypatch.setattr(coordinator_lookup.random, "shuffle", lambda nodes: nodes.sort(reverse=True))
     monkeypatch.setattr(coordinator_lookup, "ANSWER_SECONDS", 0.05)
     brokers = Brokers(2, silent=(7,), known=(0, 7))
-    assert (await client(brokers).join("m", "connect", "p", b"")).member == "m"
+    assert (await client(brokers).join("m", "connect", [("p", b"")])).member == "m"
     assert [node for node, _ in brokers.asked] == [7, 0, 2]
 
 
@@ -72,7 +72,7 @@ async def test_a_broker_that_was_silent_lately_is_asked_last(monkeypatch: pytest
     reaching.note_silent("h7", 9092)
     brokers = Brokers(2, known=(0, 7))
     brokers._conns = {(0, "default"): SimpleNamespace(_requests=["a batch that replicas hold up"])}
-    assert (await client(brokers).join("m", "connect", "p", b"")).member == "m"
+    assert (await client(brokers).join("m", "connect", [("p", b"")])).member == "m"
     assert [node for node, _ in brokers.asked] == [0, 2]
     with reaching.connecting("h7", 9092):
         pass
@@ -83,5 +83,5 @@ async def test_a_coordinator_that_cannot_be_asked_is_looked_for_again() -> None:
     brokers = Brokers(-1, 2)
     group = client(brokers)
     with pytest.raises(Unavailable, match="does not answer"):
-        await group.join("m", "connect", "p", b"")
-    assert (await group.join("m", "connect", "p", b"")).generation == 1
+        await group.join("m", "connect", [("p", b"")])
+    assert (await group.join("m", "connect", [("p", b"")])).generation == 1

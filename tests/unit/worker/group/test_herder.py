@@ -128,7 +128,7 @@ async def test_a_leader_that_missed_a_generation_claims_anew(tmp_path: Path) -> 
     async with at_work(tmp_path) as world:
         await eventually(lambda: Work("c", 0) in world.herder.owned.works)
         assert world.store.claims == 1
-        await world.group.join("another", "", "", b"")
+        await world.group.join("another", "", [("", b"")])
         world.membership.request_rejoin()
         await eventually(lambda: world.store.claims == 2)
 

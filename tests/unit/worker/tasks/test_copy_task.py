@@ -65,7 +65,7 @@ class World(TaskHost):
 
     def on_idle(self) -> None:
         if self.task.watch is not None and self.rests is not None:
-            self.task.park()
+            self.task.park([])
 
     def on_unpark(self) -> None:
         self.left += 1
@@ -126,7 +126,7 @@ async def world() -> AsyncIterator[World]:
 
 async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> None:
     now = time.monotonic()
-    world.task.park()
+    world.task.park([])
     await eventually(lambda: any(order.HasField("drain") for order in world.sent))
     for seconds in (0, 100):
         world.task.judge(now + seconds, 60.0)

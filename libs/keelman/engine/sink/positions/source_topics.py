@@ -58,6 +58,11 @@ class SourceTopics:
         self._ids, self._looked_at = dict(ids), time.monotonic()
         self._changed, self.doubtful = "", False
 
+    @property
+    def known(self) -> Mapping[str, str]:
+        """The ids of the topics that are read, as far as they were learned."""
+        return {topic: one for topic, one in self._ids.items() if one}
+
     def taken(self) -> None:
         """Records were read."""
         self.doubtful = True

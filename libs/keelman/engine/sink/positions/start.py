@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException
@@ -12,6 +12,7 @@ from keelman.connect import contract
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
+from keelman.connect.watches import TopicWatch
 from keelman.engine.sink.positions.offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
 from keelman.engine.sink.positions.relocation import Found
 from keelman.engine.sink.positions.source_topics import SourceTopics
@@ -39,11 +40,18 @@ class Beginnings:
     """Finds the first positions of one copy run."""
 
     def __init__(
-        self, worker: Mapping[str, str], config: Mapping[str, str], connector: str, topics: SourceTopics
+        self,
+        worker: Mapping[str, str],
+        config: Mapping[str, str],
+        connector: str,
+        topics: SourceTopics,
+        parked: TopicWatch | None = None,
     ) -> None:
+        """`parked` is where the sink was parked."""
         self._workers = worker.get("group.id", "").strip()
         self._group = sink_group(worker, config, connector)
         self._topics = topics
+        self._parked = parked or TopicWatch({}, {})
         self._cluster = ""
 
     def of(self, consumer: Consumer, writer: Writer, partitions: list[ClientPartition]) -> list[Begun]:
@@ -63,13 +71,14 @@ class Beginnings:
         epochs = {where: kept.get(where, group).leader_epoch for where, group in groups.items()}
         ends = self._topics.epoch_ends({where: epoch for where, epoch in epochs.items() if epoch > NO_EPOCH})
         found = []
+        parked = self._parked_at([w for w, group in groups.items() if w not in kept and group.shown is None])
         for where, group in groups.items():
             topic_id = ids.get(where.topic, "")
             end = None
             if where in kept:
                 client = ClientPartition(where.topic, where.partition)
                 end = consumer.get_watermark_offsets(client, timeout=ANSWER_SECONDS)[1]
-            start = start_of(kept.get(where), group, Log(end, topic_id, ends.get(where)))
+            start = parked.get(where) or start_of(kept.get(where), group, Log(end, topic_id, ends.get(where)))
             if start.reason:
                 _log.warning(
                     "source_log_truncated" if start.truncated else "kept_offset_not_used",
@@ -79,6 +88,17 @@ class Beginnings:
                 )
             stands = start.offset == kept.get(where, group).offset
             found.append(Begun(where, group, start, topic_id, epochs[where] if stands else NO_EPOCH))
+        return found
+
+    def _parked_at(self, forgotten: Collection[TopicPartition]) -> dict[TopicPartition, Start]:
+        """Where to go on in these partitions, of which the group shows nothing: where the sink was parked, in topics
+        that are still the same."""
+        at, known = self._parked.positions, self._parked.ids
+        lost = [where for where in forgotten if where in at and where.topic in known]
+        ids = self._topics.ids({where.topic for where in lost}, known) if lost else {}
+        found = {where: Start(at[where]) for where in lost if ids.get(where.topic) == known[where.topic]}
+        for where, start in found.items():
+            _log.warning("group_offset_forgotten", group=self._group, partition=str(where), goes_on=start.offset)
         return found
 
     def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
