@@ -331,3 +331,53 @@ async def test_records_without_a_schema_keep_all_that_kafka_knows(scene: Scene, 
     ]
     assert rows[0]["headers"] == [{"key": "h", "value": b"1"}]
     assert rows[0]["timestamp"] is not None
+
+
+@pytest.mark.parametrize("isolation", ["", "read_uncommitted"])
+async def test_records_of_aborted_transactions_are_left_out_unless_they_are_wanted(
+    scene: Scene, tmp_path: Path, isolation: str
+) -> None:
+    producer = Producer({"bootstrap.servers": scene.bootstrap, "transactional.id": scene.name})
+    scene.fill([])
+    producer.init_transactions(60)
+    for value in (b"kept", b"gone"):
+        producer.begin_transaction()
+        producer.produce(scene.name, value, partition=0)
+        producer.flush(60)
+        producer.commit_transaction(60) if value == b"kept" else producer.abort_transaction(60)
+    more = {"consumer.override.isolation.level": isolation} if isolation else {}
+    target = {"spark.path": str(tmp_path / "out"), "spark.write.every.ms": "100"}
+    await scene.begin("parquet", "SparkSink", **target, **more)
+
+    async def written() -> bool:
+        (row,) = await scene.offsets() or [{}]
+        return row.get("offset", {}).get("kafka_offset") == 4  # behind the marks of both
+
+    await eventually(written, seconds=SECONDS, every=0.5, what="the end is reached")
+    values = sorted(row["value"] for row in pq.read_table(tmp_path / "out").to_pylist())
+    assert values == ([b"gone", b"kept"] if isolation else [b"kept"])
+
+
+async def test_a_member_that_is_in_its_group_for_a_moment_repeats_nothing(scene: Scene, tmp_path: Path) -> None:
+    """So its worker has the brokers keep a group's offsets."""
+    scene.fill([(b"k", b"one")])
+    member = Consumer({"bootstrap.servers": scene.bootstrap, "group.id": f"connect-{scene.name}"})
+    member.subscribe([scene.name])
+    await eventually(lambda: member.poll(0) is None and bool(member.assignment()), seconds=SECONDS, what="a member")
+    await scene.begin("parquet", "SparkSink", **{"spark.path": str(tmp_path / "out"), "spark.write.every.ms": "100"})
+
+    def rows() -> list[Any]:
+        with contextlib.suppress(FileNotFoundError, pa.ArrowInvalid):
+            return list(pq.read_table(tmp_path / "out").to_pylist())
+        return []
+
+    await eventually(rows, seconds=SECONDS, every=0.1, what="it is written")
+    assert await scene.offsets() == []
+    member.close()
+
+    async def told() -> bool:
+        (row,) = await scene.offsets() or [{}]
+        return row.get("offset", {}).get("kafka_offset") == 1
+
+    await eventually(told, seconds=SECONDS, every=0.1, what="its group is told")
+    assert len(rows()) == 1

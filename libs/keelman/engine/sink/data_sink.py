@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -37,6 +37,8 @@ EVERY_KEY, MAX_KEY = "spark.write.every.ms", "spark.write.max.records"
 EVERY_MS, MAX_RECORDS = 10_000, 1_000_000
 ANSWER_SECONDS = 4.0  # twice in a row, and a slot that gives no sign of life for ten seconds is given up
 REPORT_SECONDS = 1.0
+MEMBER_SECONDS, AGAIN_SECONDS = 20.0, 0.2
+"""How long, and how often, a member of the group is waited for."""
 
 
 class DataSinkCopy:
@@ -56,7 +58,7 @@ class DataSinkCopy:
         self._every, self._most = parsed[EVERY_KEY] / 1000, parsed[MAX_KEY]
         self._subscription = Subscription(self._config)
         self._properties = sink_consumer_properties(
-            self._worker, self._config, ticket.connector, ticket.task, read_committed=False, zombie_seconds=0.0
+            self._worker, self._config, ticket.connector, ticket.task, read_committed=True, zombie_seconds=0.0
         )
         self._properties.pop("group.instance.id")
         self._progress = Progress()
@@ -149,13 +151,23 @@ class DataSinkCopy:
         self._progress.commit(records, 0, texts)
 
     def _commit(self, ends: list[ClientPartition]) -> None:
-        """The group has no members, so its offsets are set from outside; and one that waits too long fails the run."""
+        """The group has no members, so its offsets are set from outside. A worker that has the brokers keep them is one
+        for a moment: it is waited for, since a run that fails now writes it all again. Raises KafkaException."""
+        until = time.monotonic() + MEMBER_SECONDS
+        while (refused := self._refused(ends)) is not None:
+            if refused.code() != KafkaError.UNKNOWN_MEMBER_ID or time.monotonic() > until:
+                raise KafkaException(refused)
+            time.sleep(AGAIN_SECONDS)
+
+    def _refused(self, ends: list[ClientPartition]) -> KafkaError | None:
+        """Why the group's offsets could not be set; a broker that waits too long fails the run."""
         self._control.beat()
         wanted = [ConsumerGroupTopicPartitions(str(self._properties["group.id"]), ends)]
         for answer in self._admin.alter_consumer_group_offsets(wanted, request_timeout=ANSWER_SECONDS).values():
-            refused = [one for one in answer.result(ANSWER_SECONDS + 1).topic_partitions or [] if one.error is not None]
-            if refused:
-                raise KafkaException(refused[0].error)
+            for one in answer.result(ANSWER_SECONDS + 1).topic_partitions or []:
+                if one.error is not None:
+                    return one.error
+        return None
 
     def _message(self) -> Any:
         return self._progress.message(self._lag, LAG_UNIT_RECORDS)
