@@ -272,6 +272,23 @@ def test_a_topic_of_the_list_that_is_made_later_is_read_within_seconds(
     run.drain()
 
 
+@pytest.mark.parametrize("age", [{}, {"consumer.override.metadata.max.age.ms": "500"}])
+def test_new_topics_of_a_pattern_are_found_as_soon_as_metadata_may_be_old(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run], age: dict[str, str]
+) -> None:
+    """Two, one after the other: each is waited for from the last look on."""
+    config = file_sink(name, tmp_path / "taken", topics="", **{"topics.regex": f"{name}-[0-9]"}, **age)
+    run = runs(ticket(bootstrap, config))
+    produce(bootstrap, f"{name}-1", range(1))
+    run.until_records(1)
+    begun = time.monotonic()
+    for number in (2, 3):
+        produce(bootstrap, f"{name}-{number}", range(1))
+        run.until_records(number)
+    assert time.monotonic() - begun < (15 if age else 25)
+    run.drain()
+
+
 def test_sinks_of_one_name_in_two_worker_clusters_each_copy_their_own_topic(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:

@@ -28,6 +28,7 @@ from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.consumer import (
     close_soon,
     lapse_seconds,
+    metadata_age_seconds,
     most_records,
     own_consumer_properties,
     sink_consumer_properties,
@@ -80,7 +81,7 @@ class SinkCopy:
             on_wait=self._attend_in_batch,
         )
         self._steering = Steering(control, self._pipeline, lambda: self._polling)
-        self._subscription = Subscription(self._config)
+        self._subscription = Subscription(self._config, metadata_age_seconds(self._worker, self._config))
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._positions = Positions()
         reporter.topics = self._positions.topics

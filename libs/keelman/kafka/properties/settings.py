@@ -99,6 +99,9 @@ def _fault(key: str, work: Any) -> list[tuple[str, str]]:
 
 def _reconcile(made: dict[str, Any]) -> None:
     """What Java bears and librdkafka does not."""
+    if (age := made.get("topic.metadata.refresh.interval.ms")) is not None:
+        # By itself it looks only every five minutes, and then takes what is three times as old for gone.
+        made["metadata.max.age.ms"] = str(3 * int(age))
     first, most = made.get("reconnect.backoff.ms"), made.get("reconnect.backoff.max.ms")
     if first is not None or most is not None:
         wait = int(first or 50)

@@ -64,7 +64,14 @@ _COMMON = (
         Number(0, MOST, like={-1: 0}),
         aiokafka="connections_max_idle_ms",
     ),
-    _used("metadata.max.age.ms", ALL, "metadata.max.age.ms", Number(1, DAY_MS), aiokafka="metadata_max_age_ms"),
+    _used(
+        "metadata.max.age.ms",
+        ALL,
+        "topic.metadata.refresh.interval.ms",
+        Number(10, 3_600_000),
+        says="so often a sink looks for new topics and partitions, each 5 s where nobody sets it",
+        aiokafka="metadata_max_age_ms",
+    ),
     _used(
         "metadata.recovery.strategy",
         ALL,

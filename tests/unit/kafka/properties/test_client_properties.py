@@ -110,6 +110,7 @@ def test_values_that_read_otherwise_elsewhere() -> None:
         "max.poll.interval.ms": "2147483647",
         "receive.buffer.bytes": "-1",
         "interceptor.classes": "io.example.Interceptor",
+        "metadata.max.age.ms": "2000",
         "no.such.key": "x",
     }
     assert librdkafka_settings(java, "consumer") == {
@@ -118,6 +119,8 @@ def test_values_that_read_otherwise_elsewhere() -> None:
         "fetch.wait.max.ms": "70",
         "max.poll.interval.ms": "86400000",
         "socket.receive.buffer.bytes": "0",
+        "topic.metadata.refresh.interval.ms": "2000",
+        "metadata.max.age.ms": "6000",
     }
     assert librdkafka_settings({"buffer.memory": "33554432", "acks": "-1"}, "producer") == {
         "queue.buffering.max.kbytes": "32768",

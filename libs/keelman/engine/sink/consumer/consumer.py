@@ -132,6 +132,12 @@ def most_records(worker: Mapping[str, str], config: Mapping[str, str]) -> int:
     return min(int(text), BATCH_RECORDS)
 
 
+def metadata_age_seconds(worker: Mapping[str, str], config: Mapping[str, str]) -> float | None:
+    """How old what the sink knows of topics may be, where somebody says so. What is no number the client refuses."""
+    text = merged(worker, config, "consumer").get("metadata.max.age.ms", "").strip()
+    return int(text) / 1000 if text.isdigit() else None
+
+
 def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
     """How to reach the cluster that the sink reads, in the names of Java's clients: what a topic watch needs."""
     given = merged(worker, config, "consumer")

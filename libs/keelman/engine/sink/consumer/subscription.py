@@ -11,15 +11,20 @@ from confluent_kafka import Consumer, KafkaException
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.regex import JavaPattern, PatternError
 
-REFRESH_SECONDS = 15.0
+REFRESH_SECONDS = (5.0, 15.0)
+"""So often a pattern's topics are looked for where nobody says how often; more seldom where that is much work, as with
+ten thousand topics."""
+SHARE = 0.02
+"""Of a processor, for looking then."""
 ANSWER_SECONDS = 5.0
 
 
 class Subscription:
     """Keeps a consumer subscribed. The client's own patterns are POSIX ones, so matching is done here."""
 
-    def __init__(self, config: Mapping[str, str]) -> None:
-        """Raises ConfigValueError unless exactly one of `topics` and `topics.regex` is given, or for a bad pattern."""
+    def __init__(self, config: Mapping[str, str], refresh_seconds: float | None = None) -> None:
+        """`refresh_seconds` is how often a pattern's topics are looked for, where somebody says so. Raises
+        ConfigValueError unless exactly one of `topics` and `topics.regex` is given, or for a bad pattern."""
         topics, pattern = config.get("topics", "").strip(), config.get("topics.regex", "").strip()
         if topics and pattern:
             whole = "topics and topics.regex are mutually exclusive options, but both are set."
@@ -32,7 +37,8 @@ class Subscription:
         except PatternError as error:
             raise ConfigValueError("topics.regex", pattern, f"Invalid regex: {error}") from None
         self._callbacks: dict[str, Callable[..., Any]] = {}
-        self._looked_at = 0.0
+        self._refresh_seconds = refresh_seconds
+        self._look_at = 0.0
 
     @property
     def topics(self) -> Sequence[str]:
@@ -60,19 +66,27 @@ class Subscription:
 
     def refresh(self, consumer: Consumer) -> None:
         """Looks for new or lost topics of a pattern, once in a while."""
-        if self._pattern is None or time.monotonic() - self._looked_at < REFRESH_SECONDS:
+        begun = time.monotonic()
+        if self._pattern is None or begun < self._look_at:
             return
-        self._looked_at = time.monotonic()
+        self._look_at, worked = begun + REFRESH_SECONDS[0], time.thread_time()
         try:
             known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException:
             consumer.poll(0)  # why the brokers do not answer goes to the client's callback, which may raise
             raise
         found = self.names(known)
+        self._look_at = begun + self._pause(time.thread_time() - worked)
         if found != self._topics:
             self._topics = found
             if found:
                 consumer.subscribe(found, **self._callbacks)
+
+    def _pause(self, worked: float) -> float:
+        if self._refresh_seconds is not None:
+            return self._refresh_seconds
+        least, most = REFRESH_SECONDS
+        return min(max(least, worked / SHARE), most)
 
     def names(self, known: Iterable[str]) -> list[str]:
         """The topics to read, of all that there are where they are given by a pattern."""
