@@ -23,6 +23,8 @@ SECONDS = 20.0
 AGAIN_SECONDS = 0.05
 ASK_SECONDS = 5.0
 OFFSET_PARTITIONS = "25"
+OWN_OFFSET_TOPIC = "offsets.storage.topic"
+POLICY, COMPACT = "cleanup.policy", "compact"
 DEAD_LETTER_REPLICAS = "errors.deadletterqueue.topic.replication.factor"
 _STORAGE = "offset.storage."
 _NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
@@ -108,16 +110,37 @@ def ensure_offset_topic(
     """Returns once a connector's own offset topic can be written; a missing one is made as the worker's would be.
 
     Connect makes it compacted with `offset.storage.partitions` (25), `.replication.factor` (here the brokers' default
-    when unset) and the worker's other `offset.storage.*` settings. Raises KafkaException or RunFailure.
+    when unset) and the worker's other `offset.storage.*` settings. Raises KafkaException, RunFailure, and ConnectError
+    for one that is there and is not compacted.
     """
     if partitions(topic):
+        check_compacted(topic, admin, OWN_OFFSET_TOPIC)
         return
     given = under(_STORAGE, worker)
     given.pop("topic", None)
     count = int(given.pop("partitions", OFFSET_PARTITIONS))
     replicas = int(given.pop("replication.factor", "-1"))
-    _create(topic, admin, TopicPlan(count, replicas, {**given, "cleanup.policy": "compact"}))
+    _create(topic, admin, TopicPlan(count, replicas, {**given, POLICY: COMPACT}))
     _await_topic(topic, partitions)
+
+
+def check_compacted(topic: str, admin: Mapping[str, Any], field: str) -> None:
+    """Raises ConnectError, which names `field`, for a topic of which brokers delete what is old: offsets in it would be
+    gone one day. Who may not see its settings is trusted with it, as by Connect. Raises KafkaException where no broker
+    answers."""
+    asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
+    try:
+        policy = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)[POLICY]
+    except KafkaException as error:
+        if error.args[0].code() not in _NOT_ALLOWED:
+            raise
+        _log.warning("cleanup_policy_unseen", topic=topic, note="the connector may not DESCRIBE_CONFIGS of it")
+        return
+    if policy.value != COMPACT:
+        raise ConnectError(
+            f"{field}: topic {topic} has {POLICY}={policy.value}, and must have {POLICY}={COMPACT}: "
+            "offsets in it would be deleted one day. Alter the topic, or use another one"
+        )
 
 
 def _await_topic(topic: str, partitions: Callable[[str], int]) -> None:

@@ -78,20 +78,28 @@ async def _check(admin: Admin, wanted: CompactedTopic) -> int:
     found = await _partitions(admin, wanted)
     if found is None:
         raise Unavailable(f"topic {wanted.name} was created and is not known to the brokers yet")
-    if wanted.exact and found != wanted.partitions:
-        raise FailedPrecondition(
-            f"{wanted.setting_key}: topic {wanted.name} has {found} partitions, wanted exactly {wanted.partitions}",
-            reason="WRONG_TOPIC",
-        )
     policy = await _cleanup_policy(admin, wanted.name)
     if policy is None:
         log.warning("cleanup_policy_unseen", topic=wanted.name, note="this worker may not DESCRIBE_CONFIGS of it")
-    elif policy != "compact":
-        raise FailedPrecondition(
-            f"{wanted.setting_key}: topic {wanted.name} has cleanup.policy={policy}, wanted cleanup.policy=compact",
-            reason="WRONG_TOPIC",
-        )
+    if problem := _problem(wanted, found, policy):
+        raise FailedPrecondition(problem, reason="WRONG_TOPIC")
     return found
+
+
+async def topic_problem(admin: Admin, wanted: CompactedTopic) -> str:
+    """Why `ensure_topics` would refuse the topic as it is now; empty where it would not, or where there is none. Raises
+    Unavailable, PermissionDenied."""
+    found = await _partitions(admin, wanted)
+    return "" if found is None else _problem(wanted, found, await _cleanup_policy(admin, wanted.name))
+
+
+def _problem(wanted: CompactedTopic, partitions: int, policy: str | None) -> str:
+    topic = f"{wanted.setting_key}: topic {wanted.name}"
+    if wanted.exact and partitions != wanted.partitions:
+        return f"{topic} has {partitions} partitions, wanted exactly {wanted.partitions}"
+    if policy not in (None, "compact"):
+        return f"{topic} has cleanup.policy={policy}, wanted cleanup.policy=compact"
+    return ""
 
 
 async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
+from component.connectors.test_mirror import alter
 from component.engine.test_sinks import all_read, kafka_sink, produce
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.kafka.groups.changes import GroupChanges
@@ -88,7 +89,6 @@ def test_kept_offsets_are_found_in_a_topic_whose_log_begins_above_0(
     bootstrap: str, name: str, runs: Callable[..., Run]
 ) -> None:
     kept_topic = f"connect-{name}-out-exactly-once"
-    create_topic(bootstrap, kept_topic, **{"cleanup.policy": "compact,delete"})
     produce(bootstrap, name, range(10))
     config = kafka_sink(name, **RARELY)
     run = runs(ticket(bootstrap, config))
@@ -98,13 +98,25 @@ def test_kept_offsets_are_found_in_a_topic_whose_log_begins_above_0(
     cut(run)
     last = max(m.offset() for m in messages(bootstrap, kept_topic))
     client = AdminClient({"bootstrap.servers": bootstrap})
+    alter(client, kept_topic, "cleanup.policy", "compact,delete")  # else the broker deletes nothing
     (deleted,) = client.delete_records([ClientPartition(kept_topic, 0, last)]).values()
     deleted.result(60)
+    alter(client, kept_topic, "cleanup.policy", "compact")
     produce(bootstrap, name, range(20, 30))
     run = runs(ticket(bootstrap, config))
     run.until(all_read)
     run.drain()
     assert copied(bootstrap, f"to-{name}") == list(range(30))
+
+
+def test_a_topic_of_kept_offsets_that_brokers_delete_from_is_refused(
+    bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    create_topic(bootstrap, f"connect-{name}-out-exactly-once", 1, **{"cleanup.policy": "delete"})
+    produce(bootstrap, name, range(1))
+    failed = runs(ticket(bootstrap, kafka_sink(name))).until_state("FAILED")
+    assert f"topic connect-{name}-out-exactly-once has cleanup.policy=delete" in failed.message
+    assert not failed.retriable
 
 
 async def test_a_group_that_is_behind_the_data_hears_of_it_though_nothing_new_comes(

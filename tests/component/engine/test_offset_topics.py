@@ -41,6 +41,19 @@ def test_a_connectors_own_offset_topic_is_made_and_the_workers_follows(
     run.drain()
 
 
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_connectors_own_offset_topic_that_brokers_delete_from_is_refused(
+    bench: Callable[..., Bench], policy: str
+) -> None:
+    one = bench()
+    own = f"{one.name}-offsets"
+    create_topic(one.brokers.bootstrap, own, 1, **{"cleanup.policy": policy})
+    one.feed.put(b"a")
+    failed = one.run(offset_topic=own, worker_offset_topic="test-offsets").until_state("FAILED")
+    assert failed.message.startswith(f"offsets.storage.topic: topic {own} has cleanup.policy=")
+    assert not failed.retriable
+
+
 def test_a_worker_topic_that_cannot_be_written_is_no_failure(bench: Callable[..., Bench]) -> None:
     one = bench()
     one.config |= {f"{k}.override.bootstrap.servers": one.brokers.bootstrap for k in ("producer", "admin")}

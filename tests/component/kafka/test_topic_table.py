@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import structlog
 from aiokafka.admin import NewTopic
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from keelman.kafka.clients import admin_client
 from keelman.kafka.tables import table as table_module
@@ -21,6 +23,7 @@ from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
 from keelman.testing.brokers.broker import BrokerProcess
 from support.kafka.topics import create_topic
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 
@@ -52,6 +55,44 @@ def writer(bootstrap: str, transactional_id: str = "", codec: str = "none") -> P
 
 def kept(rows: list[Row]) -> dict[bytes, bytes | None]:
     return {row.key: row.value for row in rows}
+
+
+def more_partitions(bootstrap: str, topic: str, count: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(60)
+    until(lambda: len(admin.list_topics(topic, 60).topics[topic].partitions) == count, "it has them")
+
+
+async def test_partitions_that_a_topic_is_given_are_read_too(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name, 1)
+    rows: list[Row] = []
+    plain = writer(bootstrap)
+    async with followed(bootstrap, name, 1, rows) as table:
+        plain.produce(name, b"before", b"key", 0)
+        assert plain.flush(60) == 0
+        await table.read_to_end(seconds=SECONDS)
+        more_partitions(bootstrap, name, 3)
+        plain = writer(bootstrap)
+        plain.produce(name, b"after", b"key", 2)
+        assert plain.flush(60) == 0
+        await table.read_to_end(seconds=SECONDS)
+        assert [(row.partition, row.value) for row in rows] == [(0, b"before"), (2, b"after")]
+        assert set(table.positions) == {0, 1, 2}
+
+
+async def test_of_a_key_in_two_partitions_the_newest_row_counts_at_a_start(bootstrap: str, name: str) -> None:
+    """Whichever partition is read first: there are many, of which each has the newest row of one key."""
+    create_topic(bootstrap, name, 4)
+    plain, now = writer(bootstrap), int(time.time() * 1000)
+    for number in range(4):
+        for partition in range(4):
+            age = (partition - number) % 4
+            plain.produce(name, b"%d" % age, b"key %d" % number, partition, timestamp=now - age)
+    assert plain.flush(60) == 0
+    rows: list[Row] = []
+    async with followed(bootstrap, name, 4, rows) as table:
+        await table.read_to_end(seconds=SECONDS)
+    assert {kept(rows)[b"key %d" % number] for number in range(4)} == {b"0"}
 
 
 async def test_a_table_has_what_is_committed_and_its_position_passes_markers(bootstrap: str, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 
@@ -113,6 +113,17 @@ class BatchFetcher:
     def heard_at(self, topic: str) -> float:
         """When the leaders of all partitions of a topic had last answered for them, by the monotonic clock."""
         return min(at for one, at in self._heard.items() if one[0] == topic)
+
+    def partitions_of(self, topic: str) -> int:
+        """How many a topic has, as far as is known."""
+        return len(self._client.cluster.partitions_for_topic(topic) or ())
+
+    def add(self, parts: Collection[Part]) -> None:
+        """Reads these too, from their beginnings. In its loop."""
+        self._positions |= {one: Position(EARLIEST) for one in parts}
+        self._heard |= dict.fromkeys(parts, self._loop.time())
+        self._homeless |= set(parts)
+        self._must_place.set()
 
     def confirmed(self) -> bool:
         """Whether the leaders that brought the last records are those that the cluster has: reported since by one

@@ -79,6 +79,7 @@ class TopicTables:
                 problem = fetcher.problem
                 named = [table for table in tables if f"topic {table.topic}" in problem]
                 for table in tables:
+                    table.grow(fetcher.partitions_of(table.topic))
                     table.see(problem if table in named or not named else "", passes=bool(found))
         finally:
             for table in tables:

@@ -36,6 +36,22 @@ class Row:
     timestamp_ms: int
 
 
+class NewestRows:
+    """Tells the newest row of a key where several partitions have one: in a topic that was given more of them producers
+    write a key elsewhere than before, and no compaction removes what they wrote there."""
+
+    def __init__(self) -> None:
+        self._last: dict[bytes, tuple[int, int]] = {}
+
+    def takes(self, row: Row) -> bool:
+        """Whether no other partition has a newer one of its key, of those that this was asked about."""
+        partition, time_ms = self._last.get(row.key, (row.partition, 0))
+        if partition != row.partition and row.timestamp_ms < time_ms:
+            return False
+        self._last[row.key] = row.partition, row.timestamp_ms
+        return True
+
+
 class TopicTable:
     """Hands every record of one topic, in order by partition, to `apply`.
 
@@ -50,6 +66,7 @@ class TopicTable:
         """`begin` are the offsets to begin at, for partitions that are not to be read from their beginning."""
         self.topic = topic
         self._parts: list[Part] = [(topic, number) for number in range(partitions)]
+        self._newest: NewestRows | None = NewestRows()  # until all is read: what comes after that is newer
         self._apply = apply
         self._client: FetchClient | None = None
         self._reading: BatchFetcher | None = None
@@ -95,7 +112,9 @@ class TopicTable:
                 columns.offsets, columns.keys, columns.values, columns.timestamps_ms, strict=True
             ):
                 if key is not None and offset >= at:
-                    self._apply(Row(number, offset, key, value, time_ms))
+                    row = Row(number, offset, key, value, time_ms)
+                    if self._newest is None or self._newest.takes(row):
+                        self._apply(row)
         self._positions[number] = fetched.next
         self._moved.set()
         self._moved = asyncio.Event()
@@ -132,6 +151,20 @@ class TopicTable:
         except TimeoutError:
             raise Unavailable(f"no broker reports the end of topic {self.topic} within {seconds} s") from None
         await self.read_to(ends, seconds=max(0.1, seconds - (time.monotonic() - begun)))
+        self._newest = None
+
+    def grow(self, partitions: int) -> bool:
+        """Reads those partitions too that the topic was given meanwhile, of so many that it has; whether there are
+        any."""
+        new: list[Part] = [(self.topic, number) for number in range(len(self._parts), partitions)]
+        if not new:
+            return False
+        log.warning("topic_has_more_partitions", topic=self.topic, before=len(self._parts), now=partitions)
+        self._parts += new
+        self._positions.update(dict.fromkeys((number for _, number in new), EARLIEST))
+        if self._reading is not None:
+            self._reading.add(new)
+        return True
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
         """Returns when the applied position of each of these partitions has reached its end. Raises DeadlineExceeded.
@@ -153,7 +186,9 @@ class TopicTable:
         while True:
             try:
                 async with asyncio.timeout(patience):
-                    return await self._ask_ends(self._client)
+                    ends, _ = await asyncio.gather(self._ask_ends(self._client), self._client.learn({self.topic}))
+                if not self.grow(len(self._client.cluster.partitions_for_topic(self.topic) or ())):
+                    return ends
             except (KafkaError, OSError) as error:
                 if isinstance(error, TimeoutError):  # perhaps another leads: one whose host is gone never says so
                     patience *= 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from keelman.kafka.tables.following import TopicTables
 from keelman.runtime.supervise import first_of, supervise
@@ -60,7 +61,7 @@ class Store:
         self.status_topic = StatusTopic(
             properties, topics, self.config_topic, may_write=callbacks.may_write, on_record=self._status_changed
         )
-        self._tables: TopicTables | None = None
+        self._follow: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.config = self.config_topic.state
         self.offsets = self.offset_topic.state
         self.statuses = self.status_topic.state
@@ -77,13 +78,13 @@ class Store:
             tables = [topic.table for topic in (store.config_topic, store.offset_topic, store.status_topic)]
             # Statuses are in no transaction: read committed they are the same.
             together = TopicTables(tables, raw, client_id=client_id, read_committed=properties.fenced)
-            store._tables = await stack.enter_async_context(together.open())
+            opened = await stack.enter_async_context(together.open())
+            store._follow = [opened.follow, topics.watch]
             yield store
 
     async def run(self) -> None:
         """Follows the topics and writes statuses, until cancelled."""
-        follow = [self._tables.follow] if self._tables is not None else []
-        await supervise(*follow, self.status_topic.writer.run, self.secrets.run)
+        await supervise(*self._follow, self.status_topic.writer.run, self.secrets.run)
 
     async def read_all(self) -> None:
         """Reads the three topics to their ends: from then on the worker knows what there is.

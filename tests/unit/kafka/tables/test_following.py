@@ -11,7 +11,7 @@ import pytest
 from keelman.kafka.fetching.fetched import Fetched
 from keelman.kafka.fetching.fetcher import FetchFailure
 from keelman.kafka.tables.following import TopicTables
-from keelman.kafka.tables.table import TopicTable
+from keelman.kafka.tables.table import NewestRows, Row, TopicTable
 from keelman.model.errors import PermissionDenied
 from keelman.runtime.supervise import Siblings, first_of
 
@@ -32,6 +32,9 @@ class Fetcher:
         if not self._topics:
             await asyncio.Event().wait()
         return [Fetched(self._topics.pop(0), 0, [], 0, 7, 7)]
+
+    def partitions_of(self, topic: str) -> int:
+        return 1
 
     def heard_at(self, topic: str) -> float:
         return 1e12
@@ -101,3 +104,14 @@ async def test_a_problem_is_that_of_the_topic_that_it_names(problem: str, whose:
         except Exception as error:
             found += [table.topic] if problem and problem in str(error) else []
     assert found == whose
+
+
+def test_of_a_key_in_two_partitions_the_newest_row_is_taken_and_in_one_the_last() -> None:
+    newest = NewestRows()
+
+    def takes(partition: int, time_ms: int, key: bytes = b"k") -> bool:
+        return newest.takes(Row(partition, 0, key, None, time_ms))
+
+    assert [takes(0, 5), takes(0, 3), takes(1, 2), takes(1, 3), takes(0, 9)] == [True, True, False, True, True]
+    assert takes(1, 8) is False
+    assert takes(1, 1, b"another") is True

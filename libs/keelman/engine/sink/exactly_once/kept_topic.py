@@ -27,13 +27,13 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.sink.exactly_once.journal import json_of, kept_of
 from keelman.engine.sink.target import Target
 from keelman.engine.source.producer import OffsetRecord, RunProducer
-from keelman.engine.topics import ensure_topic
+from keelman.engine.topics import COMPACT, POLICY, check_compacted, ensure_topic
 from keelman.kafka.tables.reading import OnePartition
 from keelman.model.errors import DeadlineExceeded
 from keelman.runtime.side_loop import KAFKA_LOOP
 
 # Small segments: what is compacted away need not be read, and only closed segments are compacted.
-TOPIC = TopicPlan(1, -1, {"cleanup.policy": "compact", "segment.bytes": "10485760", "min.cleanable.dirty.ratio": "0.1"})
+TOPIC = TopicPlan(1, -1, {POLICY: COMPACT, "segment.bytes": "10485760", "min.cleanable.dirty.ratio": "0.1"})
 # A dead producer's transaction holds the reading up until it times out, which the coordinator looks for every 10 s.
 READ_SECONDS = 60.0
 
@@ -61,8 +61,10 @@ class KeptTopic:
         self._records: dict[bytes, tuple[int, bytes]] = {}
 
     def ensure(self, producer: RunProducer) -> None:
-        """Makes the topic when it is not there. Raises KafkaException, RunFailure, or ConnectError for one with more
-        partitions than one: there would be no order among claims."""
+        """Makes the topic when it is not there. Raises KafkaException, RunFailure, or ConnectError for one that is not
+        compacted, or has more partitions than one: there would be no order among claims."""
+        if producer.partitions(self.name):
+            check_compacted(self.name, self._admin, "topic of kept offsets")
         ensure_topic(self.name, producer.partitions, self._admin, {}, {}, plan=TOPIC)
         count = producer.partitions(self.name)
         if count > 1:
