@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import monotonic as now
 
 from keelman.connect.errors import ConnectError
@@ -13,7 +14,7 @@ from keelman.kafka.groups.static_members import remove_static_members
 from keelman.kafka.properties.connector_clients import sink_group, sink_member
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.supervise import deadline
+from keelman.runtime.supervise import deadline, supervise
 from keelman.runtime.ticks import tick
 from keelman.worker.config.client_properties import reads_elsewhere, sink_group_client
 from keelman.worker.connector_facts import connector_type, is_sink
@@ -68,9 +69,7 @@ class SinkGroups:
         places = [(name, sink_group(self._store.properties.raw, config.connectors[name], name)) for name in names]
         self._due = {place: self._due.get(place, at) for place in places}
         self._failed = {place: times for place, times in self._failed.items() if place in self._due}
-        async with asyncio.TaskGroup() as group:
-            for place in due(self._due, at):
-                group.create_task(self._keep(place))
+        await supervise(*(partial(self._keep, place) for place in due(self._due, at)))
 
     async def give_up(self, name: str, config: Mapping[str, str], tasks: Sequence[int]) -> None:
         """These tasks have ended and come back no more: nobody waits for them in their group. Never raises."""
