@@ -28,7 +28,7 @@ and the next that leads three quarters of that time to be away."""
 AGAIN_SECONDS, TRIES = 10.0, 3
 """So long after a look that failed there is another one; so many that fail in a row are worth a warning."""
 AT_ONCE = 8
-GIVE_UP_SECONDS = 3.0
+KEEP_SECONDS, GIVE_UP_SECONDS = 20.0, 3.0
 Place = tuple[str, str]
 """A connector and its group."""
 
@@ -64,10 +64,7 @@ class SinkGroups:
         if config.offset == self._config_offset and all(due > at for due in self._due.values()):
             return
         self._config_offset = config.offset
-        # A class that this worker does not know may be a sink's; the group of a source is not there.
-        names = [name for name, given in config.connectors.items() if connector_type(given) != "source"]
-        places = [(name, sink_group(self._store.properties.raw, config.connectors[name], name)) for name in names]
-        self._due = {place: self._due.get(place, at) for place in places}
+        self._due = {place: self._due.get(place, at) for place in places(self._store)}
         self._failed = {place: times for place, times in self._failed.items() if place in self._due}
         await supervise(*(partial(self._keep, place) for place in due(self._due, at)))
 
@@ -93,7 +90,9 @@ class SinkGroups:
             try:
                 config = await self._store.secrets.resolve(given)
                 properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
-                async with self._store.group_offsets[name]:  # who changes them needs a group without members
+                # Who changes them needs a group without members.
+                late = DeadlineExceeded("no answer in time")
+                async with self._store.group_offsets[name], deadline(KEEP_SECONDS, late):
                     kept = await keep_offsets(properties, group, client_id=f"keep-{group}")
             except (KeelmanError, ConnectError) as error:
                 self._failed[place] = self._failed.get(place, 0) + 1
@@ -105,6 +104,20 @@ class SinkGroups:
         self._due[place] = now() + kept.retention_seconds * SHARE
         if kept.renewed:
             log.info("sink_offsets_kept", connector=name, group=group, retention_s=round(kept.retention_seconds))
+
+
+def places(store: Store) -> list[Place]:
+    """The sinks with their groups. A class that this worker does not know may be a sink's; where it is a source's there
+    is no such group."""
+    kinds: dict[tuple[str | None, str | None], str] = {}  # to look for an unknown class takes half a millisecond
+    found = []
+    for name, config in store.config.connectors.items():
+        named = config.get("connector.class"), config.get("connector.plugin.version")
+        if named not in kinds:
+            kinds[named] = connector_type(config)
+        if kinds[named] != "source":
+            found.append((name, sink_group(store.properties.raw, config, name)))
+    return found
 
 
 def only_sink_group(store: Store) -> str:
@@ -120,6 +133,6 @@ def only_sink_group(store: Store) -> str:
     return "" if "${" in group else group
 
 
-def due(places: Mapping[Place, float], at: float) -> list[Place]:
+def due(times: Mapping[Place, float], at: float) -> list[Place]:
     """The places that it is time for, those that have waited longest first."""
-    return sorted((place for place, when in places.items() if when <= at), key=lambda place: (places[place], place))
+    return sorted((place for place, when in times.items() if when <= at), key=lambda place: (times[place], place))
