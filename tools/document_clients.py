@@ -31,12 +31,13 @@ know. A key that they do not know is ignored, as there.
 | word | meaning |
 |---|---|
 | used | as Java means it, or as the page says |
-| ignored | accepted, without effect, for the reason given |
+| ignored | accepted, without effect, for the reason given. A warning names it: of a connector `connector_keys_unknown` in the worker's log and the header `keelman-notes`, of a worker `worker_properties_ignored`. No warning comes for a value that is named as accepted, which is what is done anyway |
 | refused | the worker does not start or the connector is not valid; the reason is in the message |
 
-Two libraries and some code of ours stand behind a connector: sinks read with librdkafka, all else is aiokafka with
-producers and fetchers of our own. `librdkafka` names its setting; numbers outside of what it takes become the nearest
-that it takes.
+Two libraries and some code of ours stand behind a connector: sinks read, and administrators ask, with librdkafka; all
+else is aiokafka with producers and fetchers of our own. `librdkafka` names its setting; numbers outside of what it
+takes become the nearest that it takes. A worker's own clients heed the keys of all clients that aiokafka knows or that
+say how the brokers are reached; all else stands behind `producer.`, `consumer.` or `admin.`.
 
 - **Inherited**: how to reach the worker's brokers (`bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`) holds
   for its connectors' clients too, unless they say otherwise. To other brokers than the worker's own these SASL

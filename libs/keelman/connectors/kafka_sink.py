@@ -116,12 +116,11 @@ class KafkaWriter(Writer):
 
     def _open(self, target: Target, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> RunProducer:
         client_id, control = f"connector-sink-producer-{task.connector}-{task.task}", _Beats(task.beat)
-        given = {k: v for k, v in target.producer.items() if k not in ("client.id", "transactional.id")}
         if not exactly_once:
-            return AtLeastOnceProducer(producer_options(given, client_id=client_id), control)
+            return AtLeastOnceProducer(producer_options(target.producer, client_id=client_id), control)
         interval = commit_interval_seconds(task.worker, config)
         options = producer_options(
-            given,
+            target.producer,
             client_id=client_id,
             transactional_id=self._transactional_id(target, config, task),
             transaction_seconds=TRANSACTION_SECONDS + (interval if interval > 1 else 0),

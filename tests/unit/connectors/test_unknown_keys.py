@@ -49,6 +49,11 @@ def noted(class_name: str, **more: str) -> list[str]:
             {"topic.creation.groups": "logs", "topic.creation.log.partitions": "1"},
             "topic.creation.log.partitions: unknown, did you mean topic.creation.logs.partitions?",
         ),
+        (
+            "FileStreamSource",
+            {"producer.override.transactional.id": "mine", "producer.override.acks": "all"},
+            "producer.override.transactional.id: ignored: each task has its own",
+        ),
         ("MirrorSource", {"sync.topic.acl.enabled": "no"}, "sync.topic.acl.enabled: unknown, did you mean sync.topic."),
     ],
 )

@@ -1,4 +1,5 @@
-"""Keys of a connector's configuration that nothing reads, each with the key that was probably meant.
+"""Keys of a connector's configuration that have no effect: those that nothing reads, each with the key that was
+probably meant, and those of clients that are passed over, each with the reason.
 
 Connect accepts every key, and so does `validate`: these are notes for people, not errors.
 """
@@ -6,6 +7,7 @@ Connect accepts every key, and so does `validate`: these are notes for people, n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from keelman.connect import contract
 from keelman.connect.config.client_definitions import client_keys
@@ -17,9 +19,12 @@ from keelman.connect.topic_creation import DEFAULT, GROUPS, OWN_KEYS, PREFIX
 from keelman.connectors import shipped
 from keelman.connectors.registry import Registry
 from keelman.connectors.validation.configuration import definition_of
+from keelman.kafka.properties.keys import ClientKind
+from keelman.kafka.properties.settings import ignored
+from keelman.model.keys import under
 
 Config = Mapping[str, str]
-_CLIENTS = ("producer", "consumer", "admin")
+_CLIENTS = get_args(ClientKind)
 _FRAMEWORK = ("errors.", "transforms.", "predicates.", "tasks.", "transaction.", "exactly.once.", "offsets.storage.")
 """What begins so is Connect's: no connector has such keys of its own."""
 _OPEN = (*(f"{one}.override." for one in _CLIENTS), *(f"{one}.converter." for one in ROLES), PREFIX)
@@ -40,14 +45,19 @@ _SHIPPED: dict[str, tuple[str, ...]] = {
 
 
 def notes(connector: type[Connector], config: Config, worker: Config) -> list[str]:
-    """One for each key that nothing knows, e.g. `fiel: unknown, did you mean file?`, sorted.
+    """One for each key that nothing knows, e.g. `fiel: unknown, did you mean file?`, and for each client property that
+    is passed over, e.g. `producer.override.acks: ignored: ...`, sorted.
 
     A third party's connector may read keys that it does not define: of its own keys only what is close to a known one
     is noted. In a thread; raises what the connector's `config_def` raises.
     """
     known = _known(connector, config, worker)
     open_to = _SHIPPED.get(connector.names[0])
-    found = []
+    found = [
+        f"{client}.override.{key}: ignored: {why}"
+        for client in _CLIENTS
+        for key, why in ignored(under(f"{client}.override.", config), client).items()
+    ]
     for key in sorted(config.keys() - known):
         ours = key.startswith(_FRAMEWORK) or (open_to is not None and not key.startswith((*open_to, *_OPEN)))
         near = mistyped(key, known) or (similar(key, known) if ours else "")
@@ -55,7 +65,7 @@ def notes(connector: type[Connector], config: Config, worker: Config) -> list[st
             found.append(f"{key}: unknown, did you mean {near}?")
         elif ours:
             found.append(f"{key}: unknown, nothing reads it")
-    return found
+    return sorted(found)
 
 
 def _known(connector: type[Connector], config: Config, worker: Config) -> set[str]:

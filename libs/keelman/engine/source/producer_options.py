@@ -35,11 +35,12 @@ class ProducerOptions:
 def producer_options(
     given: Mapping[str, str], *, client_id: str, transactional_id: str | None = None, transaction_seconds: float = 10.0
 ) -> ProducerOptions:
-    """`given` are Java's properties; its `transactional.id` goes before ours, and means nothing without ours.
+    """`given` are Java's properties.
 
     `transaction_seconds` is how long an open transaction of ours lives where they do not say. `linger.ms`, `acks`,
     `retries` and `enable.idempotence` are not looked at: a batch goes out when it is full or when what was read is
-    to be committed, and is always delivered to all replicas in sync, once. Raises ConfigValueError.
+    to be committed, and is always delivered to all replicas in sync, once. Nor is `transactional.id`: tasks that share
+    one would shut each other out for ever. Raises ConfigValueError.
     """
     for key, why in refusals(given, "producer"):
         raise ConfigValueError(key, given[key], why)
@@ -48,12 +49,8 @@ def producer_options(
     largest = _number(given, "max.request.size", REQUEST_BYTES, 1)
     batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
     memory = _number(given, "buffer.memory", WAITING_BYTES, 0, most=(1 << 63) - 1)
-    if transactional_id is not None:
-        # No record may outlive its transaction.
-        delivery = min(delivery, max(1_000, timeout - 1_000))
-        transactional_id = given.get("transactional.id", transactional_id)
-    else:
-        delivery = min(delivery, 30_000)
+    # No record may outlive its transaction.
+    delivery = min(delivery, 30_000 if transactional_id is None else max(1_000, timeout - 1_000))
     settings = ProducerSettings(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout,

@@ -8,13 +8,11 @@ from keelman.api.copy.v1.run_order_pb2 import BulkPart
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect import contract
 from keelman.connect.config.copying_keys import MAX_SLOTS
-from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset
 from keelman.engine.source.producer import RunProducer
 from keelman.engine.source.split import plan_offset, plan_partition, planned_parts
-from keelman.kafka.properties.connector_clients import merged
 
 
 class SplitPlan:
@@ -35,13 +33,9 @@ class SplitPlan:
         worker has fenced what it names before it confirmed this run.
         """
         bulk = self._ticket.bulk
-        # Producers that their connector names alike would fence each other.
-        named = "transactional.id" in merged(self._ticket.worker_config, config, "producer")
         parts: list[dict[str, str]] = []
         slots = min(bulk.slots, MAX_SLOTS)
-        if bulk.data and named:
-            raise ConnectError("transactional.id must not be set: each part of the data set has a producer of its own")
-        if slots > 1 and not named:
+        if slots > 1:
             parts = contract.SPLIT.of(connector.split, config, self._committed.offset, slots=slots, least=bulk.least)
         if not parts:
             self.take_back()

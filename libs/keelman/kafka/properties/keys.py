@@ -11,6 +11,7 @@ from keelman.model.errors import InvalidArgument
 
 ClientKind = Literal["producer", "consumer", "admin"]
 Use = Literal["used", "ignored", "refused"]
+SECURITY = ("security.", "ssl.", "sasl.")
 HOST_AND_PORT = "host:port, comma-separated, ports from 1 to 65535"
 # Java passes over a protocol in front, `PLAINTEXT://host:9092`, and so do we: the other libraries do not.
 _SERVER = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?(\[?[0-9a-zA-Z\-%._:]+\]?):([0-9]{1,5})")
@@ -97,7 +98,8 @@ class ClientKey:
     """One property of Java's clients.
 
     `librdkafka` and `aiokafka` are its names there, empty where there is none; `says` is for a reader what our own code
-    makes of it, or why it is ignored or refused. `accepted` are values that do no harm although the key is refused.
+    makes of it, or why it is ignored or refused. `accepted` are the values of a key that is ignored or refused which
+    say what is done anyway: they are neither noted nor refused.
     """
 
     name: str
@@ -109,11 +111,27 @@ class ClientKey:
     value: Value = field(default_factory=Text)
     aiokafka: str = ""
     accepted: tuple[str, ...] = ()
+    not_by: str = ""
+    """Of those clients, the ones that pass it over although it is used by others."""
 
     def of(self, client: ClientKind) -> bool:
         """Whether such a client has it."""
         return client[0] in self.clients
 
+    @property
+    def of_workers(self) -> bool:
+        """Whether a worker's own clients heed it: how they reach the brokers, who they are to them, and the rest that
+        aiokafka knows. What is refused is never passed over."""
+        reaches = self.name in ("bootstrap.servers", "client.dns.lookup") or self.name.startswith(SECURITY)
+        return self.use == "refused" or (self.use == "used" and (reaches or bool(self.aiokafka)))
+
     def refuses(self, text: str) -> bool:
         """Whether a configuration with this value cannot be used."""
-        return self.use == "refused" and text.strip().lower() not in {one.lower() for one in self.accepted}
+        return self.use == "refused" and not self._accepts(text)
+
+    def passes_over(self, text: str, client: ClientKind) -> bool:
+        """Whether this value has no effect on such a client, and whoever gives it should hear so."""
+        return (self.use == "ignored" or client[0] in self.not_by) and not self._accepts(text)
+
+    def _accepts(self, text: str) -> bool:
+        return text.strip().lower() in {one.lower() for one in self.accepted}

@@ -16,11 +16,10 @@ _LOGIN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginC
 _BLANK = ("ssl.endpoint.identification.algorithm",)
 """Keys that say something by being blank: here, that any host will do."""
 _SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
+_BEHIND_PREFIX = "the worker's own clients pass it over; for connectors it stands behind producer., consumer. or admin."
 _ROWS: dict[ClientKind, dict[str, ClientKey]] = {
     client: {row.name: row for row in TABLE if row.of(client)} for client in ("producer", "consumer", "admin")
 }
-CONNECTION = frozenset(row.name for row in TABLE if row.clients == "pca")
-"""What all clients share: how to reach the brokers and who one is to them."""
 
 
 def for_java(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
@@ -70,12 +69,27 @@ def refusals(given: Mapping[str, str], client: ClientKind) -> Iterable[tuple[str
             yield key, row.says
 
 
+def ignored(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
+    """The keys that such a client passes over, each with the reason, where their values are not what it does anyway."""
+    rows = ((key, _ROWS[client].get(key), value) for key, value in given.items())
+    return {key: row.says for key, row, value in rows if row is not None and row.passes_over(value, client)}
+
+
+def ignored_by_workers(given: Mapping[str, str]) -> dict[str, str]:
+    """The same of the keys that stand alone in a worker's properties, which are for the worker's own clients."""
+    found: dict[str, str] = {}
+    for row in TABLE:
+        if row.name in given and not row.of_workers and given[row.name].strip():
+            found.setdefault(row.name, row.says if row.use == "ignored" else _BEHIND_PREFIX)
+    return found
+
+
 def problems(given: Mapping[str, str], client: ClientKind, allowed_urls: str = "") -> list[tuple[str, str]]:
     """Keys that are at fault, and why: what is refused, numbers that are none, login modules and URLs that are not
     allowed. Opens no file and no connection. `allowed_urls` is the worker's list."""
     found = [(key, f"{key}: {given[key]!r} is refused: {why}") for key, why in refusals(given, client)]
     for key, row in _ROWS[client].items():
-        if row.librdkafka and given.get(key, "").strip():
+        if given.get(key, "").strip():
             found += _fault(key, lambda key=key, row=row: row.value.of(key, given[key].strip()))
     found += _fault("security.protocol", lambda: security.protocol(given))
     if not found and security.protocol(given).startswith("SASL"):

@@ -30,6 +30,7 @@ _ASSIGNORS = Classes(
 _BYTES = "payloads are bytes here, which converters make and read"
 _METRICS = "metrics are served on /metrics"
 _NO_JAVA = "no Java code runs here"
+_NOT_OURS = "for sinks' consumers and administrators; producers, which are our own, pass it over"
 
 
 def _used(
@@ -38,8 +39,12 @@ def _used(
     return ClientKey(name, clients, "used", says, librdkafka, value, aiokafka)
 
 
-def _ignored(name: str, clients: str, why: str) -> ClientKey:
-    return ClientKey(name, clients, "ignored", why)
+def _of_librdkafka(name: str, value: Value, librdkafka: str = "", *, aiokafka: str = "") -> ClientKey:
+    return ClientKey(name, ALL, "used", _NOT_OURS, librdkafka or name, value, aiokafka, ("",), not_by="p")
+
+
+def _ignored(name: str, clients: str, why: str, *accepted: str, value: Value = _ANY) -> ClientKey:
+    return ClientKey(name, clients, "ignored", why, value=value, accepted=("", *accepted))
 
 
 def _refused(name: str, clients: str, why: str, *accepted: str) -> ClientKey:
@@ -72,22 +77,20 @@ _COMMON = (
         says="so often a sink looks for new topics and partitions, each 5 s where nobody sets it",
         aiokafka="metadata_max_age_ms",
     ),
-    _used(
-        "metadata.recovery.strategy",
-        ALL,
+    _of_librdkafka(
         "metadata.recovery.strategy",
         Words({"none": "none", "rebootstrap": "rebootstrap"}),
     ),
-    _used("metadata.recovery.rebootstrap.trigger.ms", ALL, "metadata.recovery.rebootstrap.trigger.ms", Number(0, MOST)),
-    _used("reconnect.backoff.ms", ALL, "reconnect.backoff.ms", Number(0, 3_600_000)),
-    _used("reconnect.backoff.max.ms", ALL, "reconnect.backoff.max.ms", Number(0, 3_600_000)),
-    _used("retry.backoff.ms", ALL, "retry.backoff.ms", Number(1, 300_000), aiokafka="retry_backoff_ms"),
-    _used("retry.backoff.max.ms", ALL, "retry.backoff.max.ms", Number(1, 300_000)),
-    _used("send.buffer.bytes", ALL, "socket.send.buffer.bytes", Number(0, 100_000_000)),
-    _used("receive.buffer.bytes", ALL, "socket.receive.buffer.bytes", Number(0, 100_000_000)),
-    _used("socket.connection.setup.timeout.ms", ALL, "socket.connection.setup.timeout.ms", Number(1_000, MOST)),
+    _of_librdkafka("metadata.recovery.rebootstrap.trigger.ms", Number(0, MOST)),
+    _of_librdkafka("reconnect.backoff.ms", Number(0, 3_600_000)),
+    _of_librdkafka("reconnect.backoff.max.ms", Number(0, 3_600_000)),
+    _of_librdkafka("retry.backoff.ms", Number(1, 300_000), aiokafka="retry_backoff_ms"),
+    _of_librdkafka("retry.backoff.max.ms", Number(1, 300_000)),
+    _of_librdkafka("send.buffer.bytes", Number(0, 100_000_000), "socket.send.buffer.bytes"),
+    _of_librdkafka("receive.buffer.bytes", Number(0, 100_000_000), "socket.receive.buffer.bytes"),
+    _of_librdkafka("socket.connection.setup.timeout.ms", Number(1_000, MOST)),
     _ignored("socket.connection.setup.timeout.max.ms", ALL, "each try to connect has the same time"),
-    _used("enable.metrics.push", ALL, "enable.metrics.push", _FLAG),
+    _of_librdkafka("enable.metrics.push", _FLAG),
     _ignored("default.api.timeout.ms", "ca", "each request has its own deadline"),
     _ignored("config.providers", ALL, "the worker's own config.providers serve its clients too"),
     _ignored("metric.reporters", ALL, _METRICS),
@@ -97,12 +100,13 @@ _COMMON = (
     _ignored("interceptor.classes", "pc", _NO_JAVA),
 )
 _PRODUCER = (
-    _used(
+    _ignored(
         "acks",
         "p",
-        "acks",
-        Words({"all": "all", "-1": "all", "0": "0", "1": "1"}),
-        says="data always waits for all replicas in sync",
+        "data always waits for all replicas in sync",
+        "all",
+        "-1",
+        value=Words({n: n for n in ("all", "-1", "0", "1")}),
     ),
     _used("batch.size", "p", "batch.size", Number(1, MOST), says="bytes in a record batch; 1,000,000 when unset"),
     _used(
@@ -129,12 +133,10 @@ _PRODUCER = (
         Number(0, MOST),
         says="time without any delivery; less than a transaction lives, 30 s without one",
     ),
-    _used("enable.idempotence", "p", "enable.idempotence", _FLAG, says="data is always written once"),
+    _ignored("enable.idempotence", "p", "data is always written once", "true", value=_FLAG),
     _ignored("key.serializer", "p", _BYTES),
     _ignored("value.serializer", "p", _BYTES),
-    _used(
-        "linger.ms", "p", "linger.ms", Number(0, 900_000), says="data goes out when a batch is full or a commit is due"
-    ),
+    _ignored("linger.ms", "p", "data goes out when a batch is full or a commit is due", value=Number(0, 900_000)),
     _ignored("max.block.ms", "p", "a copy run waits for its brokers, and shows that it does"),
     _used(
         "max.in.flight.requests.per.connection",
@@ -160,7 +162,9 @@ _PRODUCER = (
         Number(1, 900_000),
         says="a request's deadline, at most half the time of delivery",
     ),
-    _used("retries", "p", "retries", Number(0, MOST), says="data is tried until its time of delivery is over"),
+    _ignored(
+        "retries", "p", "data is tried until its time of delivery (delivery.timeout.ms) is over", value=Number(0, MOST)
+    ),
     _used(
         "transaction.timeout.ms",
         "p",
@@ -169,7 +173,7 @@ _PRODUCER = (
         says="how long an open transaction lives; 10 s when unset",
     ),
     _refused("transaction.two.phase.commit.enable", "p", "transactions end with their copy run", "false"),
-    _used("transactional.id", "p", "transactional.id", says="of exactly-once sources, instead of Connect's"),
+    _ignored("transactional.id", "p", "each task has its own, by which it shuts its predecessor out"),
 )
 _CONSUMER = (
     _used(
@@ -189,14 +193,14 @@ _CONSUMER = (
     ),
     _used("check.crcs", "c", "check.crcs", _FLAG),
     _used("client.rack", "c", "client.rack", says="replicas of the same rack are read"),
-    _ignored("enable.auto.commit", "c", "offsets are committed with the data"),
-    _ignored("exclude.internal.topics", "c", "patterns never match topics that begin with __"),
+    _ignored("enable.auto.commit", "c", "offsets are committed with the data", "false"),
+    _ignored("exclude.internal.topics", "c", "patterns never match topics that begin with __", "true"),
     _used("fetch.max.bytes", "c", "fetch.max.bytes", Number(1_000_000, 2_147_483_135)),
     _used("fetch.max.wait.ms", "c", "fetch.wait.max.ms", Number(0, 300_000)),
     _used("fetch.min.bytes", "c", "fetch.min.bytes", Number(1, 100_000_000)),
     _used("group.id", "c", "group.id", says="of a sink's consumers; connect-<name> when unset"),
     _ignored("group.instance.id", "c", "each sink task has its own, <group.id>-<name>-<task>"),
-    _ignored("group.protocol", "c", "sinks are in classic groups"),
+    _ignored("group.protocol", "c", "sinks are in classic groups", "classic"),
     _ignored("group.remote.assignor", "c", "sinks are in classic groups"),
     _used("heartbeat.interval.ms", "c", "heartbeat.interval.ms", Number(1, 3_600_000)),
     _ignored("internal.throw.on.fetch.stable.offset.unsupported", "c", "Kafka Streams only"),

@@ -7,13 +7,18 @@ DistributedConfig and StandaloneConfig of Kafka 4.3, as their start-up logs list
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WORKER_LABELS
 from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.near_keys import mistyped, similar
 from keelman.connect.config.override_policies import ALLOWED_KEY
 from keelman.connect.config.providers import SCOPE
+from keelman.kafka.properties.keys import ClientKind
+from keelman.kafka.properties.settings import ignored as passed_over
+from keelman.kafka.properties.settings import ignored_by_workers
 from keelman.kafka.properties.table import TABLE
+from keelman.model.keys import under
 from keelman.workers.properties.listeners import METRICS
 
 USED = frozenset(
@@ -150,4 +155,13 @@ def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str
             why = "a standalone worker has no group and no topics of its own"
         if why:
             found[key] = why
+    return {**_ignored_by_clients(properties), **found}
+
+
+def _ignored_by_clients(properties: Mapping[str, str]) -> dict[str, str]:
+    """The client properties that are passed over, alone and behind a client's prefix."""
+    found = {k: why for k, why in ignored_by_workers(properties).items() if k not in USED}
+    for client in get_args(ClientKind):
+        given = under(f"{client}.", properties)
+        found |= {f"{client}.{key}": why for key, why in passed_over(given, client).items()}
     return found

@@ -14,7 +14,7 @@ log = get_logger()
 def log_notes(properties: Mapping[str, str], *, standalone: bool) -> None:
     """One line for the ignored ones, one for those that nobody knows, and one for references without a value."""
     if reasons := ignored(properties, standalone=standalone):
-        log.info("worker_properties_ignored", **reasons)
+        log.warning("worker_properties_ignored", **reasons)
     if keys := unknown(properties):
         log.warning(
             "worker_properties_unknown",

@@ -16,7 +16,6 @@ def test_defaults_are_those_of_a_large_batch_and_a_short_transaction() -> None:
 def test_what_is_given_goes_before() -> None:
     given = {
         "client.id": "mine",
-        "transactional.id": "own",
         "transaction.timeout.ms": "40000",
         "delivery.timeout.ms": "20000",
         "compression.type": "LZ4",
@@ -25,12 +24,14 @@ def test_what_is_given_goes_before() -> None:
     }
     made = producer_options(given, client_id="c", transactional_id="id", transaction_seconds=70)
     assert (made.client_id, made.codec, made.batch_bytes) == ("mine", 3, 20_000)
-    assert (made.settings.transactional_id, made.settings.transaction_timeout_ms) == ("own", 40_000)
+    assert (made.settings.transactional_id, made.settings.transaction_timeout_ms) == ("id", 40_000)
     assert made.settings.delivery_timeout_ms == 20_000
 
 
-def test_without_transactions_a_transactional_id_means_nothing() -> None:
-    assert producer_options({"transactional.id": "own"}, client_id="c").settings.transactional_id is None
+def test_a_transactional_id_is_the_tasks_own_or_none() -> None:
+    given = {"transactional.id": "own"}
+    assert producer_options(given, client_id="c").settings.transactional_id is None
+    assert producer_options(given, client_id="c", transactional_id="id").settings.transactional_id == "id"
 
 
 def test_no_batch_is_larger_than_a_request_may_be() -> None:

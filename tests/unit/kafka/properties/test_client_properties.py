@@ -123,8 +123,7 @@ def test_values_that_read_otherwise_elsewhere() -> None:
         "metadata.max.age.ms": "6000",
     }
     assert librdkafka_settings({"buffer.memory": "33554432", "acks": "-1"}, "producer") == {
-        "queue.buffering.max.kbytes": "32768",
-        "acks": "all",
+        "queue.buffering.max.kbytes": "32768"
     }
     assert aiokafka_settings({"connections.max.idle.ms": "-1", "retry.backoff.ms": "7"}) == {
         "connections_max_idle_ms": None,

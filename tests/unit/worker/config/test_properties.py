@@ -172,7 +172,12 @@ def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
     old = {"rest.port": "1", "rest.host.name": "h", "internal.key.converter.schemas.enable": "false"}
     given |= {"connector.client.config.override.allowlist": "acks"}
     assert unknown(given) == ["group.di"]
-    assert sorted(ignored(given, standalone=False)) == ["connect.protocol", "metric.reporters", "plugin.discovery"]
+    assert sorted(ignored(given, standalone=False)) == [
+        "connect.protocol",
+        "metric.reporters",
+        "plugin.discovery",
+        "retries",
+    ]
     assert list(ignored(OF_A_GROUP, standalone=True)) == sorted(OF_A_GROUP.keys() - PLAIN)
     assert (unknown(old), list(ignored(old, standalone=False))) == ([], sorted(old))
     assert ignored(old, standalone=True)["rest.port"] == "as in Connect since 3.0: set listeners"
@@ -189,7 +194,7 @@ def test_providers_are_checked_although_nothing_refers_to_them() -> None:
 
 
 def test_references_without_a_value_are_told() -> None:
-    given = {**OF_A_GROUP, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "client.id": "$a"}
+    given = {**OF_A_GROUP, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "plugin.path": "$a"}
     with structlog.testing.capture_logs() as logged:
         log_notes(checked(given).raw, standalone=False)
     assert [(one["event"], one["keys"]) for one in logged] == [("worker_properties_unresolved", "group.id")]
