@@ -25,8 +25,6 @@ from keelman.connect.watches import FileWatch, TopicWatch, VbucketWatch
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
 _note: Callable[[str], None] | None = None
 
 
@@ -369,6 +367,8 @@ METRICS = ReturnCheck(
     Expected(f"a list of OwnMetric, each with {LEGAL}", lambda found: _several(found) and _all(is_legal, found)),
 )
 WAITS_FOR = ReturnCheck("waits_for", Expected("a text, empty when it can read", _none_or(_is(str))))
+SET_ASIDE = ReturnCheck("set_aside", _TRUTH)
+ASIDE = ReturnCheck("aside", Expected("a dict of numbers", _is(Mapping)))
 
 # Of a writer.
 _KEPT = Expected(

@@ -48,6 +48,8 @@ class Reader(ABC):
 
     lag_unit: Literal["bytes", "records"] = "bytes"
     """What `left` counts."""
+    sets_aside: bool = False
+    """True for a reader that can `set_aside` a topic: what its target takes is looked at before anything is sent."""
     most_records: int | None = None
     """Set by the engine while a limit is in force or the target is slow: a read gives no more records than that, or not
     many more."""
@@ -55,20 +57,14 @@ class Reader(ABC):
     most_bytes: int | None = None
     """Set by the engine while the target is slow, or not known yet: a read gives about as many bytes at most, a single
     record or packed batch at least. A reader that gives more may fill more than one transaction can deliver in time."""
-
     limits_bytes: bool = False
-    """True for a reader that keeps to `most_bytes`. For others the engine sets `most_records` by the size of the
-    records before."""
-
+    """True for one that keeps to `most_bytes`. For others `most_records` is set by the size of the records before."""
     codec: int | None = None
     """Set by the engine: the compression that packed records must have, as record batches number it; None for any."""
-
     rollbacks: int = 0
     """How often its source has taken back what it had given: a reader that meets that counts it here."""
-
     taken_back: int = 0
     """How many changes those were at most, which may be read again."""
-
     packs: bool = True
     """Set by the engine: whether records may be passed on packed; not where each of them is transformed."""
 
@@ -119,6 +115,15 @@ class Reader(ABC):
     def waits_for(self) -> str:
         """What the reader waits for before it can read at all, one line for people; empty when it can read."""
         return ""
+
+    def set_aside(self, why: str) -> bool:
+        """The topic of the last batch does not take it, nothing of it is sent: True where it is given again later, and
+        other topics meanwhile; False fails the task."""
+        return False
+
+    def aside(self) -> Mapping[str, int]:
+        """How many partitions of each topic that is read are set aside now."""
+        return {}
 
     def metrics(self) -> Sequence[OwnMetric]:
         """What it counts by itself, for the worker's /metrics; asked every few seconds, in the thread that reads."""
@@ -205,6 +210,14 @@ class Writer(ABC):
     def metrics(self) -> Sequence[OwnMetric]:
         """What it counts by itself, for the worker's /metrics; asked every few seconds."""
         return ()
+
+    def waits_for(self) -> str:
+        """What the writer waits for, one line for people; empty when it writes all that it is given."""
+        return ""
+
+    def aside(self) -> Mapping[str, int]:
+        """How many partitions of each topic that is read are set aside now: their target does not take them."""
+        return {}
 
     def committable(self) -> Mapping[TopicPartition, int] | None:
         """How far the group may commit, asked after each commit: what is behind that is given again to the next run.

@@ -15,15 +15,17 @@ from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Im
 from keelman.connect.plugin import Assignment, Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, TopicPartition
 from keelman.engine.control import Control
-from keelman.engine.failure import RunFailure
+from keelman.engine.failure import RunFailure, TopicRefused, refuses_topic
 from keelman.engine.records.size import Sizes, may_be_over
 from keelman.engine.sink.exactly_once.claims import Claims
 from keelman.engine.sink.exactly_once.kept_topic import KeptTopic
-from keelman.engine.sink.target import SERVERS, Target, TargetTopics, source_cluster
+from keelman.engine.sink.target import SERVERS, FewPartitions, Target, TargetTopics, source_cluster
 from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.engine.source.producer import OffsetRecord, RunProducer
 from keelman.engine.source.producer_options import producer_options
 from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer
+from keelman.engine.topics_aside import TopicsAside
+from keelman.kafka.batches.producer import ProduceFailure
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.properties.connector_clients import merged
 from keelman.runtime.logs.logging import get_logger
@@ -99,6 +101,9 @@ class KafkaWriter(Writer):
         self._target = target
         self._claims: Claims | None = None
         self._kept: dict[TopicPartition, KeptOffset] = {}
+        self._source = task.source
+        self._assigned: set[TopicPartition] = set()
+        self._aside = TopicsAside()
         self._written = False
         self._spent: RunFailure | None = None
         self.keeps_offsets = self.hides_until_commit = exactly_once
@@ -171,23 +176,78 @@ class KafkaWriter(Writer):
         if self._claims is not None and self._spent is None:
             self._claims.hand_over()
 
+    def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
+        """All of them are read: what is set aside is tried again."""
+        self._assigned = set(partitions)
+        self._aside.forget()
+
+    def idle(self) -> None:
+        """What is set aside is tried again when it is time."""
+        if self._source is not None and (due := self._aside.due()):
+            self._source.resume(due)
+
+    def waits_for(self) -> str:
+        """For the targets of what is set aside."""
+        return self._aside.text()
+
+    def aside(self) -> Mapping[str, int]:
+        """By topic."""
+        return self._aside.counts()
+
     def write(self, batch: SinkBatch) -> None:
         """Queues the records. Raises ConnectError, KafkaException or RunFailure."""
         self._raise_spent()
         origin = batch.origin
         assert origin is not None
         assert batch.keys is not None
-        topics = [(topic, self._name(topic)) for topic in dict.fromkeys(origin.topics)]  # before the transaction
+        self.idle()
+        names, left_out = self._targets(origin)  # before the transaction
         self._written = True
-        large = self._too_large(batch.values.values, batch.keys.values, origin)
-        if len(topics) == 1 and not large:
-            self._send(topics[0][1], batch.values.values, batch.keys.values, origin)
+        left_out |= self._too_large(batch.values.values, batch.keys.values, origin)
+        if len(names) == 1 and not left_out:
+            (name,) = names.values()
+            self._send(name, batch.values.values, batch.keys.values, origin)
             return
-        for topic, name in topics:
-            at = [index for index, one in enumerate(origin.topics) if one == topic and index not in large]
+        for topic, name in names.items():
+            at = [index for index, one in enumerate(origin.topics) if one == topic and index not in left_out]
             values, keys = _picked(batch.values.values, at), _picked(batch.keys.values, at)
             columns = (origin.topics, origin.partitions, origin.offsets, origin.timestamps_ms, origin.headers)
             self._send(name, values, keys, Origin(*(_picked(column, at) for column in columns)))
+
+    def _targets(self, origin: Origin) -> tuple[dict[str, str], set[int]]:
+        """The target of each topic, and the records of partitions that have none and so are set aside."""
+        names: dict[str, str] = {}
+        left_out: set[int] = set()
+        topics = dict.fromkeys(origin.topics)
+        for topic in topics:
+            last = max(origin.partitions if len(topics) == 1 else _of_topic(origin, topic))
+            try:
+                names[topic] = self._topics.name(topic, self._producer, last)
+            except (TopicRefused, RunFailure, ProduceFailure) as error:
+                if not refuses_topic(error):
+                    raise
+                first = error.there if isinstance(error, FewPartitions) else 0
+                left_out |= self._set_aside(topic, first, origin, error)
+                if first:
+                    names[topic] = self._topics.name(topic, self._producer, first - 1)
+        if self._aside:
+            at = zip(origin.topics, origin.partitions, strict=True)
+            self._aside.taken({TopicPartition(*one) for n, one in enumerate(at) if n not in left_out})
+        return names, left_out
+
+    def _set_aside(self, topic: str, first: int, origin: Origin, error: Exception) -> set[int]:
+        """The topic's partitions from `first` on are read again, from what is here of them, once its target may take
+        them; which records are theirs. Raises the error where the task has no other partitions."""
+        aside = {one for one in self._assigned if one.topic == topic and one.partition >= first}
+        if self._source is None or not self._assigned - aside - self._aside.partitions:
+            raise error
+        at = list(zip(origin.topics, origin.partitions, strict=True))
+        theirs = {n: TopicPartition(*one) for n, one in enumerate(at) if TopicPartition(*one) in aside}
+        self._source.pause(aside)
+        for n in sorted(theirs, reverse=True):  # the first of each partition is the last to say where it goes on
+            self._source.seek(theirs[n], origin.offsets[n])
+        self._aside.put(aside, str(error))
+        return set(theirs)
 
     def _too_large(self, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> set[int]:
         """Which records the target's producer does not take; each is reported."""
@@ -201,9 +261,6 @@ class KafkaWriter(Writer):
                     self._report(index, fault)
                     found.add(index)
         return found
-
-    def _name(self, topic: str) -> str:
-        return self._topics.name(topic, self._producer, same_partitions=not self._by_key)
 
     def _send(self, name: str, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> None:
         batch = SourceBatch(
@@ -261,6 +318,11 @@ class _Beats(Control):
 
     def beat(self) -> None:
         self._run_beat()
+
+
+def _of_topic(origin: Origin, topic: str) -> list[int]:
+    """The partitions of a topic's records."""
+    return [number for one, number in zip(origin.topics, origin.partitions, strict=True) if one == topic]
 
 
 def _picked(column: Sequence[Any], at: list[int]) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from keelman.connect.bad_records.tolerance import RecordRefused
+from keelman.connect.bad_records.tolerance import RecordRefused, RecordTooLarge
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.kafka.batches.producer import ProduceFailure
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unauthenticated, Unavailable
@@ -27,6 +27,19 @@ class RunFailure(Exception):
         super().__init__(message)
         self.reason = reason
         self.retriable = retriable
+
+
+class TopicRefused(ConnectError):
+    """The brokers do not make a topic that is to be written, or do not give it a partition that is."""
+
+
+def refuses_topic(error: BaseException) -> bool:
+    """Whether an error is the word of one topic's target alone, so that records for other topics may be written."""
+    if isinstance(error, RecordRefused):
+        return isinstance(error.failure.error, RecordTooLarge)
+    if isinstance(error, ProduceFailure):
+        return bool(error.code == KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    return isinstance(error, TopicRefused) or (isinstance(error, RunFailure) and error.reason == NOT_ALLOWED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.topic_creation import TopicCreation, creates_topics
 from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.clients import with_token
-from keelman.engine.failure import NOT_ALLOWED, RunFailure
+from keelman.engine.failure import NOT_ALLOWED, RunFailure, TopicRefused
 from keelman.engine.records.size import NO_LIMIT, Sizes
 from keelman.model.keys import under
 from keelman.runtime.logs.logging import get_logger
@@ -64,6 +64,22 @@ def ensure_topic(
     else:
         _have_brokers_create(topic, admin)
     _await_topic(topic, partitions)
+
+
+def grow_topic(topic: str, count: int, partitions: Callable[[str, int], int], admin: Mapping[str, Any]) -> None:
+    """Returns once the topic can be written in so many partitions. `partitions` says how many it has, and looks again
+    where that is fewer than it is told. Raises TopicRefused; KafkaException and RunFailure for what passes."""
+    client = AdminClient(with_token(admin))
+    try:
+        client.create_partitions([NewPartitions(topic, count)], request_timeout=4.0)[topic].result(5.0)
+    except KafkaException as error:
+        if partitions(topic, count) < count:  # else somebody else was first
+            if error.args[0].code() in (*_NOT_ALLOWED, *_REFUSED):
+                raise TopicRefused(error.args[0].str()) from error
+            raise
+    else:
+        _log.info("topic_grown", topic=topic, partitions=count)
+    _await_topic(topic, lambda topic: partitions(topic, count), count)
 
 
 def ensure_dead_letter_topic(
@@ -143,12 +159,13 @@ def check_compacted(topic: str, admin: Mapping[str, Any], field: str) -> None:
         )
 
 
-def _await_topic(topic: str, partitions: Callable[[str], int]) -> None:
+def _await_topic(topic: str, partitions: Callable[[str], int], count: int = 1) -> None:
     deadline = time.monotonic() + SECONDS
-    while not partitions(topic):
+    while partitions(topic) < count:
         time.sleep(AGAIN_SECONDS)
         if time.monotonic() > deadline:
-            raise RunFailure("BROKER_LOST", f"topic {topic} not present in metadata after {SECONDS:.0f} s")
+            what = topic if count == 1 else f"{topic} with {count} partitions"
+            raise RunFailure("BROKER_LOST", f"topic {what} not present in metadata after {SECONDS:.0f} s")
 
 
 def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
@@ -168,7 +185,7 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
             )
             raise RunFailure(NOT_ALLOWED, text, retriable=False) from error
         if code in _REFUSED:
-            raise ConnectError(f"Unable to create topic(s) '{topic}': {why}") from error
+            raise TopicRefused(f"Unable to create topic(s) '{topic}': {why}") from error
         if code != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
     else:

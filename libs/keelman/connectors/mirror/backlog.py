@@ -23,11 +23,13 @@ FEW_BATCHES = 2
 
 @dataclass(slots=True)
 class Run:
-    """The stretch of one partition in a portion; `index` is that of its last record or batch in the portion.
+    """The stretch of one partition in a portion, from its first record to its last; `index` is that of the last record
+    or batch in the portion.
 
     `epoch` is the leader epoch of that record, -1 when not known, `topic_id` that of its topic, empty when not known.
     """
 
+    first: int
     last: int
     index: int
     skipped: bool
@@ -80,6 +82,7 @@ class _Mark:
     """All before it in this partition is passed on: `next` is where the partition is read on."""
 
     one: TopicPartition
+    begins: int
     next: int
     end: int
 
@@ -108,7 +111,14 @@ class Backlog:
         self._items.extend(
             _Piece(one, header, data, fetched.position, small, topic_id) for header, data in fetched.batches
         )
-        self._items.append(_Mark(one, fetched.next, fetched.end))
+        self._items.append(_Mark(one, fetched.position, fetched.next, fetched.end))
+
+    def drop(self, topic: str) -> dict[TopicPartition, int]:
+        """Forgets all of a topic; by partition where what is dropped of it begins."""
+        dropped = [item for item in self._items if item.one.topic == topic]
+        self._items = deque(item for item in self._items if item.one.topic != topic)
+        self._last = {one: last for one, last in self._last.items() if one.topic != topic}
+        return {item.one: item.begins for item in reversed(dropped)}
 
     def take(self, most: int | None, most_bytes: int | None = None) -> Portion | None:
         """What comes first of one topic and in one form, at most so many records; None when there is nothing more.
@@ -182,7 +192,9 @@ class Backlog:
         portion.records += count
         index = (len(portion.packed) or len(portion.values)) - 1
         epoch = piece.header.leader_epoch if piece.header.magic >= 2 else -1
-        portion.runs[one] = Run(last, index, skipped or (known is not None and known.skipped), epoch, piece.topic_id)
+        if known is not None:
+            first, skipped = known.first, skipped or known.skipped
+        portion.runs[one] = Run(first, last, index, skipped, epoch, piece.topic_id)
         self._last[one] = last
 
 

@@ -4,7 +4,7 @@ involved."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
@@ -17,6 +17,7 @@ from keelman.connect.watches import TopicWatch
 from keelman.connectors.mirror.backlog import Backlog, Portion
 from keelman.connectors.mirror.offsets import position_behind, source_offset
 from keelman.connectors.mirror.syncs import OffsetSyncs
+from keelman.engine.topics_aside import TopicsAside
 from keelman.kafka.batches.record_batch import BatchHeader, CorruptBatch, passable
 from keelman.kafka.fetching.client import FetchClient, FetchSettings
 from keelman.kafka.fetching.fetched import Part
@@ -76,6 +77,13 @@ class MirrorReader(Reader):
         self._syncs = syncs
         self._plan = plan
         self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
+        self._given = dict(starts)
+        self._before: dict[TopicPartition, Offset | None] = {}  # what of it the last batch has replaced
+        self._last: Portion | None = None
+        self._aside = TopicsAside()
+        self._left: dict[TopicPartition, Position] = {}
+        self._written: set[TopicPartition] = set()
+        self.sets_aside = len(self._topics) > 1
         self._at_end: set[TopicPartition] = set()
         self._ends_met: set[TopicPartition] = set()
         self._backlog = Backlog(self._whole, self._reached)
@@ -115,6 +123,8 @@ class MirrorReader(Reader):
         Raises KafkaException, and ConnectError for a batch that is damaged where it is read.
         """
         try:
+            if self._aside:
+                self._return_to(self._aside.due())
             if not self._backlog:
                 self._receive()
             portion = self._backlog.take(self.most_records, self.most_bytes)
@@ -148,8 +158,46 @@ class MirrorReader(Reader):
         else:
             self._at_end.discard(one)
 
+    def set_aside(self, why: str) -> bool:
+        """All of the topic, where the task has another one that it copies."""
+        portion = self._last
+        assert portion is not None
+        theirs = {one for one in self._names if one.topic == portion.topic}
+        if not self._names.keys() - theirs - self._aside.partitions:
+            return False
+        self._given |= self._before
+        positions = KAFKA_LOOP.call(self._fetcher.leave([(*one,) for one in theirs]))
+        for fetched in self._fetcher.take():
+            self._backlog.add(fetched)
+        begins = self._backlog.drop(portion.topic) | {one: run.first for one, run in portion.runs.items()}
+        for one in theirs:
+            last = self._given[one]
+            if one not in begins:
+                self._left[one] = positions[one]
+            else:
+                self._left[one] = Position(begins[one]) if last is None else position_behind(last)
+                self._next[one] = self._left[one].offset
+        self._at_end -= theirs
+        self._ends_met -= theirs
+        self._written -= theirs
+        self._aside.put(theirs, why)
+        return True
+
+    def aside(self) -> Mapping[str, int]:
+        """By topic."""
+        return self._aside.counts()
+
+    def _return_to(self, partitions: Collection[TopicPartition]) -> None:
+        """Their target is tried again."""
+        if partitions:
+            KAFKA_LOOP.call(self._fetcher.return_to({(*one,): self._left.pop(one) for one in partitions}))
+
     def _batch(self, portion: Portion, *, short: bool) -> SourceBatch:
         delivered: dict[int, Callable[[int, int], None]] = {}
+        offsets = {one: source_offset(run.last, run.epoch, run.topic_id) for one, run in portion.runs.items()}
+        self._last, self._before = portion, {one: self._given[one] for one in offsets}
+        self._given |= offsets
+        self._written |= offsets.keys()
         for one, run in portion.runs.items():
             if self._syncs is not None:
                 delivered[run.index] = partial(self._delivered, one, run.last, run.skipped)
@@ -161,10 +209,7 @@ class MirrorReader(Reader):
             partitions=portion.partitions,
             timestamps_ms=portion.timestamps_ms,
             headers=portion.headers if any(portion.headers) else None,
-            offsets=tuple(
-                (self._names[one], source_offset(run.last, run.epoch, run.topic_id))
-                for one, run in portion.runs.items()
-            ),
+            offsets=tuple((self._names[one], offset) for one, offset in offsets.items()),
             short=short,
             raw=True,
             packed=portion.packed,
@@ -183,6 +228,9 @@ class MirrorReader(Reader):
     def committed(self) -> None:
         """Publishes the offset syncs that are due."""
         self._fetcher.check_crcs = self._check_crcs
+        if self._aside:
+            self._aside.taken(self._written)
+        self._written.clear()
         if self._syncs is not None:
             self._syncs.committed()
 
@@ -209,9 +257,9 @@ class MirrorReader(Reader):
         return None
 
     def waits_for(self) -> str:
-        """The source cluster, while it has a problem."""
+        """The source cluster, while it has a problem, and targets that do not take their topics."""
         problem = self._fetcher.problem
-        return f"waits for the source cluster: {problem}" if problem else ""
+        return "; ".join(filter(None, (problem and f"waits for the source cluster: {problem}", self._aside.text())))
 
     def close(self) -> None:
         """Closes the clients."""

@@ -216,6 +216,7 @@ class SinkCopy:
         return SinkReports(
             self._reporter,
             consumer=consumer,
+            writer=writer,
             subscription=self._subscription,
             missing=missing,
             topics=topics,

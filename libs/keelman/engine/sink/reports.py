@@ -8,6 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from confluent_kafka import Consumer
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, LAG_UNIT_RECORDS, CopyProgress
+from keelman.connect import contract
+from keelman.connect.plugin import Writer
 from keelman.connect.watches import TopicWatch, Watch
 from keelman.engine.idle import Idle
 from keelman.engine.own_metrics import OwnMetrics
@@ -27,6 +29,7 @@ class SinkReports:
     reporter: RunReporter
     _: KW_ONLY
     consumer: Consumer
+    writer: Writer
     subscription: Subscription
     missing: MissingTopics
     topics: SourceTopics
@@ -44,11 +47,13 @@ class SinkReports:
         """The progress as it is now."""
         message = self.progress.message(self.positions.lag(self.consumer), LAG_UNIT_RECORDS)
         self.metrics.add_to(message)
+        message.set_aside.update(contract.ASIDE.of(self.writer.aside))
         return message
 
     def report(self) -> None:
         """Reports what is news."""
-        watch, waits_for = self._parkable(), self.missing.waits_for()
+        watch = self._parkable()
+        waits_for = self.missing.waits_for() or contract.WAITS_FOR.of(self.writer.waits_for) or ""
         other = self.metrics.news() or watch != self._watch or waits_for != self._waits_for
         if other or self.progress.news(self.positions.lag(self.consumer)):
             self._watch, self._waits_for = watch, waits_for

@@ -11,9 +11,9 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.java.regex import JavaPattern
 from keelman.connect.plugin import SinkTask
 from keelman.engine.clients import admin_properties, consumer_properties, with_token
-from keelman.engine.failure import RunFailure
+from keelman.engine.failure import RunFailure, TopicRefused
 from keelman.engine.source.producer import RunProducer
-from keelman.engine.topics import ensure_topic
+from keelman.engine.topics import ensure_topic, grow_topic
 from keelman.kafka.clients import ClientError, admin_client
 from keelman.kafka.properties.connector_clients import merged, sink_group
 from keelman.model.errors import Unavailable
@@ -40,6 +40,15 @@ class Target:
         self.reader: dict[str, str] = merged(whole, {}, "consumer")
 
 
+class FewPartitions(TopicRefused):
+    """The target topic does not have a partition that is to be written, and cannot be given it."""
+
+    def __init__(self, message: str, there: int) -> None:
+        """`there` is how many it has."""
+        super().__init__(message)
+        self.there = there
+
+
 class TargetTopics:
     """Which topic goes where, each looked at when it is first met."""
 
@@ -49,16 +58,23 @@ class TargetTopics:
         self._task = task
         self._target = target
         self._pattern = JavaPattern(config.get("topics.regex", "").strip() or "(?!)")
+        self._same = config["partitions"] == "same"
         self._names: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
 
-    def name(self, topic: str, producer: RunProducer, *, same_partitions: bool) -> str:
-        """The target topic, made when it is missing. Raises ConnectError when it cannot be written as configured."""
+    def name(self, topic: str, producer: RunProducer, last: int) -> str:
+        """The target topic, made when it is missing, and grown as its source has grown; `last` is the highest partition
+        that is to be written where partitions stay the same. Raises ConnectError when it cannot be written as
+        configured, FewPartitions where it lacks that partition."""
         found = self._names.get(topic)
         if found is None:
-            found = self._names[topic] = self._meet(topic, producer, same_partitions)
+            found = self._meet(topic, producer)
+            self._names[topic] = found
+        if self._same and last >= self._counts[topic]:
+            self._grow(topic, found, producer, last)
         return found
 
-    def _meet(self, topic: str, producer: RunProducer, same_partitions: bool) -> str:
+    def _meet(self, topic: str, producer: RunProducer) -> str:
         name = target_name(self._config["topic"], topic)
         cluster, partitions = self._source(topic)
         if cluster == producer.cluster_id():
@@ -69,13 +85,24 @@ class TargetTopics:
         default = {"partitions": str(partitions), "replication.factor": "-1"}
         config = {**{f"topic.creation.default.{key}": value for key, value in default.items()}, **self._config}
         ensure_topic(name, producer.partitions, self._target.admin, self._task.worker, config)
-        there = producer.partitions(name)
-        if same_partitions and there < partitions:
-            raise ConnectError(
-                f"topic {name} has {there} partitions, {topic} has {partitions}: "
-                f"give it as many, or set partitions=by-key"
-            )
+        self._counts[topic] = producer.partitions(name)
         return name
+
+    def _grow(self, topic: str, name: str, producer: RunProducer, last: int) -> None:
+        """As many partitions as its source has, once one of those is to be written that it lacks."""
+        _, wanted = self._source(topic)
+        there = producer.partitions(name, wanted)
+        if there < wanted:
+            try:
+                grow_topic(name, wanted, producer.partitions, self._target.admin)
+            except TopicRefused as error:
+                raise FewPartitions(
+                    f"partition {last}: topic {name} has {there} partition{'s' * (there != 1)}, {topic} has {wanted}, "
+                    f"and the brokers refuse to add some: {error}. Add them, or set partitions=by-key",
+                    there,
+                ) from error
+            there = wanted
+        self._counts[topic] = there
 
     def _source(self, topic: str) -> tuple[str, int]:
         """Id of the cluster that is read, and how many partitions the topic has there."""

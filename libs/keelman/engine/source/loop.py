@@ -7,9 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_DRAINING
 from keelman.connect import contract
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
 from keelman.engine.control import Control, GaveUp
+from keelman.engine.failure import RunFailure, judge, refuses_topic
 from keelman.engine.idle import Idle
 from keelman.engine.idle_poller import IDLE_POLLER
 from keelman.engine.reporter import RunReporter
@@ -19,6 +21,7 @@ from keelman.engine.source.pipeline import SourcePipeline
 from keelman.engine.source.producer import RunProducer
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.reports import SourceReports
+from keelman.kafka.batches.producer import ProduceFailure
 
 SHORT_REST_SECONDS = 0.02
 LONGEST_REST_SECONDS = 0.5
@@ -74,10 +77,17 @@ class SourceLoop:
         reader.most_records = pace.most_records_of(None if reader.limits_bytes else reader.most_bytes)
 
     def _send(self, batch: SourceBatch) -> None:
+        self.position.read(batch)
+        try:
+            prepared = self.pipeline.prepare(batch)
+        except (ConnectError, RunFailure, ProduceFailure) as error:
+            if not refuses_topic(error) or not contract.SET_ASIDE.of(self.reader.set_aside, judge(error).message):
+                raise
+            self.position.given_back()
+            return
         if not self.commits.open:
             self.commits.begin()
-        self.position.read(batch)
-        records, size = self.pipeline.send(batch)
+        records, size = self.pipeline.send(batch, prepared)
         self.reporter.topics = self.pipeline.topics
         self.commits.add(batch, records, size)
         self.control.pace.spend(records, size)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect import contract
@@ -14,10 +15,13 @@ from keelman.connect.records import SourceBatch
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters.writer import DeadLetterWriter
+from keelman.engine.failure import TopicRefused
 from keelman.engine.records.bad_records import BadRecords, Counts
+from keelman.engine.records.fused import Sent
 from keelman.engine.records.size import Sizes
 from keelman.engine.source.conversion import SourceConversion, without_steps
 from keelman.engine.source.producer import RunProducer
+from keelman.engine.source.unpacking import unpacked
 from keelman.engine.topics import ensure_topic, record_sizes
 
 T = TypeVar("T")
@@ -89,27 +93,53 @@ class SourcePipeline:
         if self._dead is not None:
             self._dead.ensure(producer)
 
-    def send(self, batch: SourceBatch) -> tuple[int, int]:
-        """Sends a batch; its good records, and their bytes. Raises RecordRefused, RunFailure, GaveUp before any of
-        it is sent, and what a producer raises."""
+    def prepare(self, batch: SourceBatch) -> list[Sent]:
+        """What is to be sent of a batch, each to a topic that is there and takes it; nothing where it goes as it is
+        packed. Raises RecordRefused, RunFailure, GaveUp, ConnectError: nothing of it is sent then."""
         if batch.packed:
-            self._meet_topic(batch.topic)
-            self._producer.send_packed(batch)
-            return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
-        records = size = 0
+            self._meet(batch)
+            if not self._reader.sets_aside or self._fits(batch):
+                return []
+            batch = unpacked(batch)
         try:
             converted = list(self._conversion.payloads(batch))
         except GaveUp:
             self._bad.give_up()
             raise
-        for made, values, keys in converted:
+        for made, values, _ in converted:
             if values:
-                self._meet_topic(made.topic)
+                self._meet(made)
+        return converted
+
+    def send(self, batch: SourceBatch, prepared: list[Sent]) -> tuple[int, int]:
+        """Sends a batch as it was prepared; its good records, and their bytes. Raises what a producer raises."""
+        if batch.packed and not prepared:
+            self._producer.send_packed(batch)
+            return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
+        records = size = 0
+        for made, values, keys in prepared:
+            if values:
                 size += self._producer.send(made, values, keys)
             records += len(values)
         if self._dead is not None:
             self._dead.send(self._producer)
         return records, size
+
+    def _fits(self, batch: SourceBatch) -> bool:
+        """Whether the topic takes the batch as it is packed."""
+        return max(len(one.data) for one in batch.packed) <= self._sizes_of(batch.topic).topic
+
+    def _meet(self, batch: SourceBatch) -> None:
+        """The batch's topic is there, with each partition that the batch names."""
+        topic = batch.topic
+        self._meet_topic(topic)
+        numbers: Any = [one.partition for one in batch.packed] or batch.partitions or ()
+        if self._reader.sets_aside and numbers and None not in numbers:
+            last: int = max(numbers)
+            if last >= self._producer.known_partitions(topic):
+                there = self._producer.partitions(topic, last + 1)
+                if last >= there:
+                    raise TopicRefused(f"topic {topic} has {there} partitions, and partition {last} is to be written")
 
     def _meet_topic(self, topic: str) -> None:
         if topic in self._topics:
@@ -125,11 +155,15 @@ class SourcePipeline:
 
     def _sizes_of(self, topic: str) -> Sizes:
         """What a record for a topic may take. The topic itself is asked where a record that is too large may be passed
-        over; else the brokers' refusal fails the task all the same."""
+        over, or its topic set aside; else the brokers' refusal fails the task all the same."""
         found = self._sizes.get(topic)
         if found is None:
             found = Sizes(self._producer.request_bytes)
-            if self._policy.tolerant:
+            if self._reader.sets_aside and not self._policy.tolerant:
+                self._meet_topic(topic)
+                ask = partial(self._producer.most_message_bytes, topic)
+                found = Sizes(self._producer.request_bytes, ask(), self._producer.codec or 0, ask)
+            elif self._policy.tolerant:
                 self._meet_topic(topic)
                 admin = admin_properties(self._worker, self._config)
                 found = record_sizes(topic, admin, self._producer.request_bytes, self._producer.codec or 0)

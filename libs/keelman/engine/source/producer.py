@@ -15,6 +15,7 @@ from keelman.connect.records import Column, SourceBatch
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import payload_bytes
+from keelman.engine.records.size import NO_LIMIT
 from keelman.engine.source.packing import SEND_BYTES, OnStored, Packed, Packing
 from keelman.engine.source.producer_options import ProducerOptions
 from keelman.engine.source.send_window import SendWindow
@@ -86,11 +87,18 @@ class RunProducer(ABC):
         """Connects, and ends what a predecessor may still do."""
         self._wait(self._open())
 
-    def partitions(self, topic: str) -> int:
-        """How many partitions a topic has, as known for some minutes at most; 0 when it is not there, asked again."""
-        count = self._wait(self._made.partitions(topic))
+    def partitions(self, topic: str, least: int = 1) -> int:
+        """How many partitions a topic has, as known for some minutes at most; asked again where that is fewer than
+        `least`, 0 when it is not there."""
+        count = self._wait(self._made.partitions(topic, least))
         self._counts[topic] = count, time.monotonic()
         return count
+
+    def most_message_bytes(self, topic: str) -> int:
+        """How large one record batch of the topic may be, as its brokers say; NO_LIMIT where they do not. Raises
+        ProduceFailure where the topic may not be written to."""
+        found = self._wait(self._made.most_message_bytes(topic))
+        return NO_LIMIT if found is None else found
 
     def cluster_id(self) -> str:
         """Of the cluster that is written."""

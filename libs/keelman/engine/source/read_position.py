@@ -27,6 +27,10 @@ class ReadPosition:
         self._sent += written if self._unsent is None else self._unsent
         self._unsent = 0
 
+    def given_back(self) -> None:
+        """The reader has taken it back: it is left again."""
+        self._unsent = 0
+
     def committed(self) -> int:
         """What was sent is committed: how much it took of what the reader had left."""
         sent, self._sent = self._sent, 0

@@ -40,6 +40,7 @@ class SourceReports:
         message.rollbacks = self._rollbacks = self.reader.rollbacks
         message.taken_back = self.reader.taken_back
         self.metrics.add_to(message)
+        message.set_aside.update(contract.ASIDE.of(self.reader.aside))
         return message
 
     def copied(self) -> None:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from aiokafka.errors import KafkaError
+from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
@@ -34,6 +35,7 @@ from keelman.kafka.batches.wire import (
 )
 from keelman.kafka.connections import ask_about
 from keelman.kafka.fetching.client import FetchClient
+from keelman.kafka.fetching.leader_epochs import AskMetadata
 from keelman.kafka.known_brokers import BROKERS
 from keelman.runtime.background import Background
 
@@ -46,6 +48,7 @@ FEATURE = "transaction.version"
 EPOCH_EACH = 2
 """From this version on each transaction has an epoch of its own."""
 LATEST = -1
+_TOPIC, _LIMIT = 2, "max.message.bytes"
 MARKING_SECONDS = 0.02
 """So long after its end the markers of a transaction may still be under way, so that the next cannot begin yet."""
 
@@ -197,12 +200,12 @@ class BatchProducer:
     def _busy(self) -> bool:
         return bool(self._sender.outstanding or self._sender.under_way or self._is_adding)
 
-    async def partitions(self, topic: str) -> int:
-        """How many the topic has, as known for some minutes at most; 0 when it is not there. Raises ProduceFailure."""
+    async def partitions(self, topic: str, least: int = 1) -> int:
+        """How many the topic has, as known for some minutes at most, or as asked now where that is fewer than `least`;
+        0 when it is not there. Raises ProduceFailure."""
         cluster = self._client.cluster
         for _ in range(2):  # the answer to a request that was already under way does not have a topic named since
-            found = cluster.partitions_for_topic(topic)
-            if found is not None:
+            if len(cluster.partitions_for_topic(topic) or ()) >= least:
                 break
             try:
                 async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
@@ -214,6 +217,20 @@ class BatchProducer:
             if topic in cluster.unauthorized_topics:
                 raise ProduceFailure(TOPIC_DENIED, topic)
         return len(cluster.partitions_for_topic(topic) or ())
+
+    async def most_message_bytes(self, topic: str) -> int | None:
+        """How large one record batch of the topic may be, None where no broker says. Raises ProduceFailure where this
+        client may not write to it."""
+        node = self._client.get_random_node()
+        try:
+            known = (await self._client.send(node, AskMetadata([topic], rights=True))).topics.get(topic)
+            asked = DescribeConfigsRequest([(_TOPIC, topic, [_LIMIT])])
+            ((_, _, _, _, entries),) = (await self._client.send(node, asked)).resources
+        except (KafkaError, OSError, TimeoutError):
+            return None
+        if known is not None and not known.writable:
+            raise ProduceFailure(TOPIC_DENIED, topic)
+        return next((int(value) for name, value, *_ in entries if name == _LIMIT), None)
 
     async def log_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """Where these partitions end, open transactions and all. Raises ProduceFailure."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import product
 
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 
@@ -136,6 +137,20 @@ class BatchFetcher:
         self._loop.call_soon_threadsafe(self._unconfirmed.set)
         return False
 
+    async def leave(self, parts: Collection[Part]) -> dict[Part, Position]:
+        """Fetches these no more, of which something may have arrived; where it is in each. In the loop."""
+        for led, one in product(self._led.values(), parts):
+            led.pop(one, None)
+        self._homeless.difference_update(parts)
+        return {one: self._positions[one] for one in parts}
+
+    async def return_to(self, positions: Mapping[Part, Position]) -> None:
+        """Fetches again what it has left, from there. In the loop."""
+        self._positions |= positions
+        self._homeless |= positions.keys()
+        self._notified_end |= dict.fromkeys(positions, -1)
+        self._must_place.set()
+
     async def close(self) -> None:
         """Ends all requests and closes the client."""
         self._client.cluster.remove_listener(self._learned)
@@ -143,8 +158,6 @@ class BatchFetcher:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._client.close()
-
-    # Which leader has what.
 
     async def _place(self) -> None:
         """Finds the leaders, at first and whenever partitions have lost theirs."""
@@ -250,8 +263,6 @@ class BatchFetcher:
         self._records_at = self._loop.time()
         if self._home(one):
             self._must_place.set()
-
-    # What one leader gives.
 
     async def _follow(self, node: int) -> None:
         """Fetches from one broker for as long as it has any of the partitions."""

@@ -28,6 +28,8 @@ from keelman.runtime.backoff import Backoff
 
 NO_EPOCH = -1
 """The leader epoch of who knows none: brokers then check nothing."""
+NOT_ASKED = -(1 << 31)
+_WRITE = 4
 _NO_ID = bytes(16)
 _CONSUMER = -1
 # What the library does not know, or holds for lasting.
@@ -60,13 +62,20 @@ NOBODY = Leader(-1, NO_EPOCH)
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
     """One topic, as a broker reports it. `id` is as Kafka's tools show it, empty when the broker knows none; a topic
-    that is deleted and created again has another one. `code` is Kafka's error code, 0 for none."""
+    that is deleted and created again has another one. `code` is Kafka's error code, 0 for none. `operations` are those
+    that the client may do, a bit each by its number in AclOperation; NOT_ASKED where it did not ask."""
 
     name: str
     id: str
     code: int
     partitions: Mapping[int, Leader]
     internal: bool = False
+    operations: int = NOT_ASKED
+
+    @property
+    def writable(self) -> bool:
+        """Whether the client may write to it, as far as the broker has said."""
+        return self.operations == NOT_ASKED or bool(self.operations & 1 << _WRITE)
 
 
 class BrokerAddress(NamedTuple):
@@ -110,22 +119,25 @@ def _topic(fields: Fields) -> TopicInfo:
         replicas, isr, _offline = (tuple(fields.int32() for _ in range(fields.count())) for _ in range(3))
         fields.tags()
         partitions[number] = Leader(node, epoch, problem, replicas, isr)
-    fields.int32()  # authorized operations
+    operations = fields.int32()
     fields.tags()
     topic_id = "" if raw == _NO_ID else base64.urlsafe_b64encode(raw).decode().rstrip("=")
-    return TopicInfo(name, topic_id, code, partitions, internal)
+    return TopicInfo(name, topic_id, code, partitions, internal, operations)
 
 
 @dataclass(frozen=True, slots=True)
 class AskMetadata(WireRequest, key=3, version=12, answer=MetadataAnswer):
-    """These topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1. Makes no topic by asking."""
+    """These topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1. Makes no topic by asking.
+
+    `rights` asks what the client may do with the topics, too."""
 
     topics: Collection[str]
+    rights: bool = False
 
     def encode(self) -> bytes:
-        """No topic is made, and nobody's rights are asked for."""
+        """No topic is made."""
         named = b"".join(_NO_ID + compact(topic) + NO_TAGS for topic in self.topics)
-        return varint(len(self.topics) + 1) + named + b"\0\0" + NO_TAGS
+        return varint(len(self.topics) + 1) + named + bytes((0, self.rights)) + NO_TAGS
 
 
 @dataclass(frozen=True, slots=True)

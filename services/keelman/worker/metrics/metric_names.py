@@ -48,6 +48,11 @@ TAKEN_BACK = Family(
     COUNTER,
     "Changes, at most, that the task's source has taken back: they may have been copied twice.",
 )
+SET_ASIDE = Family(
+    "keelman_task_set_aside_partitions",
+    GAUGE,
+    "Partitions of a topic that the task does not copy now, because their target does not take them; the others go on.",
+)
 BYTES = Family("keelman_task_bytes_total", COUNTER, "Bytes of the keys and values that the task has committed.")
 BYTES_RATE = Family("keelman_task_bytes_per_second", GAUGE, "Bytes that the task commits in a second now.")
 LAG_RECORDS = Family("keelman_task_lag_records", GAUGE, "Records that the task has left to copy.")

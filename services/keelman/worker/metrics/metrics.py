@@ -199,6 +199,11 @@ class Metrics:
             self._types[name] = connector_type(config)
         return self._types[name]
 
+    @staticmethod
+    def _set_aside(out: Exposition, labels: str, meter: Meter) -> None:
+        for topic, partitions in meter.set_aside().items():
+            out.add(names.SET_ASIDE, partitions, f'{labels},topic="{escaped(topic)}"')
+
     def _task(self, out: Exposition, work: Work, status: Status, meter: Meter | None, now: float) -> None:
         labels = f'connector="{escaped(work.connector)}",task="{work.task}"'
         out.add(names.TASK_STATE, 1, f'{labels},state="{escaped(status.state)}"')
@@ -212,6 +217,7 @@ class Metrics:
         out.add(names.BYTES, meter.bytes, labels)
         out.add(names.ROLLBACKS, meter.rollbacks, labels)
         out.add(names.TAKEN_BACK, meter.taken_back, labels)
+        self._set_aside(out, labels, meter)
         kind = self._type(work.connector)
         source = kind == "source"
         lag = meter.lag(LAG_UNIT_RECORDS)

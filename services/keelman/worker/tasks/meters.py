@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
@@ -87,6 +88,13 @@ class Meter:
         """What its copy runs count by themselves, as they reported it last."""
         for one in self._seen.values():
             yield from one.own_metrics
+
+    def set_aside(self) -> Mapping[str, int]:
+        """By topic how many partitions its copy runs have set aside."""
+        found: Counter[str] = Counter()
+        for one in self._seen.values():
+            found.update(one.set_aside)
+        return found
 
     @property
     def measured(self) -> bool:

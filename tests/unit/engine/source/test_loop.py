@@ -84,10 +84,13 @@ class SendingPipeline:
     def __init__(self, control: Control, gives_up_at: int | None = None) -> None:
         self._control, self._gives_up_at, self.sent = control, gives_up_at, 0
 
-    def send(self, _batch: SourceBatch) -> tuple[int, int]:
+    def prepare(self, _batch: SourceBatch) -> list[Any]:
         if self.sent == self._gives_up_at:
             self._control.drain()
             raise GaveUp
+        return []
+
+    def send(self, _batch: SourceBatch, _prepared: list[Any]) -> tuple[int, int]:
         self.sent += 1
         return 1, 1
 

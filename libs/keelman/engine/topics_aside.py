@@ -1,0 +1,83 @@
+"""Keeps which partitions of a task are set aside because their target does not take them, while the others go on."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from keelman.connect.records import TopicPartition
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+
+FIRST_SECONDS, MOST_SECONDS = 1.0, 60.0
+"""The pause before the first new try, twice as long before each next one; the longest pause."""
+
+_log = get_logger()
+
+
+@dataclass(slots=True)
+class _Aside:
+    partitions: set[TopicPartition] = field(default_factory=set)
+    why: str = ""
+    backoff: Backoff = field(default_factory=lambda: Backoff(FIRST_SECONDS, MOST_SECONDS))
+    until: float = math.inf
+
+
+class TopicsAside:
+    """The partitions of one task that are set aside, by their topics; the thread of its copy run alone uses it.
+
+    A topic whose pause is over is being tried: either its partitions are put back here, or they are taken off."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._topics: dict[str, _Aside] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._topics)
+
+    def put(self, partitions: Collection[TopicPartition], why: str) -> None:
+        """These partitions of one topic wait from now on, for this reason."""
+        topic = next(iter(partitions)).topic
+        one = self._topics.setdefault(topic, _Aside())
+        if one.why != why:
+            _log.warning("topic_set_aside", topic=topic, partitions=sorted(p.partition for p in partitions), error=why)
+        one.partitions.update(partitions)
+        one.why, one.until = why, self._clock() + one.backoff.next()
+
+    def due(self) -> set[TopicPartition]:
+        """Those that are to be tried now, each once."""
+        now = self._clock()
+        found: set[TopicPartition] = set()
+        for one in self._topics.values():
+            if one.until <= now:
+                one.until = math.inf
+                found |= one.partitions
+        return found
+
+    def taken(self, partitions: Collection[TopicPartition]) -> None:
+        """The target has taken something of these: where they were being tried they are set aside no more."""
+        for topic in {one.topic for one in partitions} & self._topics.keys():
+            one = self._topics[topic]
+            if one.until == math.inf and one.partitions & {*partitions}:
+                del self._topics[topic]
+                _log.info("topic_taken_up", topic=topic)
+
+    def forget(self) -> None:
+        """Nothing is set aside any more."""
+        self._topics.clear()
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        """All that are set aside, those that are being tried among them."""
+        return set().union(*(one.partitions for one in self._topics.values()))
+
+    def counts(self) -> Mapping[str, int]:
+        """How many partitions of each topic are set aside."""
+        return {topic: len(one.partitions) for topic, one in sorted(self._topics.items())}
+
+    def text(self) -> str:
+        """What is set aside and why, one line for people; empty for nothing."""
+        found = [f"topic {topic} is set aside: {one.why}" for topic, one in sorted(self._topics.items())]
+        return "; ".join(found) + (" (tried again)" if found else "")

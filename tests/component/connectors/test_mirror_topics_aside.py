@@ -1,0 +1,183 @@
+"""A mirror whose target does not take one of its topics goes on with the others, and comes back to that one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclOperation,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+)
+
+from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
+from keelman.testing.brokers.secure_broker import SecureBroker
+from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, ticket
+from support.kafka.limited_user import allow_all, allow_only, limited
+from support.kafka.topics import create_topic, messages
+from support.waiting import until
+
+pytestmark = pytest.mark.component
+
+
+def mirror(bootstrap: str, name: str, *topics: str, **more: str) -> dict[str, str]:
+    """A mirror of these topics, whose copies are `<name>.<topic>`."""
+    return {
+        "name": f"{name}-connector",
+        "connector.class": "MirrorSource",
+        "source.cluster.alias": name,
+        "source.cluster.bootstrap.servers": bootstrap,
+        "target.cluster.bootstrap.servers": bootstrap,
+        "topics": ",".join(topics),
+        "emit.offset-syncs.enabled": "false",
+        "replication.factor": "1",
+        "keelman.commit.interval.ms": "50",
+        **more,
+    }
+
+
+def write(bootstrap: str, topic: str, *values: bytes, partition: int = 0, **settings: object) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 8_000_000, **settings})
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(60) == 0
+
+
+def values(bootstrap: str, topic: str) -> list[bytes | None]:
+    return [m.value() for m in messages(bootstrap, topic)]
+
+
+def tasks(config: dict[str, str]) -> dict[str, str]:
+    return {**config, **MirrorSource.task_configs(config, 1)[0]}
+
+
+def alter(bootstrap: str, topic: str, **settings: str) -> None:
+    change = AlterConfigOpType.SET
+    entries = [ConfigEntry(k.replace("_", "."), v, incremental_operation=change) for k, v in settings.items()]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+    admin.incremental_alter_configs([resource])[resource].result(60)
+
+
+def set_aside(topic: str) -> Callable[..., bool]:
+    return lambda update: dict(update.progress.set_aside) == {topic: 1}
+
+
+def test_a_topic_whose_copy_cannot_be_made_waits_by_name(bootstrap: str, name: str, runs: Callable[..., Run]) -> None:
+    good, bad = name, f"{name}-".ljust(245, "x")  # its copy's name would be longer than a topic's may be
+    for topic in (good, bad):
+        create_topic(bootstrap, topic, 1)
+    write(bootstrap, bad, b"bad 1", b"bad 2")
+    write(bootstrap, good, b"good 1")
+    config = tasks(mirror(bootstrap, name, good, bad))
+    assert config[ASSIGNED].count(",") == 1
+    run = runs(ticket(bootstrap, config))
+    told = run.until(set_aside(bad))
+    assert told.message.startswith(f"topic {bad} is set aside: Unable to create topic")
+    for number in range(2, 5):
+        write(bootstrap, good, b"good %d" % number)
+    run.until_records(4)
+    assert values(bootstrap, f"{name}.{good}") == [b"good %d" % n for n in range(1, 5)]
+    ended = run.drain()
+    assert not [key for key in ended.progress.offsets if bad in key], "nothing of it is passed over"
+    short = {**config, "transforms": "r", "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter"}
+    short |= {"transforms.r.regex": "(.{200}).*", "transforms.r.replacement": "$1"}
+    runs(ticket(bootstrap, short)).copied(2)
+    assert values(bootstrap, f"{name}.{bad}"[:200]) == [b"bad 1", b"bad 2"]
+
+
+@pytest.mark.parametrize("compression", ["none", "lz4"])
+def test_a_record_that_is_too_large_for_its_copy_waits_by_name_and_comes_back(
+    bootstrap: str, name: str, runs: Callable[..., Run], compression: str
+) -> None:
+    good, bad = f"{name}-good", f"{name}-bad"
+    for topic in (good, bad, f"{name}.{bad}"):
+        create_topic(bootstrap, topic, 1)
+    alter(bootstrap, f"{name}.{bad}", max_message_bytes="2000")
+    big = random.Random(7).randbytes(10_000)  # which no codec makes smaller
+    write(bootstrap, bad, b"before", big, b"behind", **{"compression.type": compression})
+    write(bootstrap, good, b"good 1")
+    run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad, **{"sync.topic.configs.enabled": "false"}))))
+    told = run.until(set_aside(bad))
+    assert "larger than" in told.message
+    write(bootstrap, good, b"good 2")
+    until(lambda: values(bootstrap, f"{name}.{good}") == [b"good 1", b"good 2"], "the good one goes on")
+    alter(bootstrap, f"{name}.{bad}", max_message_bytes="1000000")
+    run.until(lambda u: u.progress.records >= 5 and not u.progress.set_aside)
+    assert values(bootstrap, f"{name}.{bad}") == [b"before", big, b"behind"]
+    run.drain()
+
+
+def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
+    bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    good, bad = f"{name}-good", f"{name}-bad"
+    create_topic(bootstrap, good, 1)
+    create_topic(bootstrap, bad, 2)
+    create_topic(bootstrap, f"{name}.{bad}", 1)
+    write(bootstrap, bad, b"bad", partition=1)
+    write(bootstrap, good, b"good")
+    run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad))))
+    told = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
+    assert f"topic {name}.{bad} has 1 partitions, and partition 1 is to be written" in told.message
+    until(lambda: values(bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(f"{name}.{bad}", 2)])[f"{name}.{bad}"].result(60)
+    run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)
+    assert values(bootstrap, f"{name}.{bad}") == [b"bad"]
+    run.drain()
+
+
+def test_a_copy_that_may_not_be_written_waits_by_name_until_it_may(
+    broker: SecureBroker, name: str, runs: Callable[..., Run]
+) -> None:
+    bootstrap = broker.at("PLAINTEXT")
+    good, bad = f"{name}-good", f"{name}-bad"
+    create_topic(bootstrap, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+    for topic in (good, bad, f"{name}.{bad}"):
+        create_topic(bootstrap, topic, 1)
+    allow_only(bootstrap, f"{name}.{bad}", AclOperation.DESCRIBE)
+    write(bootstrap, bad, b"bad")
+    write(bootstrap, good, b"good")
+    producer = {f"producer.override.{key}": value for key, value in limited(broker).items()}
+    run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad, **producer))))
+    told = run.until(set_aside(bad))
+    assert "TOPIC_AUTHORIZATION_FAILED" in told.message
+    until(lambda: values(bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
+    allow_all(bootstrap, f"{name}.{bad}")
+    run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)
+    assert values(bootstrap, f"{name}.{bad}") == [b"bad"]
+    run.drain()
+
+
+def test_a_topic_that_its_source_deletes_keeps_nothing_of_the_others(
+    bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    good, gone = f"{name}-good", f"{name}-gone"
+    for topic in (good, gone):
+        create_topic(bootstrap, topic, 1)
+        write(bootstrap, topic, b"one")
+    run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, gone, f"{name}-never"))))
+    run.until_records(2)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([gone])[gone].result(60)
+    write(bootstrap, good, b"two")
+    run.until_records(3)
+    run.until(lambda u: gone in u.message)
+    assert values(bootstrap, f"{name}.{good}") == [b"one", b"two"]
+    run.drain()
+
+
+def test_a_task_whose_only_topic_is_refused_fails_as_ever(bootstrap: str, name: str, runs: Callable[..., Run]) -> None:
+    bad = f"{name}-".ljust(245, "x")
+    create_topic(bootstrap, bad, 1)
+    write(bootstrap, bad, b"bad")
+    failed = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, bad)))).until_state("FAILED")
+    assert (failed.reason, failed.retriable) == ("TASK_FAILED", False)
+    assert "Unable to create topic" in failed.message
