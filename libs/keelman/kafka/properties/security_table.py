@@ -46,7 +46,15 @@ SECURITY: tuple[ClientKey, ...] = (
     _used("ssl.keystore.certificate.chain", "PEM"),
     _used("ssl.key.password", "of the private key"),
     _used("ssl.endpoint.identification.algorithm", "https, or empty: the name in the certificate does not count"),
-    _used("ssl.enabled.protocols", "TLSv1.2, TLSv1.3: aiokafka `ssl_context`; librdkafka takes both"),
+    ClientKey(
+        "ssl.enabled.protocols",
+        ALL,
+        "used",
+        "TLSv1.2, TLSv1.3: aiokafka `ssl_context`, of producers and workers; librdkafka, of sinks and administrators, "
+        "takes both",
+        accepted=("", "TLSv1.2,TLSv1.3", "TLSv1.3,TLSv1.2"),
+        not_by="ca",
+    ),
     _used("ssl.cipher.suites", "of TLS 1.2, in Java's names: `ssl.cipher.suites`, `ssl_context`"),
     _ignored("ssl.protocol", "ssl.enabled.protocols says which versions may be spoken"),
     _refused("ssl.engine.factory.class", "no Java code runs here"),

@@ -55,12 +55,15 @@ _COMMON = (
     _used("bootstrap.servers", ALL, "bootstrap.servers", Servers(), aiokafka="bootstrap_servers"),
     _refused("bootstrap.controllers", "a", "clients talk to brokers here: set bootstrap.servers"),
     _used("client.id", ALL, "client.id", says="name of the client at the brokers; own clients of a worker keep theirs"),
-    _used(
+    ClientKey(
         "client.dns.lookup",
         ALL,
+        "used",
+        "for sinks' consumers and administrators; producers, which are our own, try all addresses of a name",
         "client.dns.lookup",
         Words({name: name for name in ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")}),
-        says="own clients try all addresses of a name",
+        accepted=("", "use_all_dns_ips"),
+        not_by="p",
     ),
     _used(
         "connections.max.idle.ms",
