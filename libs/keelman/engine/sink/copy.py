@@ -21,7 +21,6 @@ from keelman.engine.clients import with_token
 from keelman.engine.control import Control
 from keelman.engine.failure import BROKER_REFUSED, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
-from keelman.engine.own_metrics import OwnMetrics
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.commits import SinkCommits
@@ -224,6 +223,5 @@ class SinkCopy:
             commits=commits,
             progress=commits.progress,
             idle=self._idle,
-            metrics=OwnMetrics(writer.metrics),
             watch_properties=watch_properties(self._worker, self._config),
         )

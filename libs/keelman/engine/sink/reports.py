@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from confluent_kafka import Consumer
 
@@ -37,16 +37,19 @@ class SinkReports:
     commits: SinkCommits
     progress: Progress
     idle: Idle
-    metrics: OwnMetrics
     watch_properties: Mapping[str, str]
     """Those of the client that watches the topics of a parked task."""
+    _metrics: OwnMetrics = field(init=False)
     _waits_for: str = ""
     _watch: Watch | None = None
+
+    def __post_init__(self) -> None:
+        self._metrics = OwnMetrics(self.writer.metrics)
 
     def message(self) -> CopyProgress:
         """The progress as it is now."""
         message = self.progress.message(self.positions.lag(self.consumer), LAG_UNIT_RECORDS)
-        self.metrics.add_to(message)
+        self._metrics.add_to(message)
         message.set_aside.update(contract.ASIDE.of(self.writer.aside))
         return message
 
@@ -54,7 +57,7 @@ class SinkReports:
         """Reports what is news."""
         watch = self._parkable()
         waits_for = self.missing.waits_for() or contract.WAITS_FOR.of(self.writer.waits_for) or ""
-        other = self.metrics.news() or watch != self._watch or waits_for != self._waits_for
+        other = self._metrics.news() or watch != self._watch or waits_for != self._waits_for
         if other or self.progress.news(self.positions.lag(self.consumer)):
             self._watch, self._waits_for = watch, waits_for
             self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)
