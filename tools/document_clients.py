@@ -34,9 +34,9 @@ know. A key that they do not know is ignored, as there.
 | ignored | accepted, without effect, for the reason given; a warning names it |
 | refused | the worker does not start or the connector is not valid; the reason is in the message |
 
-The warnings of what is ignored are `connector_keys_unknown` in the worker's log and the header `keelman-notes` for
-connectors, `worker_properties_ignored` for workers. There is none for a value that is named as accepted, which is done
-anyway.
+The warnings of what is ignored are, for connectors, `connector_keys_unknown` in the worker's log and the header
+`keelman-notes` when one is written, and `client_properties_ignored` when a worker begins one; for workers it is
+`worker_properties_ignored`. There is none for a value that is named as accepted, which is done anyway.
 
 Two libraries and some code of ours stand behind a connector: sinks read, and administrators ask, with librdkafka; all
 else is aiokafka with producers and fetchers of our own. `librdkafka` names its setting; numbers outside of what it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -18,7 +19,16 @@ from confluent_kafka.admin import (
 
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
 from keelman.testing.brokers.secure_broker import SecureBroker
-from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, ticket
+from support.copying.harness import (
+    OFFSET_PARTITIONS,
+    OFFSET_TOPIC,
+    Run,
+    copied_to_the_end,
+    dies_at,
+    hosted,
+    latest,
+    ticket,
+)
 from support.kafka.limited_user import allow_all, allow_only, limited
 from support.kafka.topics import create_topic, messages
 from support.waiting import until
@@ -112,6 +122,31 @@ def test_a_record_that_is_too_large_for_its_copy_waits_by_name_and_comes_back(
     run.until(lambda u: u.progress.records >= 5 and not u.progress.set_aside)
     assert values(bootstrap, f"{name}.{bad}") == [b"before", big, b"behind"]
     run.drain()
+
+
+def test_what_was_set_aside_comes_whole_and_once_through_kills(bootstrap: str, name: str, tmp_path: Path) -> None:
+    good, bad = f"{name}-good", f"{name}-bad"
+    for topic in (good, bad, f"{name}.{bad}"):
+        create_topic(bootstrap, topic, 1)
+    alter(bootstrap, f"{name}.{bad}", max_message_bytes="2000")
+    small = [b"%040d" % number for number in range(2_000)]
+    big = random.Random(7).randbytes(10_000)
+    write(bootstrap, bad, *small[:1000], big, *small[1000:])
+    write(bootstrap, good, *small)
+    config = tasks(mirror(bootstrap, name, good, bad, **{"sync.topic.configs.enabled": "false"}))
+    log = tmp_path / "log"
+    dies_at(bootstrap, config, log, ("record in an open transaction", 1))
+    dies_at(bootstrap, config, log, ("offsets in an open transaction", 1))
+    write(bootstrap, good, b"more")
+    with hosted(bootstrap, config, log) as process:
+        until(lambda: values(bootstrap, f"{name}.{good}") == [*small, b"more"], "the good one is copied")
+        until(lambda: "is set aside" in latest(log).get("message", ""), "the bad one is named")
+        process.kill()
+    alter(bootstrap, f"{name}.{bad}", max_message_bytes="1000000")
+    dies_at(bootstrap, config, log, ("transaction committed", 1))
+    copied_to_the_end(bootstrap, config, tmp_path / "end")
+    assert values(bootstrap, f"{name}.{good}") == [*small, b"more"]
+    assert values(bootstrap, f"{name}.{bad}") == [*small[:1000], big, *small[1000:]]
 
 
 def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(

@@ -53,11 +53,7 @@ def notes(connector: type[Connector], config: Config, worker: Config) -> list[st
     """
     known = _known(connector, config, worker)
     open_to = _SHIPPED.get(connector.names[0])
-    found = [
-        f"{client}.override.{key}: ignored: {why}"
-        for client in _CLIENTS
-        for key, why in ignored(under(f"{client}.override.", config), client).items()
-    ]
+    found = ignored_client_keys(config)
     for key in sorted(config.keys() - known):
         ours = key.startswith(_FRAMEWORK) or (open_to is not None and not key.startswith((*open_to, *_OPEN)))
         near = mistyped(key, known) or (similar(key, known) if ours else "")
@@ -66,6 +62,17 @@ def notes(connector: type[Connector], config: Config, worker: Config) -> list[st
         elif ours:
             found.append(f"{key}: unknown, nothing reads it")
     return sorted(found)
+
+
+def ignored_client_keys(config: Config) -> list[str]:
+    """The notes on client properties that are passed over."""
+    if not any(".override." in key for key in config):
+        return []
+    return [
+        f"{client}.override.{key}: ignored: {why}"
+        for client in _CLIENTS
+        for key, why in ignored(under(f"{client}.override.", config), client).items()
+    ]
 
 
 def _known(connector: type[Connector], config: Config, worker: Config) -> set[str]:

@@ -57,6 +57,7 @@ class RunProducer(ABC):
         self._packing = Packing(self.known_partitions, options.codec or 0, self.batch_bytes, options.request_bytes)
         self._kept: list[Packed] = []
         self._counts: dict[str, tuple[int, float]] = {}
+        self._most: dict[str, int] = {}
         self._news: deque[Callable[[], None]] = deque()
         self._window = SendWindow(options.settings.most_waiting_bytes)
         self._sent_bytes = 0
@@ -97,8 +98,9 @@ class RunProducer(ABC):
     def most_message_bytes(self, topic: str) -> int:
         """How large one record batch of the topic may be, as its brokers say; NO_LIMIT where they do not. Raises
         ProduceFailure where the topic may not be written to."""
-        found = self._wait(self._made.most_message_bytes(topic))
-        return NO_LIMIT if found is None else found
+        found = self._wait(self._made.most_message_bytes(topic)) or NO_LIMIT
+        self._most[topic] = found
+        return found
 
     def cluster_id(self) -> str:
         """Of the cluster that is written."""
@@ -270,7 +272,8 @@ class RunProducer(ABC):
 
     def batch_bytes(self, topic: str) -> int:
         """How much one batch for the topic may take, before compression."""
-        return min(self._options.batch_bytes, self._made.most_bytes.get(topic, self._options.batch_bytes))
+        most = self._options.batch_bytes
+        return min(most, self._made.most_bytes.get(topic, most), self._most.get(topic, most))
 
     def known_partitions(self, topic: str) -> int:
         """How many partitions a topic that is there has, as known for a minute at most."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from keelman.connect.errors import ConnectError
 from keelman.connectors.registry import find_connector
+from keelman.connectors.validation.unknown_keys import ignored_client_keys
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
@@ -32,6 +33,7 @@ class OwnedConnectors:
         self._report = report
         self._known: dict[Work, tuple[Mapping[str, str], str]] = {}
         self._said: list[tuple[str, str]] = []  # names and states that are not in the log yet
+        self._ignored: dict[str, list[str]] = {}
 
     def follow(self, work: Work, config: ConfigState, *, failed: bool = False) -> None:
         """Reports the connector's status where it differs from what was reported last.
@@ -51,12 +53,17 @@ class OwnedConnectors:
         state = states.FAILED if trace else target
         self._known[work] = (properties, state)
         self._said.append((work.connector, state))
+        if ignored := ignored_client_keys(properties):
+            self._ignored[work.connector] = ignored
         self._report(work, state, trace)
 
     def log(self) -> None:
         """Writes what `follow` has reported since the last call; counts alone of very many, for each line holds up the
         loop."""
         said, self._said = self._said, []
+        ignored, self._ignored = self._ignored, {}
+        for name, notes in list(ignored.items())[:LOGGED]:
+            log.warning("client_properties_ignored", connector=name, keys="; ".join(notes))
         if len(said) <= LOGGED:
             for name, state in said:
                 log.info("connector", connector=name, state=state)

@@ -50,6 +50,16 @@ def test_totals_go_on_over_copy_runs() -> None:
     assert (meter.records, meter.failures) == (35, 1)
 
 
+def test_what_is_set_aside_is_that_of_the_copy_runs_there_are() -> None:
+    meter = Meter()
+    meter.note(update("a", 1, set_aside={"t": 2, "u": 1}), 1)  # type: ignore[arg-type]
+    meter.note(update("b", 1, set_aside={"t": 1}), 1)  # type: ignore[arg-type]
+    assert meter.set_aside() == {"t": 3, "u": 1}
+    meter.note(update("a", 2), 2)
+    meter.note(update("b", 1, state=copy.COPY_RUN_STATE_ENDED), 2)
+    assert meter.set_aside() == {}
+
+
 def test_what_went_wrong_is_counted_over_copy_runs() -> None:
     meter = Meter()
     for uid, failures in (("a", 2), ("a", 5), ("b", 1)):

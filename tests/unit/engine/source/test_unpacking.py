@@ -1,0 +1,22 @@
+"""A packed batch that is taken apart has the same records, and tells the same offsets."""
+
+from keelman.connect.records import Column, PackedRecords, SourceBatch
+from keelman.engine.source.unpacking import unpacked
+from keelman.kafka.batches.record_batch import encode
+
+
+def test_records_are_as_they_were_and_the_last_of_each_batch_is_told() -> None:
+    first = encode([b"a", None], [b"k", None], [7, 8], [[("h", b"x")], []], now_ms=0, codec=3)
+    second = encode([b"c"], [None], [9], [[]], now_ms=0, codec=0)
+    told: list[tuple[int, int]] = []
+    packed = (PackedRecords(bytes(first), 1, 2), PackedRecords(bytes(second), 0, 1))
+    batch = SourceBatch("t", Column([]), packed=packed, delivered={1: lambda *at: told.append(at)}, raw=True)
+    made = unpacked(batch)
+    assert not made.packed
+    assert made.values.values == [b"a", None, b"c"]
+    assert made.keys is not None
+    assert made.keys.values == [b"k", None, None]
+    assert (made.timestamps_ms, made.partitions) == ([7, 8, 9], [1, 1, 0])
+    assert made.headers == [(("h", b"x"),), (), ()]
+    assert made.delivered is not None
+    assert list(made.delivered) == [2]
