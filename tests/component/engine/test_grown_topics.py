@@ -10,7 +10,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, NewPartitions
 
 from keelman.testing.brokers.secure_broker import SecureBroker
 from support.copying.harness import Run, ticket
-from support.kafka.limited_user import allow_only, limited
+from support.kafka.limited_user import allow_all, allow_only, limited
 from support.kafka.topics import create_topic, messages
 from support.waiting import until
 
@@ -104,4 +104,24 @@ def test_a_topic_that_cannot_be_made_waits_by_name_while_the_others_go_on(
     told = run.until(lambda u: u.progress.set_aside)
     assert dict(told.progress.set_aside) == {long: 1}
     until(lambda: copied(bootstrap, f"to-{name}") == {0: [b"one"]}, "the other topic is copied")
+    run.drain()
+
+
+def test_a_topic_that_may_not_be_written_waits_by_name_until_it_may(
+    broker: SecureBroker, name: str, runs: Callable[..., Run]
+) -> None:
+    bootstrap, shut = broker.at("PLAINTEXT"), f"{name}-shut"
+    for topic in (name, shut, f"to-{shut}"):
+        create_topic(bootstrap, topic, 1)
+        if not topic.startswith("to-"):
+            write(bootstrap, topic, 0, topic.encode())
+    allow_only(bootstrap, f"to-{shut}", AclOperation.DESCRIBE)
+    target = {f"target.cluster.{key}": value for key, value in limited(broker).items()}
+    run = runs(ticket(bootstrap, sink(name, topics=f"{name},{shut}", **target)))
+    told = run.until(lambda u: dict(u.progress.set_aside) == {shut: 1})
+    assert f"TOPIC_AUTHORIZATION_FAILED: to-{shut}" in told.message
+    until(lambda: copied(bootstrap, f"to-{name}") == {0: [name.encode()]}, "the other topic is copied")
+    allow_all(bootstrap, f"to-{shut}")
+    run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)
+    assert copied(bootstrap, f"to-{shut}") == {0: [shut.encode()]}
     run.drain()

@@ -85,6 +85,7 @@ class TargetTopics:
         default = {"partitions": str(partitions), "replication.factor": "-1"}
         config = {**{f"topic.creation.default.{key}": value for key, value in default.items()}, **self._config}
         ensure_topic(name, producer.partitions, self._target.admin, self._task.worker, config)
+        producer.most_message_bytes(name)  # raises where this sink may not write to it
         self._counts[topic] = producer.partitions(name)
         return name
 
