@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keelman.kafka.properties.keys import ClientKey
-from keelman.kafka.properties.table import TABLE
+from keelman.kafka.properties.table import FETCHED, TABLE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "client-properties.md"
 KINDS = (
@@ -71,9 +71,19 @@ say how the brokers are reached; all else stands behind `producer.`, `consumer.`
 """
 
 
+MIRRORS = """
+## Of a mirror's consumer
+
+A mirror reads with a fetcher of our own. Behind `source.consumer.` and `consumer.` it heeds how the brokers are
+reached, and {heeded}. All other keys that are used above are ignored there, with a warning.
+"""
+
+
 def page() -> str:
     """The whole page."""
-    return HEAD + "".join(_section(clients, title) for clients, title in KINDS) + _section("a", "admin clients")
+    sections = "".join(_section(clients, title) for clients, title in KINDS) + _section("a", "admin clients")
+    heeded = ", ".join(f"`{key}`" for key in sorted(FETCHED))
+    return HEAD + sections + MIRRORS.format(heeded=heeded)
 
 
 def _section(clients: str, title: str) -> str:

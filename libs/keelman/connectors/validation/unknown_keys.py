@@ -17,10 +17,10 @@ from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.topic_creation import DEFAULT, GROUPS, OWN_KEYS, PREFIX
 from keelman.connectors import shipped
-from keelman.connectors.registry import Registry
+from keelman.connectors.registry import Registry, full_name
 from keelman.connectors.validation.configuration import definition_of
 from keelman.kafka.properties.keys import ClientKind
-from keelman.kafka.properties.settings import ignored
+from keelman.kafka.properties.settings import ignored, ignored_by_mirrors
 from keelman.model.keys import under
 
 Config = Mapping[str, str]
@@ -30,9 +30,10 @@ _FRAMEWORK = ("errors.", "transforms.", "predicates.", "tasks.", "transaction.",
 _OPEN = (*(f"{one}.override." for one in _CLIENTS), *(f"{one}.converter." for one in ROLES), PREFIX)
 """What begins so may be read by interceptors, clients of registries and brokers."""
 _MIRROR, _SPARK = ("source.", "target.", *(f"{one}." for one in _CLIENTS)), ("spark.option.", "spark.conf.")
+MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 _SHIPPED: dict[str, tuple[str, ...]] = {
     **{one.class_name: () for one in shipped.ALL if one.is_connector},
-    "org.apache.kafka.connect.mirror.MirrorSourceConnector": (
+    MIRROR: (
         *_MIRROR,
         "topics.blacklist",
         "config.properties.blacklist",
@@ -65,14 +66,19 @@ def notes(connector: type[Connector], config: Config, worker: Config) -> list[st
 
 
 def ignored_client_keys(config: Config) -> list[str]:
-    """The notes on client properties that are passed over."""
-    if not any(".override." in key for key in config):
+    """The notes on client properties that are passed over, of a mirror's consumer too."""
+    if not any(".override." in key or "consumer." in key for key in config):
         return []
-    return [
-        f"{client}.override.{key}: ignored: {why}"
+    found = {
+        f"{client}.override.{key}": why
         for client in _CLIENTS
         for key, why in ignored(under(f"{client}.override.", config), client).items()
-    ]
+    }
+    if full_name(config.get("connector.class", "")) == MIRROR:
+        for prefix in ("consumer.", "source.consumer."):
+            given = {key: value for key, value in under(prefix, config).items() if not key.startswith("override.")}
+            found |= {f"{prefix}{key}": why for key, why in ignored_by_mirrors(given).items()}
+    return [f"{key}: ignored: {why}" for key, why in found.items()]
 
 
 def _known(connector: type[Connector], config: Config, worker: Config) -> set[str]:

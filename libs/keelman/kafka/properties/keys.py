@@ -127,11 +127,12 @@ class ClientKey:
 
     def refuses(self, text: str) -> bool:
         """Whether a configuration with this value cannot be used."""
-        return self.use == "refused" and not self._accepts(text)
+        return self.use == "refused" and not self.accepts(text)
 
     def passes_over(self, text: str, client: ClientKind) -> bool:
         """Whether this value has no effect on such a client, and whoever gives it should hear so."""
-        return (self.use == "ignored" or client[0] in self.not_by) and not self._accepts(text)
+        return (self.use == "ignored" or client[0] in self.not_by) and not self.accepts(text)
 
-    def _accepts(self, text: str) -> bool:
+    def accepts(self, text: str) -> bool:
+        """Whether a value says what is done anyway."""
         return text.strip().lower() in {one.lower() for one in self.accepted}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keelman.kafka.properties.keys import ClientKey, ClientKind
-from keelman.kafka.properties.table import TABLE
+from keelman.kafka.properties.table import FETCHED, TABLE
 from keelman.kafka.security import jaas, oauth
 from keelman.kafka.security import tls_sasl as security
 from keelman.model.errors import InvalidArgument
@@ -17,6 +17,7 @@ _BLANK = ("ssl.endpoint.identification.algorithm",)
 """Keys that say something by being blank: here, that any host will do."""
 _SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
 _BEHIND_PREFIX = "the worker's own clients pass it over; for connectors it stands behind producer., consumer. or admin."
+_BY_FETCHER = "a mirror reads with a fetcher of our own, which passes it over"
 _ROWS: dict[ClientKind, dict[str, ClientKey]] = {
     client: {row.name: row for row in TABLE if row.of(client)} for client in ("producer", "consumer", "admin")
 }
@@ -81,6 +82,17 @@ def ignored_by_workers(given: Mapping[str, str]) -> dict[str, str]:
     for row in TABLE:
         if row.name in given and not row.of_workers and given[row.name].strip():
             found.setdefault(row.name, row.says if row.use == "ignored" else _BEHIND_PREFIX)
+    return found
+
+
+def ignored_by_mirrors(given: Mapping[str, str]) -> dict[str, str]:
+    """The same of the keys of a mirror's consumer."""
+    found = ignored(given, "consumer")
+    for key, row in _ROWS["consumer"].items():
+        text = given.get(key, "").strip()
+        heeded = key in FETCHED or (row.of_workers and "p" not in row.not_by)  # with what our producers are, too
+        if text and row.use == "used" and not heeded and not row.accepts(text):
+            found[key] = _BY_FETCHER
     return found
 
 

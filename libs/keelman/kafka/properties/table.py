@@ -228,6 +228,13 @@ _OTHERS = (
     _used("request.timeout.ms", "ca", "socket.timeout.ms", Number(1_000, 300_000)),
     _ignored("retries", "a", "each request has its own deadline"),
 )
+FETCHED = frozenset(
+    {
+        *("auto.offset.reset", "check.crcs", "client.id", "client.rack", "isolation.level"),
+        *("fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "max.partition.fetch.bytes"),
+    }
+)
+"""What a fetcher of our own, with which mirrors read, heeds of a consumer's keys beside those of connections."""
 TABLE: tuple[ClientKey, ...] = (*_COMMON, *SECURITY, *_PRODUCER, *_CONSUMER, *_OTHERS)
 
 

@@ -15,11 +15,16 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
 from keelman.connectors.file.source import FileStreamSource
+from keelman.connectors.mirror.config import reader_properties
+from keelman.connectors.mirror.reader import starts_at
+from keelman.connectors.mirror.source import MirrorSource
 from keelman.connectors.validation.unknown_keys import notes
 from keelman.engine.clients import admin_properties
 from keelman.engine.sink.consumer.consumer import most_records, own_consumer_properties, sink_consumer_properties
 from keelman.engine.source.producer_options import producer_options
 from keelman.kafka.clients import client_arguments
+from keelman.kafka.fetching.client import FetchSettings
+from keelman.kafka.fetching.isolation import reads_committed
 from keelman.kafka.properties.connector_clients import merged, sink_group
 from keelman.kafka.properties.faults import client_faults
 from keelman.kafka.properties.keys import ClientKind
@@ -29,7 +34,7 @@ from keelman.kafka.security.tls_sasl import tokens
 from keelman.model.errors import InvalidArgument
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.servers.token_server import token_server
-from keelman.workers.properties.known_properties import ignored
+from keelman.workers.properties.known_properties import USED, ignored
 from support.kafka.client_effects import EFFECTS, REFUSED, Effect
 from support.kafka.login_effects import BEARER, LOGINS, TIMES
 from support.places import ROOT
@@ -112,6 +117,35 @@ def test_a_key_has_its_effect_or_a_warning_names_it(one: Effect) -> None:
     assert merged(worker, {}, one.client)[one.key] == one.value, "as a worker's property too"  # type: ignore[arg-type]
     if one.client == "consumer" and one.key not in NOT_OF_JAVAS:
         assert one.key in changed(javas({}), javas(config)), "of a Java sink's own consumer"
+
+
+def fetched(config: Mapping[str, str]) -> dict[str, Any]:
+    """What a mirror reads its source with."""
+    whole = {"source.cluster.bootstrap.servers": "h:1", **config}
+    given = reader_properties(whole)
+    arguments = {key: value for key, value in client_arguments(given).items() if key != "retry_backoff_ms"}
+    limits = dataclasses.asdict(FetchSettings.of(given))
+    how = {"committed": reads_committed(given), "reset": starts_at(given), "client.id": given.get("client.id")}
+    return {**arguments, **limits, **how}
+
+
+@pytest.mark.parametrize("one", [one for one in EFFECTS if one.client == "consumer"], ids=lambda one: one.key)
+def test_a_key_of_a_mirrors_consumer_has_its_effect_or_a_warning_names_it(one: Effect) -> None:
+    value = {"isolation.level": "read_uncommitted", "check.crcs": "false"}.get(one.key, one.value)
+    key = f"source.consumer.{one.key}"
+    seen = changed(fetched({}), fetched({key: value}))
+    config = {"name": "c", "connector.class": "MirrorSource", key: value}
+    warned = [note for note in notes(MirrorSource, config, WORKER) if note.startswith(f"{key}: ignored: ")]
+    assert bool(seen) != bool(warned), (seen, warned)
+
+
+@pytest.mark.parametrize("key", sorted({one.key for one in EFFECTS}))
+def test_a_key_of_a_workers_own_clients_has_its_effect_or_a_warning_names_it(key: str) -> None:
+    value = next(one.value for one in EFFECTS if one.key == key)
+    if key in USED or key == "client.dns.lookup":
+        return
+    seen = changed(client_arguments(WORKER), client_arguments({**WORKER, key: value}))
+    assert bool(seen) != (key in ignored({key: value}, standalone=False)), seen
 
 
 @pytest.fixture(scope="module")
