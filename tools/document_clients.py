@@ -66,6 +66,11 @@ say how the brokers are reached; all else stands behind `producer.`, `consumer.`
   certificate that is not trusted, for another host or over, or none of ours where the broker wants one. A worker that
   starts ends, the task fails. Brokers that do not answer are waited for, and a worker that was let in before waits for
   those that refuse it, too; `topic_read_failed` says why.
+- **What the engine owns**, beside Apache Kafka Connect 4.3: `transactional.id` and `enable.idempotence=false` of
+  exactly-once sources are ignored with a warning by both. Connect obeys the others, and with most of them a task fails:
+  `acks=1` of exactly-once sources, serializers and deserializers, `group.instance.id` of a sink with several tasks.
+  `enable.auto.commit`, `group.protocol` and, without exactly-once, `acks` and `enable.idempotence` mean something there;
+  here data is always delivered to all replicas once, and offsets are committed with it.
 - **`connector.client.config.override.policy`**: All (when unset), Allowlist with
   `connector.client.config.override.allowlist`, Principal, None; short or Java class names.
 """

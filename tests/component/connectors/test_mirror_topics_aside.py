@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     NewPartitions,
 )
 
+from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
 from keelman.testing.brokers.secure_broker import SecureBroker
 from support.copying.harness import (
@@ -149,8 +150,9 @@ def test_what_was_set_aside_comes_whole_and_once_through_kills(bootstrap: str, n
     assert values(bootstrap, f"{name}.{bad}") == [*small[:1000], big, *small[1000:]]
 
 
+@pytest.mark.parametrize("delivery", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
 def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
-    bootstrap: str, name: str, runs: Callable[..., Run]
+    bootstrap: str, name: str, runs: Callable[..., Run], delivery: str
 ) -> None:
     good, bad = f"{name}-good", f"{name}-bad"
     create_topic(bootstrap, good, 1)
@@ -158,7 +160,8 @@ def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
     create_topic(bootstrap, f"{name}.{bad}", 1)
     write(bootstrap, bad, b"bad", partition=1)
     write(bootstrap, good, b"good")
-    run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad))))
+    of = {"delivery": ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")}
+    run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad)), **of))
     told = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
     assert f"topic {name}.{bad} has 1 partitions, and partition 1 is to be written" in told.message
     until(lambda: values(bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")

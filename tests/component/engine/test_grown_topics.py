@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, NewPartitions
 
+from keelman.api.copy.v1 import ticket_pb2
 from keelman.testing.brokers.secure_broker import SecureBroker
 from support.copying.harness import Run, ticket
 from support.kafka.limited_user import allow_all, allow_only, limited
@@ -47,6 +48,15 @@ def copied(bootstrap: str, topic: str) -> dict[int, list[bytes | None]]:
     for message in messages(bootstrap, topic):
         found.setdefault(message.partition(), []).append(message.value())
     return found
+
+
+def committed(bootstrap: str, group: str, topic: str) -> int:
+    """The group's offset; below 0 for none."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        return consumer.committed([TopicPartition(topic, 0)], 30)[0].offset
+    finally:
+        consumer.close()
 
 
 def test_a_target_grows_with_its_topic(bootstrap: str, name: str, runs: Callable[..., Run]) -> None:
@@ -92,19 +102,22 @@ def test_a_partition_that_its_target_cannot_have_waits_by_name_while_the_others_
     assert copied(bootstrap, f"to-{name}") == {0: [b"one", b"two"], 1: [b"lost?", b"lost??"]}
 
 
+@pytest.mark.parametrize("delivery", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
 def test_a_topic_that_cannot_be_made_waits_by_name_while_the_others_go_on(
-    bootstrap: str, name: str, runs: Callable[..., Run]
+    bootstrap: str, name: str, runs: Callable[..., Run], delivery: str
 ) -> None:
     long = name.ljust(248, "x")  # with to- in front of it, longer than topics' names may be
     create_topic(bootstrap, name, 1)
     create_topic(bootstrap, long, 1)
     write(bootstrap, long, 0, b"waits")
     write(bootstrap, name, 0, b"one")
-    run = runs(ticket(bootstrap, sink(name, topics=f"{name},{long}")))
+    of = {"delivery": ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")}
+    run = runs(ticket(bootstrap, sink(name, topics=f"{name},{long}"), **of))
     told = run.until(lambda u: u.progress.set_aside)
     assert dict(told.progress.set_aside) == {long: 1}
     until(lambda: copied(bootstrap, f"to-{name}") == {0: [b"one"]}, "the other topic is copied")
     run.drain()
+    assert committed(bootstrap, f"connect-{name}-out", long) <= 0, "nothing of it is passed over"
 
 
 def test_a_topic_that_may_not_be_written_waits_by_name_until_it_may(

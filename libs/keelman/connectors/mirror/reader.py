@@ -79,7 +79,7 @@ class MirrorReader(Reader):
         self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
         self._given = dict(starts)
         self._before: dict[TopicPartition, Offset | None] = {}  # what of it the last batch has replaced
-        self._last: Portion | None = None
+        self._last: tuple[str, dict[TopicPartition, int]] = "", {}  # its topic, and where it begins in each partition
         self._aside = TopicsAside()
         self._left: dict[TopicPartition, Position] = {}
         self._written: set[TopicPartition] = set()
@@ -128,8 +128,6 @@ class MirrorReader(Reader):
             if not self._backlog:
                 self._receive()
             portion = self._backlog.take(self.most_records, self.most_bytes)
-        except FetchFailure as error:
-            raise KafkaException(KafkaError(error.code, str(error))) from error
         except CorruptBatch as error:
             raise ConnectError(error.message) from error
         if portion is None:
@@ -143,8 +141,14 @@ class MirrorReader(Reader):
             self._wait = min(MAX_IDLE_SECONDS, max(IDLE_SECONDS, 1.5 * self._wait))
             self._log_problem()
         self._news.clear()
-        for fetched in self._fetcher.take():
-            self._backlog.add(fetched)
+        self._take_in()
+
+    def _take_in(self) -> None:
+        try:
+            for fetched in self._fetcher.take():
+                self._backlog.add(fetched)
+        except FetchFailure as error:
+            raise KafkaException(KafkaError(error.code, str(error))) from error
 
     def _whole(self, header: BatchHeader) -> bool:
         return self.packs and header.size <= MAX_BATCH_BYTES and passable(header, codec=self.codec)
@@ -160,16 +164,14 @@ class MirrorReader(Reader):
 
     def set_aside(self, why: str) -> bool:
         """All of the topic, where the task has another one that it copies."""
-        portion = self._last
-        assert portion is not None
-        theirs = {one for one in self._names if one.topic == portion.topic}
+        topic, begins = self._last
+        theirs = {one for one in self._names if one.topic == topic}
         if not self._names.keys() - theirs - self._aside.partitions:
             return False
         self._given |= self._before
         positions = KAFKA_LOOP.call(self._fetcher.leave([(*one,) for one in theirs]))
-        for fetched in self._fetcher.take():
-            self._backlog.add(fetched)
-        begins = self._backlog.drop(portion.topic) | {one: run.first for one, run in portion.runs.items()}
+        self._take_in()
+        begins = self._backlog.drop(topic) | begins
         for one in theirs:
             last = self._given[one]
             if one not in begins:
@@ -195,7 +197,8 @@ class MirrorReader(Reader):
     def _batch(self, portion: Portion, *, short: bool) -> SourceBatch:
         delivered: dict[int, Callable[[int, int], None]] = {}
         offsets = {one: source_offset(run.last, run.epoch, run.topic_id) for one, run in portion.runs.items()}
-        self._last, self._before = portion, {one: self._given[one] for one in offsets}
+        self._last = portion.topic, {one: run.first for one, run in portion.runs.items()}
+        self._before = {one: self._given[one] for one in offsets}
         self._given |= offsets
         self._written |= offsets.keys()
         for one, run in portion.runs.items():

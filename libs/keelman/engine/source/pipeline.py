@@ -133,13 +133,14 @@ class SourcePipeline:
         """The batch's topic is there, with each partition that the batch names."""
         topic = batch.topic
         self._meet_topic(topic)
+        if not self._reader.sets_aside:
+            return
         numbers: Any = [one.partition for one in batch.packed] or batch.partitions or ()
-        if self._reader.sets_aside and numbers and None not in numbers:
-            last: int = max(numbers)
-            if last >= self._producer.known_partitions(topic):
-                there = self._producer.partitions(topic, last + 1)
-                if last >= there:
-                    raise TopicRefused(f"topic {topic} has {there} partitions, and partition {last} is to be written")
+        last: int = -1 if not numbers or None in numbers else max(numbers)
+        if last >= self._producer.known_partitions(topic):
+            there = self._producer.partitions(topic, last + 1)
+            if last >= there:
+                raise TopicRefused(f"topic {topic} has {there} partitions, and partition {last} is to be written")
 
     def _meet_topic(self, topic: str) -> None:
         if topic in self._topics:
