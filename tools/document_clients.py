@@ -69,8 +69,8 @@ say how the brokers are reached; all else stands behind `producer.`, `consumer.`
 - **What the engine owns**, beside Apache Kafka Connect 4.3: `transactional.id` and `enable.idempotence=false` of
   exactly-once sources are ignored with a warning by both. Connect obeys the others, and with most of them a task fails:
   `acks=1` of exactly-once sources, serializers and deserializers, `group.instance.id` of a sink with several tasks.
-  `enable.auto.commit`, `group.protocol` and, without exactly-once, `acks` and `enable.idempotence` mean something there;
-  here data is always delivered to all replicas once, and offsets are committed with it.
+  `enable.auto.commit`, `group.protocol` and, without exactly-once, `acks` and `enable.idempotence` mean something
+  there; here data is always delivered to all replicas once, and offsets are committed with it.
 - **`connector.client.config.override.policy`**: All (when unset), Allowlist with
   `connector.client.config.override.allowlist`, Principal, None; short or Java class names.
 """
