@@ -13,6 +13,7 @@ from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, Offset, Partition, RawOffset, SourceBatch
 from keelman.engine.control import Control, GaveUp
+from keelman.engine.failure import TopicRefused
 from keelman.engine.idle import Idle
 from keelman.engine.own_metrics import OwnMetrics
 from keelman.engine.progress import Progress
@@ -84,7 +85,9 @@ class SendingPipeline:
     def __init__(self, control: Control, gives_up_at: int | None = None) -> None:
         self._control, self._gives_up_at, self.sent = control, gives_up_at, 0
 
-    def prepare(self, _batch: SourceBatch) -> list[Any]:
+    def prepare(self, batch: SourceBatch) -> list[Any]:
+        if batch.topic == "refused":
+            raise TopicRefused("its name is too long")
         if self.sent == self._gives_up_at:
             self._control.drain()
             raise GaveUp
@@ -203,3 +206,19 @@ def test_committed_offsets_are_written_again(kind: str, ends: list[Any]) -> None
     world.commits.write_again()
     world.loop.run()
     assert world.producer.ends == ends
+
+
+@pytest.mark.parametrize("kind", ["poll", "interval"])
+def test_a_topic_that_is_refused_is_the_readers_to_set_aside(kind: str) -> None:
+    other: Partition = {"f": "other"}
+    refused = SourceBatch("refused", Column([1]), offsets=((other, {"p": 9}),), short=True)
+    said: list[str] = []
+    world = World([batch(1), refused, batch(2)], kind)
+    world.reader.set_aside = lambda why: said.append(why) or True  # type: ignore[func-returns-value, method-assign]
+    world.loop.run()
+    assert said == ["its name is too long"]
+    assert world.producer.ends[-1] == [b'{"p":2}']
+    assert all(b'{"p":9}' not in end for end in world.producer.ends), "nothing of it is passed over"
+    assert world.progress.message(0, LAG_UNIT_RECORDS).records == 2
+    with pytest.raises(TopicRefused):
+        World([batch(1), refused], kind).loop.run()
