@@ -163,13 +163,15 @@ class Writer(ABC):
     wants_origin: bool = False
     """True to be given where each record came from, its timestamp and its headers."""
     zombie_seconds: float = 0.0
-    """How long a writer that has lost its partitions, frozen say, may still make something visible. The group waits for
-    longer than that before it gives them to another task. 0 for a writer that shuts its predecessor out at once."""
+    """How long a writer that has lost its partitions may still make something visible: the group waits for longer
+    before it gives them to another task. 0 for a writer that shuts its predecessor out at once."""
     hides_until_commit: bool = False
     """True when nobody sees what is written before `commit`, so that the engine commits when it has read all."""
     writes_behind: bool = False
     """True when `write` returns before its records are written, so that the engine reads the next ones meanwhile; it
     calls `settle` before it hands these over, counts anything as written, or commits."""
+    left_out: int = 0
+    """How many records of the last `write` it has set aside: they are given to it again."""
     letter_outlet: LetterProducer | None = None
     """What its dead letters go through, to be committed with its offsets; None for a producer of their own."""
 
@@ -225,8 +227,7 @@ class Writer(ABC):
         return None
 
     def prepare(self, batch: SinkBatch) -> None:  # noqa: B027  most have nothing to prepare
-        """Called with what the next `write` gets, while the records before may still be on their way; only where
-        `writes_behind`. Raises ConnectError to fail the task."""
+        """Called with what the next `write` gets, where `writes_behind`. Raises ConnectError to fail the task."""
 
     def settle(self, *, last: bool) -> None:  # noqa: B027  most have written all by then
         """Returns once all that `write` was given is written; only where `writes_behind`. `last` says that nothing may

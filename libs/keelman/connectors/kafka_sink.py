@@ -202,6 +202,7 @@ class KafkaWriter(Writer):
         assert batch.keys is not None
         self.idle()
         names, left_out = self._targets(origin)  # before the transaction
+        self.left_out = len(left_out)
         self._written = True
         left_out |= self._too_large(batch.values.values, batch.keys.values, origin)
         if len(names) == 1 and not left_out:

@@ -82,7 +82,7 @@ class SinkPipeline:
 
         `on_ready` is called before such a writer is given the batch, and settles the one before. Raises RecordRefused,
         RunFailure, GaveUp before any of it is written, and what the writer and `on_ready` raise."""
-        before = self._bad.counts.skipped
+        before, left_out = self._bad.counts.skipped, 0
         self._messages, self._putting = messages, True
         try:
             batch, size = self._columns.batch(messages, writer)
@@ -95,6 +95,7 @@ class SinkPipeline:
                 self._bad.bring_back(aside)
             if batch.values.values:
                 contract.WRITE.of(writer.write, batch)
+                left_out = writer.left_out
             if self._dead is not None:
                 self._dead.write()
         except GaveUp:
@@ -102,7 +103,7 @@ class SinkPipeline:
             raise
         finally:
             self._putting = False
-        return len(messages) - (self._bad.counts.skipped - before), size
+        return len(messages) - (self._bad.counts.skipped - before) - left_out, size
 
     def settle(self, writer: Writer, *, last: bool) -> int:
         """Waits for what a writer was given last, which writes behind; how many of its records it could not take.
