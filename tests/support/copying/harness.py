@@ -26,7 +26,7 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Connector
-from keelman.connectors.file import sink as file_sink
+from keelman.connectors.file import journaled_writer as file_sink
 from keelman.connectors.registry import find_connector
 from keelman.engine.run import CopyRunLoop
 from keelman.engine.sink import commits as sink_commits

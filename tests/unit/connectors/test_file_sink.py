@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.plugin import KeptOffset, SinkTask
+from keelman.connect.plugin import Assignment, KeptOffset, SinkTask
 from keelman.connect.records import Column, SinkBatch, TopicPartition
-from keelman.connectors.file import sink as file_sink
-from keelman.connectors.file.sink import FileStreamSink, JournaledWriter, lines
+from keelman.connect.tasks.kept_offsets import SinkReader
+from keelman.connectors.file import journaled_writer as file_sink
+from keelman.connectors.file.appending import lines
+from keelman.connectors.file.journaled_writer import JournaledWriter
+from keelman.connectors.file.sink import FileStreamSink
 from keelman.connectors.tools.verifiable import Lines
 from keelman.engine.control import CutShort
 from keelman.engine.sink.exactly_once.journal import Journal, journal_path
@@ -29,7 +32,10 @@ def write(writer: JournaledWriter, *values: bytes) -> None:
 
 
 def opened(path: Path, connector: str = "c") -> JournaledWriter:
-    return JournaledWriter(path, connector)
+    """A writer that its task was assigned to, by a group that shows nothing."""
+    writer = JournaledWriter(path, connector)
+    writer.take_over(Assignment(SinkReader("w", f"connect-{connector}", "k"), {P0: None}))
+    return writer
 
 
 def test_a_torn_tail_is_cut_and_a_strangers_lines_stay(tmp_path: Path) -> None:
@@ -131,9 +137,10 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
 
 def test_a_limit_on_a_journaled_file_is_told_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
+    path.write_bytes(b"x" * 100_000)
     writer = opened(path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
         with pytest.raises(RetriableConnectError, match=f"^{path}: cannot be written: File too large$"):
             write(writer, b"one")

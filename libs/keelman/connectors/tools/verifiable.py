@@ -19,7 +19,8 @@ from keelman.connect.offsets import in_json
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Reader, Writer
 from keelman.connect.records import Column, Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connectors.file.sink import STANDARD_OUTPUT, open_append, write_all
+from keelman.connectors.file.appending import open_append, write_all
+from keelman.connectors.file.sink import STANDARD_OUTPUT
 
 BATCH_RECORDS = 1000
 INT32, INT64 = Schema("int32"), Schema("int64")

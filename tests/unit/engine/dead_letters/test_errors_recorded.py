@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Message
 
 from keelman.connect.bad_records.tolerance import Policy, RecordRefused
-from keelman.connectors.file.sink import lines
+from keelman.connectors.file.appending import lines
 from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.failure import judge
 from keelman.engine.records.bad_records import BadRecords

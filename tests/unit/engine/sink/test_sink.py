@@ -7,7 +7,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import Column, TopicPartition
-from keelman.connectors.file.sink import lines
+from keelman.connectors.file.appending import lines
 from keelman.connectors.kafka_sink import KafkaSink
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.batch import origin

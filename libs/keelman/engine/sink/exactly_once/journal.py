@@ -1,11 +1,12 @@
 """Keeps the side journal of an exactly-once file: how long the file was when which offsets were in it.
 
-One small JSON file beside the data, replaced whole: written to a temporary name, made durable, renamed. At two commits
-a second that costs three fsyncs each, and at any moment, also after a power cut, it is an old or a new journal, never
-half of one.
+One small JSON file beside the data, replaced whole: written to a temporary name, made durable, renamed. At any moment,
+also after a power cut, it is an old or a new journal, never half of one.
 
-The data is made durable first and the journal after it, so the journal never speaks of bytes that are not there. What
-the file holds beyond the journaled length was written by a commit that never came about; it is cut off at the start.
+The data is made durable first and the journal after it, so the journal never speaks of bytes that are not there. Behind
+the JSON stands a line for each write since that commit, appended before the write itself: its announcement. What the
+file holds beyond the journaled length is the sink's own torn tail where announcements name it, and somebody else's
+where they do not.
 """
 
 from __future__ import annotations
@@ -13,28 +14,37 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import SinkReader
+from keelman.engine.sink.exactly_once.announcements import Announcement, parse_announcements
 from keelman.runtime.home import sync_folder
 
 VERSION = 1
 
+V = TypeVar("V")
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The content of the journal: the file's length, whether its writer ended in order, and offsets by `owner_of`."""
+    """The content of the journal: the file's length and inode, offsets by `owner_of`, and the last bytes before the
+    length as a digest, empty where they are not known. `shown` is what the group of the last owner showed when it took
+    over. Journals that are not `clean` are of a version that announced no writes and did not end in order."""
 
     length: int = 0
     clean: bool = True
     inode: int = 0
     offsets: Mapping[str, Mapping[TopicPartition, KeptOffset]] = field(default_factory=dict)
+    mark: str = ""
+    announced: Sequence[Announcement] = ()
+    shown: Mapping[str, Mapping[TopicPartition, int | None]] = field(default_factory=dict)
 
 
 def owner_of(connector: str, reader: SinkReader) -> str:
@@ -54,13 +64,17 @@ class Journal:
     def __init__(self, data: Path) -> None:
         self.path = journal_path(data)
         self._temporary = self.path.with_name(self.path.name + ".new")
+        self._descriptor: int | None = None
+        self._announces = False
 
     def load(self) -> Entry | None:
-        """What the journal says, None when there is none. Raises ConnectError when it is damaged."""
+        """What the journal says, None when there is none. Raises ConnectError when it is damaged or may not be read."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise ConnectError(f"{self.path}: the journal cannot be read: {error.strerror}") from error
         try:
             return decode(raw)
         except (ValueError, KeyError, TypeError) as error:
@@ -70,13 +84,46 @@ class Journal:
             ) from error
 
     def save(self, entry: Entry) -> None:
-        """Replaces the journal; durable when it returns. Raises OSError."""
-        with open(self._temporary, "wb") as file:
-            file.write(encode(entry))
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(self._temporary, self.path)
+        """Replaces the journal, with all announcements; durable when it returns. Raises OSError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        descriptor = os.open(self._temporary, flags, 0o666)
+        try:
+            _write_whole(descriptor, encode(entry))
+            os.fsync(descriptor)
+            os.rename(self._temporary, self.path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self.close()
+        self._descriptor = descriptor
         sync_folder(self.path.parent)
+
+    def announce(self, write: Announcement) -> None:
+        """Notes a write that is about to begin; it outlives the process at once, a power cut after `sync`.
+
+        Raises OSError."""
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        _write_whole(self._descriptor, write.line())
+        self._announces = True
+
+    def sync(self) -> None:
+        """Makes the announcements durable. Raises OSError."""
+        if self._announces and self._descriptor is not None:
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes it; what was announced stays announced."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.close(self._descriptor)
+        self._descriptor, self._announces = None, False
+
+
+def _write_whole(descriptor: int, data: bytes) -> None:
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, data[written:])
 
 
 def json_of(kept: KeptOffset) -> dict[str, Any]:
@@ -96,37 +143,44 @@ def kept_of(tree: Mapping[str, Any]) -> KeptOffset:
 
 def encode(entry: Entry) -> bytes:
     """The journal's bytes: a checksum line, then JSON."""
-    offsets: dict[str, dict[str, dict[str, Any]]] = {}
-    for connector, partitions in entry.offsets.items():
-        topics = offsets.setdefault(connector, {})
-        for (topic, partition), kept in partitions.items():
-            topics.setdefault(topic, {})[str(partition)] = json_of(kept)
     tree = {
         "version": VERSION,
         "length": entry.length,
         "clean": entry.clean,
         "inode": entry.inode,
-        "connectors": offsets,
+        "mark": entry.mark,
+        "connectors": {one: _by_topic(kept, json_of) for one, kept in entry.offsets.items()},
+        "shown": {one: _by_topic(shown, lambda offset: offset) for one, shown in entry.shown.items()},
     }
     body = json.dumps(tree, separators=(",", ":")).encode()
-    return b"%08x\n%s\n" % (zlib.crc32(body), body)
+    return b"%08x\n%s\n" % (zlib.crc32(body), body) + b"".join(one.line() for one in entry.announced)
 
 
 def decode(raw: bytes) -> Entry:
     """The entry of a journal's bytes. Raises ValueError, KeyError or TypeError when they are not whole."""
     head, _, rest = raw.partition(b"\n")
-    body = rest.removesuffix(b"\n")
+    body, _, announced = rest.partition(b"\n")
     if int(head, 16) != zlib.crc32(body):
         raise ValueError("checksum does not match")
     tree = json.loads(body)
     if tree["version"] != VERSION:
         raise ValueError(f"version {tree['version']} is not known, only {VERSION}")
-    offsets = {
-        connector: {
-            TopicPartition(topic, int(partition)): kept_of(kept)
-            for topic, partitions in topics.items()
-            for partition, kept in partitions.items()
-        }
-        for connector, topics in tree["connectors"].items()
+    offsets = {one: _by_partition(topics, kept_of) for one, topics in tree["connectors"].items()}
+    shown = {one: _by_partition(topics, lambda offset: offset) for one, topics in tree.get("shown", {}).items()}
+    mark, writes = tree.get("mark", ""), parse_announcements(announced)
+    return Entry(tree["length"], tree["clean"], tree["inode"], offsets, mark, writes, shown)
+
+
+def _by_topic(values: Mapping[TopicPartition, V], made: Callable[[V], Any]) -> dict[str, dict[str, Any]]:
+    topics: dict[str, dict[str, Any]] = {}
+    for (topic, partition), value in values.items():
+        topics.setdefault(topic, {})[str(partition)] = made(value)
+    return topics
+
+
+def _by_partition(topics: Mapping[str, Mapping[str, Any]], made: Callable[[Any], V]) -> dict[TopicPartition, V]:
+    return {
+        TopicPartition(topic, int(partition)): made(value)
+        for topic, partitions in topics.items()
+        for partition, value in partitions.items()
     }
-    return Entry(tree["length"], tree["clean"], tree["inode"], offsets)

@@ -1,0 +1,96 @@
+"""Finds a file again that does not bear its name any more: renamed, or copied before it was truncated."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from keelman.connect.errors import ConnectError, RetriableConnectError
+
+MARK_BYTES = 256
+
+
+class FormerFile(NamedTuple):
+    """A file that holds what was looked for, open for reading."""
+
+    path: str
+    descriptor: int
+
+
+def find_renamed(path: str, inode: int, fits: Callable[[int], bool]) -> FormerFile | None:
+    """The file with this inode under another name, where its descriptor fits."""
+    return _first_fit((e.path for e in files_beside(path) if e.inode() == inode), fits)
+
+
+def find_copied(path: str, inode: int, fits: Callable[[int], bool]) -> FormerFile | None:
+    """The newest file whose name begins with the path's, other than this inode, whose descriptor fits."""
+    found = [e for e in files_beside(path) if e.name.startswith(Path(path).name) and e.inode() != inode]
+    found.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime, reverse=True)
+    return _first_fit((e.path for e in found), fits)
+
+
+def find_former(path: str, inode: int, position: int, edges: str) -> FormerFile | None:
+    """The file with this inode, or else the newest copy, that has these edges before the position."""
+
+    def holds(descriptor: int) -> bool:
+        return fits(descriptor, position, edges)
+
+    return find_renamed(path, inode, holds) or find_copied(path, inode, holds)
+
+
+def files_beside(path: str) -> list[os.DirEntry[str]]:
+    """The regular files in the folder of the path and in that of what it links to."""
+    found = []
+    for folder in {Path(path).absolute().parent, Path(os.path.realpath(path)).parent}:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            found += [e for e in entries if e.is_file(follow_symlinks=False)]
+    return found
+
+
+def open_regular(path: str) -> int | None:
+    """A descriptor to read from, None when there is no such file.
+
+    Raises ConnectError for what is not a regular file, RetriableConnectError when it may be readable later.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RetriableConnectError(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ConnectError(f"{path}: not a regular file, so it has no positions to go back to")
+    return descriptor
+
+
+def read_edges(descriptor: int, position: int) -> tuple[bytes, bytes]:
+    """The first and the last bytes before a position."""
+    length = min(MARK_BYTES, position)
+    return os.pread(descriptor, length, 0), os.pread(descriptor, length, position - length)
+
+
+def digest(edges: tuple[bytes, bytes]) -> str:
+    """Sixteen hexadecimal digits."""
+    return hashlib.blake2b(b"".join(edges), digest_size=8).hexdigest()
+
+
+def fits(descriptor: int, position: int, edges: str) -> bool:
+    """Whether a file has these edges before the position."""
+    return os.fstat(descriptor).st_size >= position and digest(read_edges(descriptor, position)) == edges
+
+
+def _first_fit(names: Iterable[str], fits: Callable[[int], bool]) -> FormerFile | None:
+    for name in names:
+        with contextlib.suppress(ConnectError, OSError):
+            descriptor = open_regular(name)
+            if descriptor is not None and fits(descriptor):
+                return FormerFile(name, descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
+    return None

@@ -1,0 +1,279 @@
+"""Appends to a regular file exactly once: a journal beside it ties the file to offsets.
+
+Before each write the journal announces it, so that after a kill the sink's own torn tail is known from what others
+appended: that alone is cut, and only where the consumer group still shows what the journal expects. When the file is
+renamed, the sink commits what it wrote to it and goes on with a new file of the name. When what it wrote since its last
+commit is not in the file any more, the run ends before the commit, and the next one writes it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from keelman.connect.errors import RetriableConnectError
+from keelman.connect.plugin import Assignment, KeptOffset, Writer
+from keelman.connect.records import SinkBatch, TopicPartition
+from keelman.connectors.file import former_files, torn_tail
+from keelman.connectors.file.appending import AppendedFile, lines
+from keelman.engine.sink.exactly_once.announcements import Announcement
+from keelman.engine.sink.exactly_once.journal import Entry, Journal, owner_of
+from keelman.engine.sink.positions.offsets import is_ours
+from keelman.runtime.home import sync_folder
+from keelman.runtime.logs.logging import get_logger
+
+LOCK_SECONDS = 5.0
+
+_log = get_logger()
+
+
+class JournaledWriter(Writer):
+    """Holds the file's lock while it is open."""
+
+    keeps_offsets = True
+
+    def __init__(self, path: Path, connector: str) -> None:
+        """Locks the file and reads its journal. Raises ConnectError."""
+        self._path = path
+        self._connector = self._owner = connector
+        self._journal = Journal(path)
+        self._file = self._opened()
+        self._written = False
+        self._recovered = False
+        try:
+            self._entry = self._journal.load() or self._begun()
+        except BaseException:
+            self._file.close()
+            raise
+        self._all = {owner: dict(kept) for owner, kept in self._entry.offsets.items()}
+        self._shown: Mapping[TopicPartition, int | None] = {}
+
+    def kept(self) -> Mapping[TopicPartition, KeptOffset]:
+        """The journaled offsets of its reader; before it has one, those of the connector's name."""
+        return dict(self._all.get(self._owner, {}))
+
+    def take_over(self, assignment: Assignment) -> Mapping[TopicPartition, KeptOffset]:
+        """The offsets of this reader, and those journaled by the connector's name alone that are surely its own. The
+        first time it brings the file to where its journal says."""
+        self._owner = owner_of(self._connector, assignment.reader)
+        mine, old = self._all.setdefault(self._owner, {}), self._all.get(self._connector, {})
+        for partition, shown in assignment.offsets.items():
+            shared = any(partition in kept for one, kept in self._all.items() if one != self._connector)
+            if partition in old and partition not in mine and is_ours(old[partition], shown, shared=shared):
+                mine[partition] = old.pop(partition)
+        self._shown = {**self._shown, **assignment.offsets}
+        if not self._recovered:
+            self._recover(agrees=self._agrees(assignment.offsets))
+        return dict(mine)
+
+    def write(self, batch: SinkBatch) -> None:
+        """Appends one line a value; visible at once, durable with the next commit."""
+        if not self._recovered:
+            self._recover(agrees=True)
+        if not self._written:
+            self._follow_name()
+        data = lines(batch.values)
+        begin = self._file.size()
+        self._announce(data, begin)
+        self._written = True
+        actual = self._file.append(data)
+        if actual != begin:  # somebody appended in between
+            self._announce(data, actual)
+
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        """Data first, then the journal that speaks of it. Raises RetriableConnectError, as `write` does."""
+        if not self._recovered:
+            self._recover(agrees=True)
+        self._all.setdefault(self._owner, {}).update(offsets)
+        if self._written:
+            self._sync_announcements()
+            self._file.settle()
+            self._entry = self._begun()
+        self._save()
+        self._file.settled()
+        self._written = False
+
+    def close(self) -> None:
+        """Closes the file, which gives the lock back."""
+        self._journal.close()
+        self._file.close()
+
+    def _opened(self) -> AppendedFile:
+        made = not self._path.exists()
+        file = AppendedFile(self._path)
+        try:
+            if not file.regular:
+                raise RetriableConnectError(f"{self._path}: not a regular file any more")
+            self._lock(file)
+            if made:
+                sync_folder(self._path.parent)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _lock(self, file: AppendedFile) -> None:
+        """Waits a little for a predecessor that is about to end."""
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                return fcntl.flock(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise RetriableConnectError(f"{self._path}: another writer holds the file's lock") from None
+                time.sleep(0.02)
+
+    def _begun(self) -> Entry:
+        return Entry(self._file.end, inode=self._file.inode, mark=self._mark())
+
+    def _mark(self) -> str:
+        if not self._file.readable:
+            return ""
+        return former_files.digest(former_files.read_edges(self._file.descriptor, self._file.end))
+
+    def _announce(self, data: bytes, begin: int) -> None:
+        try:
+            self._journal.announce(Announcement.of(data, begin))
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _sync_announcements(self) -> None:
+        try:
+            self._journal.sync()
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _save(self) -> None:
+        kept = {one: kept for one, kept in self._all.items() if kept}
+        self._entry = replace(self._entry, offsets=kept, shown={self._owner: self._shown})
+        try:
+            self._journal.save(self._entry)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> RetriableConnectError:
+        return RetriableConnectError(f"{self._journal.path}: cannot be written: {error.strerror}")
+
+    def _agrees(self, shown: Mapping[TopicPartition, int | None]) -> bool:
+        """Whether the group shows what it may by the journal: nobody else has copied for it since."""
+        mine, before = self._all.get(self._owner, {}), self._entry.shown.get(self._owner, {})
+        for partition, offset in shown.items():
+            kept = mine.get(partition)
+            expected = (before.get(partition),) if kept is None else (kept.offset, *kept.mirrored)
+            if offset is not None and offset not in expected:
+                return False
+        return True
+
+    def _follow_name(self) -> None:
+        """To a new file where the path leads elsewhere by now; all that was written before is committed."""
+        file, log = self._file, _log.bind(file=str(self._path), bytes=self._file.end)
+        status = os.fstat(file.descriptor)
+        if not file.bears_its_name():
+            self._file = self._opened()
+            file.close()
+            if status.st_nlink:
+                log.info("file_rotated", note="all in it is committed: goes on with a new file of its name")
+            else:
+                log.warning("file_removed", note="what was committed to it is gone with it: goes on with a new file")
+        elif not self._holds(self._entry):
+            former = self._tell_of_former(self._event(self._entry, status.st_size), self._entry, status.st_size)
+            if former is not None:
+                os.close(former.descriptor)
+            file.end = status.st_size
+        else:
+            return
+        self._entry = self._begun()
+        self._save()
+
+    def _recover(self, *, agrees: bool) -> None:
+        """Takes out what an unfinished commit left behind, and tells what others did to the file meanwhile."""
+        entry, file = self._entry, self._file
+        same = entry.inode == file.inode and self._holds(entry)
+        former = None if same else self._tell_of_former(self._event(entry, file.end), entry, file.end)
+        try:
+            self._cut(entry, former, same=same, agrees=agrees)
+        finally:
+            if former is not None:
+                os.close(former.descriptor)
+        file.end = os.fstat(file.descriptor).st_size
+        self._recovered = True
+        self._entry = self._begun()
+        self._save()
+
+    def _holds(self, entry: Entry) -> bool:
+        """Whether the file still has what was committed to it, as far as its length and edges tell."""
+        if not entry.mark or not self._file.readable:
+            return os.fstat(self._file.descriptor).st_size >= entry.length
+        return former_files.fits(self._file.descriptor, entry.length, entry.mark)
+
+    def _event(self, entry: Entry, size: int) -> str:
+        if entry.inode != self._file.inode:
+            return "file_replaced"
+        return "file_shortened" if size < entry.length else "file_rewritten"
+
+    def _tell_of_former(self, event: str, entry: Entry, size: int) -> former_files.FormerFile | None:
+        """The file that holds what was committed, where it is not in the file of the name any more."""
+        log = _log.bind(file=str(self._path), journaled=entry.length, length=size)
+        former = None
+        if entry.mark and entry.length:
+            former = former_files.find_former(str(self._path), entry.inode, entry.length, entry.mark)
+        if former is not None:
+            log.info(
+                event, former=former.path, note="what was committed stands in the former file: goes on in this one"
+            )
+        elif entry.length:
+            log.warning(
+                event,
+                announced=sum(one.length for one in entry.announced),
+                note="so many journaled bytes were committed and are not found in this file nor beside it; "
+                "announced ones that were not committed are written again: goes on at this file's end",
+            )
+        return former
+
+    def _cut(self, entry: Entry, former: former_files.FormerFile | None, *, same: bool, agrees: bool) -> None:
+        log = _log.bind(file=str(self._path), journaled=entry.length)
+        behind = self._file.end - entry.length if same else 0
+        if entry.announced and not (agrees and self._file.readable):
+            why = "the group's offsets are not the journal's" if self._file.readable else "the file may not be read"
+            log.warning("torn_tail_left", bytes=behind, note=f"{why}: nothing is cut")
+            self._end_line()
+            return
+        found = 0
+        if entry.inode == self._file.inode:
+            found = self._cut_from(self._path, self._file.descriptor, entry)
+        if former is not None:
+            found += self._cut_former(former, entry)
+        if behind > found and not entry.clean:
+            log.warning("tail_left", bytes=behind, note="an older version wrote it, or others: it may come twice")
+        elif behind > found and found < sum(one.length for one in entry.announced):
+            log.warning("tail_left", bytes=behind - found, note="others appended it; what is torn in it may come twice")
+            self._end_line()
+        elif behind > found:
+            log.info("file_grew", bytes=behind - found, note="what others appended stays")
+
+    def _cut_former(self, former: former_files.FormerFile, entry: Entry) -> int:
+        if not entry.announced:
+            return 0
+        try:
+            descriptor = os.open(former.path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise RetriableConnectError(f"{former.path}: its torn tail cannot be cut: {error.strerror}") from error
+        try:
+            return self._cut_from(Path(former.path), descriptor, entry)
+        finally:
+            os.close(descriptor)
+
+    def _cut_from(self, path: Path, descriptor: int, entry: Entry) -> int:
+        if not entry.announced:
+            return 0
+        return torn_tail.cut(path, descriptor, torn_tail.own_stretches(descriptor, entry.announced))
+
+    def _end_line(self) -> None:
+        """So that the next line is one of its own behind what may be torn."""
+        self._file.end = os.fstat(self._file.descriptor).st_size
+        if self._file.end and not self._file.last_bytes().endswith(b"\n"):
+            self._file.append(b"\n")

@@ -1,0 +1,110 @@
+"""Takes a sink's own uncommitted bytes out of a file: only what was announced, and nothing that others wrote.
+
+What is cut is kept beside the file, in one of a few files, and its records are copied again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keelman.connect.errors import RetriableConnectError
+from keelman.engine.sink.exactly_once.announcements import Announcement
+from keelman.runtime.home import sync_folder
+from keelman.runtime.logs.logging import get_logger
+
+MOST_KEPT = 10
+BLOCK_BYTES = 1 << 20
+
+_log = get_logger()
+
+
+class Stretch(NamedTuple):
+    """A range of bytes of a file."""
+
+    begin: int
+    end: int
+
+
+def own_stretches(descriptor: int, announced: Sequence[Announcement]) -> list[Stretch]:
+    """What a file holds of the announced writes, in order, each range apart from the next."""
+    size = os.fstat(descriptor).st_size
+    found: list[Stretch] = []
+    for write in sorted(announced, key=lambda one: one.begin):
+        length = write.found(lambda count, at: os.pread(descriptor, count, at), size)
+        if not length or (found and write.begin < found[-1].end):
+            continue
+        if found and found[-1].end == write.begin:
+            found[-1] = Stretch(found[-1].begin, write.begin + length)
+        else:
+            found.append(Stretch(write.begin, write.begin + length))
+    return found
+
+
+def cut(path: Path, descriptor: int, own: Sequence[Stretch]) -> int:
+    """Takes these ranges out; what stands between and behind them moves up. How many bytes they were.
+
+    Raises RetriableConnectError, for instance where there is no room to keep what is cut.
+    """
+    length = sum(one.end - one.begin for one in own)
+    if not length:
+        return 0
+    try:
+        kept = _keep(path, descriptor, own)
+        _log.warning(
+            "torn_tail_cut",
+            file=str(path),
+            bytes=length,
+            kept=str(kept),
+            note="the sink had written it and not committed it: its records are copied again",
+        )
+        _take_out(descriptor, own)
+        os.fdatasync(descriptor)
+    except OSError as error:
+        raise RetriableConnectError(f"{path}: its torn tail cannot be cut: {error.strerror}") from error
+    return length
+
+
+def kept_copies(path: Path) -> list[Path]:
+    """What was cut off a file, the oldest first."""
+    return sorted(path.parent.glob(f".{path.name}.keelman-cut-*"))
+
+
+def _keep(path: Path, descriptor: int, own: Sequence[Stretch]) -> Path:
+    for old in kept_copies(path)[: 1 - MOST_KEPT]:
+        old.unlink(missing_ok=True)
+    kept = path.with_name(f".{path.name}.keelman-cut-{time.time_ns():020d}")
+    with kept.open("xb") as copy:
+        for one in own:
+            at = one.begin
+            while at < one.end:
+                block = os.pread(descriptor, min(BLOCK_BYTES, one.end - at), at)
+                if not block:
+                    break
+                copy.write(block)
+                at += len(block)
+        copy.flush()
+        os.fsync(copy.fileno())
+    sync_folder(path.parent)
+    return kept
+
+
+def _take_out(descriptor: int, own: Sequence[Stretch]) -> None:
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags & ~os.O_APPEND)  # pwrite would append
+    try:
+        to, source = own[0].begin, own[0].end
+        for following in [*own[1:], None]:
+            while block := os.pread(
+                descriptor, BLOCK_BYTES if following is None else min(BLOCK_BYTES, following.begin - source), source
+            ):
+                to += os.pwrite(descriptor, block, to)
+                source += len(block)
+            source = source if following is None else following.end
+        os.ftruncate(descriptor, to)
+    finally:
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags)
