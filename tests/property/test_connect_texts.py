@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.offsets import CommittedOffsets, identity, key_bytes, parse_key, parse_value, value_bytes
-from keelman.connectors.file.followed_file import split_lines
+from keelman.connectors.file.file_lines import split_lines
 
 PRIMITIVE = st.one_of(
     st.none(),

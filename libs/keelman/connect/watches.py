@@ -12,11 +12,12 @@ from keelman.connect.records import TopicPartition
 @dataclass(frozen=True, slots=True)
 class FileWatch:
     """Waits until a file has another size than `size` bytes, also less, or another `inode`; both are 0 while there is
-    none."""
+    none. Where `modified` is not 0, also until it was modified at another time, in ns since 1970."""
 
     path: str
     size: int
     inode: int
+    modified: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ def to_wire(watch: Watch | None) -> wire.Watch | None:
     if watch is None:
         return None
     if isinstance(watch, FileWatch):
-        return wire.Watch(file=wire.FileWatch(path=watch.path, size=watch.size, inode=watch.inode))
+        return wire.Watch(
+            file=wire.FileWatch(path=watch.path, size=watch.size, inode=watch.inode, modified=watch.modified)
+        )
     if isinstance(watch, VbucketWatch):
         places = {n: wire.VbucketPosition(seqno=at.seqno, vbuuid=at.vbuuid) for n, at in watch.positions.items()}
         return wire.Watch(vbuckets=wire.VbucketWatch(properties=watch.properties, positions=places))
@@ -35,7 +37,7 @@ def from_wire(watch: wire.Watch) -> Watch | None:
     """From a RunUpdate; None when it says nothing that is known."""
     kind = watch.WhichOneof("on")
     if kind == "file":
-        return FileWatch(watch.file.path, watch.file.size, watch.file.inode)
+        return FileWatch(watch.file.path, watch.file.size, watch.file.inode, watch.file.modified)
     if kind == "topics":
         return topics_from_wire(watch.topics)
     if kind == "vbuckets":

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keelman.connectors.file.followed_file import MARK_BYTES
-from keelman.connectors.file.source import FileReader, FileStreamSource
+from keelman.connect.watches import FileWatch
+from keelman.connectors.file.file_reader import FileReader
+from keelman.connectors.file.fingerprint import MARK_BYTES
+from keelman.connectors.file.source import FileStreamSource
 
 
 class Follower:
@@ -50,6 +52,12 @@ class Follower:
         self.reader = self._open()
 
 
+def watched(path: Path, size: int) -> FileWatch:
+    """The watch on a file as it is now."""
+    status = path.stat()
+    return FileWatch(str(path), size, status.st_ino, status.st_mtime_ns)
+
+
 def append(path: Path, data: bytes) -> None:
     with path.open("ab") as file:
         file.write(data)
@@ -58,5 +66,5 @@ def append(path: Path, data: bytes) -> None:
 def known(follower: Follower) -> bool:
     """Whether enough of the present file was read to find it again: two files back, there is nothing to know it by."""
     follower.all()
-    inode, position, _ = (follower.offset or {"mark": "0:0:"})["mark"].split(":")
+    inode, position, *_ = (follower.offset or {"mark": "0:0:"})["mark"].split(":")
     return int(inode) == follower.path.stat().st_ino and int(position) > MARK_BYTES

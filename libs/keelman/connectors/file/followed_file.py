@@ -1,30 +1,31 @@
 """One open file and the position in it; and which file an offset speaks of, whatever that file is called by now.
 
-An offset has Connect's `position`, and beside it a `mark` that Connect ignores: "inode:position:digest", with a digest
-of the first and the last bytes before the position. The inode finds a file that was renamed, but file systems give it
-to the next new file at once; the digest distinguishes such a file, also one that was truncated and written again, and
-knows a file that was copied. A mark of another position than the offset's is void: a person or Connect has set the
-offset since.
+An offset has Connect's `position`, and beside it a `mark` that Connect ignores:
+"inode:position:fingerprint:head:modified". The inode finds a file that was renamed, but file systems give it to the
+next new file at once; the fingerprint distinguishes such a file, also one that was truncated and written again, and
+knows a file that was copied. The head, of the first bytes alone, passes other files over at once, and the time at which
+the file had been modified when it was read tells what was written later. A mark of another position than the offset's
+is void: a person or Connect has set the offset since. Marks of older versions have three parts, with a digest of the
+first and the last bytes before the position.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
-import stat
-from collections.abc import Iterable, Mapping
-from itertools import accumulate
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.java.text import valid_utf8
+from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset
+from keelman.connectors.file import former_files
+from keelman.connectors.file.fingerprint import MARK_BYTES, Fingerprint
+from keelman.connectors.file.former_files import open_regular
+from keelman.connectors.file.packed_files import Unpacking, is_packed, packed_former
+from keelman.connectors.file.rotated_files import born_of, is_rotated_name, next_rotated
 from keelman.runtime.logs.logging import get_logger
 
-MARK_BYTES = 256
 _log = get_logger()
 
 
@@ -52,136 +53,186 @@ def check_positions(config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
     return True
 
 
-def line_end(block: bytes) -> int:
-    """The index behind the first byte that ends a line, 0 without one; a \\r that is the last byte ends nothing yet."""
-    ends = [i + 1 for i in (block.find(b"\n"), block.find(b"\r", 0, len(block) - 1)) if i >= 0]
-    return min(ends, default=0)
-
-
-def split_lines(block: bytes) -> tuple[list[bytes], int]:
-    """The ended lines of a block as valid UTF-8, and how many bytes they take with their ends.
-
-    A \\r that is the block's last byte ends nothing yet: a \\n may follow it.
-    """
-    if b"\r" not in block:
-        taken = block.rfind(b"\n") + 1
-        ended = valid_utf8(block[: taken - 1]) if taken else b""
-        return (ended.split(b"\n") if taken else []), taken
-    taken = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
-    return valid_utf8(block[:taken]).splitlines(), taken
-
-
-def first_lines(block: bytes, most: int) -> tuple[list[bytes], int]:
-    """The first lines of a block that has more of them, and how many bytes they take with their ends."""
-    taken = sum(map(len, block.splitlines(keepends=True)[:most]))
-    return valid_utf8(block[:taken]).splitlines(), taken
-
-
-class LineEnds:
-    """Where in a file the lines of a block end, which begins there; counted when first asked for."""
-
-    def __init__(self, begin: int, block: bytes) -> None:
-        self._begin = begin
-        self._block = block
-        self._ends: list[int] = []
-
-    def behind(self, index: int) -> int:
-        """The first byte behind a line and its end."""
-        if not self._ends:
-            self._ends = list(accumulate(map(len, self._block.splitlines(keepends=True)), initial=self._begin))
-        return self._ends[index + 1]
-
-
 class Mark(NamedTuple):
     """The mark of an offset, by which its file is known again."""
 
     inode: int
     position: int
     digest: str
+    head: str = ""
+    modified: int = 0
 
     def __str__(self) -> str:
-        return f"{self.inode}:{self.position}:{self.digest}"
+        return f"{self.inode}:{self.position}:{self.digest}:{self.head}:{self.modified}"
+
+    def fits(self, descriptor: int) -> bool:
+        """Whether a file has what was read before the position."""
+        if os.fstat(descriptor).st_size < self.position:
+            return False
+        if not self.head:
+            return former_files.fits(descriptor, self.position, self.digest)
+        return Fingerprint.of(descriptor, self.position).digest() == self.digest
 
 
 class FollowedFile:
     """An open regular file, read by one thread."""
 
-    def __init__(self, descriptor: int, position: int = 0) -> None:
-        """Takes the descriptor over."""
+    def __init__(
+        self, descriptor: int, position: int = 0, *, until: int | None = None, unpacked_from: int | None = None
+    ) -> None:
+        """Takes the descriptor over. `until` is when a former file was modified while it bore its name, as far as that
+        is known; `unpacked_from` the inode of a compressed file."""
+        status = os.fstat(descriptor)
         self.descriptor = descriptor
-        self.inode = os.fstat(descriptor).st_ino
-        self.position = position
-        self._edges = read_edges(descriptor, position)
+        self.identity = status.st_dev, status.st_ino
+        self.inode = status.st_ino if unpacked_from is None else unpacked_from
+        self.modified = self._confirmed = status.st_mtime_ns
+        self.unpacked = unpacked_from is not None
+        self.born = 0 if self.unpacked else born_of(descriptor)
+        self._until = until
+        self._fingerprint = Fingerprint.of(descriptor, position)
+
+    @property
+    def position(self) -> int:
+        """The first byte that was not read."""
+        return self._fingerprint.position
 
     def size(self) -> int:
-        """Bytes in it now."""
-        return os.fstat(self.descriptor).st_size
+        """Bytes in it now; also takes note of when it was modified."""
+        status = os.fstat(self.descriptor)
+        self.modified = status.st_mtime_ns
+        return status.st_size
+
+    @property
+    def until(self) -> int:
+        """When it was modified last while it bore its name, in ns since 1970: what followed it was modified later."""
+        return self._confirmed if self._until is None else self._until
+
+    def lose_name(self) -> None:
+        """It is a former file from now on, and may be written to still."""
+        self._until = self.until
 
     def removed(self) -> bool:
         """Whether it has no name any more."""
         return os.fstat(self.descriptor).st_nlink == 0
 
     def is_same(self) -> bool:
-        """Whether what was read still is what stands before the position."""
-        return read_edges(self.descriptor, self.position) == self._edges
+        """Whether what was read still stands at both ends, before the position."""
+        edges = self._fingerprint.first, self._fingerprint.last
+        return former_files.read_edges(self.descriptor, self.position) == edges
+
+    def is_whole(self) -> bool:
+        """The same by the whole fingerprint."""
+        whole = Fingerprint.of(self.descriptor, self.position).digest() == self._fingerprint.digest()
+        if whole:
+            self._confirmed = self.modified
+        return whole
 
     def advance(self, block: bytes, taken: int) -> None:
         """Moves the position over the first `taken` bytes of a block that was just read there."""
-        self.position += taken
-        first, last = self._edges
-        first += block[: min(taken, MARK_BYTES - len(first))]
-        last = (last + block[max(0, taken - MARK_BYTES) : taken])[-MARK_BYTES:]
-        self._edges = (first, last)
+        self._fingerprint.advance(block if taken == len(block) else block[:taken])
+        self._confirmed = self.modified
+
+    def mark(self) -> Mark:
+        """Its mark at the position."""
+        found = self._fingerprint
+        return Mark(self.inode, self.position, found.digest(), found.head(), self.until)
 
     def offset(self) -> dict[str, Any]:
         """The offset to commit."""
-        mark = Mark(self.inode, self.position, digest(self._edges))
-        return {"position": self.position, "mark": str(mark)}
+        return {"position": self.position, "mark": str(self.mark())}
 
     def close(self) -> None:
         """Closes it."""
         os.close(self.descriptor)
 
 
-def resume(path: str, offset: Offset | None) -> FollowedFile | None:
-    """The file to go on with: the one the offset speaks of if it can be found, else what bears the name, from its first
-    byte; None while there is none. Raises ConnectError.
+def resume(path: str, offset: Offset | None, *, unpack: bool = True) -> FollowedFile | Unpacking | None:
+    """The file to go on with: the one the offset speaks of if it can be found, else what was written next, from its
+    first byte; None while there is none. Raises ConnectError.
 
     A file that was renamed, or copied away before it was truncated, is looked for in the folder of the path and in that
-    of what the path links to.
+    of what the path links to; with `unpack` also one that was compressed, which is to be unpacked first.
     """
     position = checked_position(offset)
     mark = parse_mark(offset, position)
     named = open_regular(path)
     log = _log.bind(file=path, position=position)
-    if named is not None and (mark is None or (os.fstat(named).st_ino == mark.inode and _fits(named, mark))):
+    if named is not None and (mark is None or (os.fstat(named).st_ino == mark.inode and mark.fits(named))):
         if os.fstat(named).st_size < position:
             log.warning("file_truncated", note="it is shorter than the position: begins at its first byte")
             position = 0
         return FollowedFile(named, position)
-    renamed = None if mark is None else _renamed(path, mark)
+    if mark is None:
+        return None
+    renamed = former_files.find_renamed(path, mark.inode, mark.fits)
+    if renamed is not None and not position and not is_rotated_name(path, Path(renamed.path).name):
+        os.close(renamed.descriptor)  # nothing but its inode identifies it, which another file may have by now
+        renamed = None
     if renamed is not None:
         if named is not None:
             os.close(named)
         log.info("file_rotated", note="reads the renamed file to its end first")
-        return FollowedFile(renamed, position)
-    return None if named is None or mark is None else _replaced(path, named, mark)
+        return FollowedFile(renamed.descriptor, position, until=mark.modified or None)
+    return _replaced(path, named, mark, unpack=unpack)
 
 
-def _replaced(path: str, named: int, mark: Mark) -> FollowedFile:
-    """What to read where another file, or other content, has taken the name. Takes the descriptor over."""
+def _replaced(path: str, named: int | None, mark: Mark, *, unpack: bool) -> FollowedFile | Unpacking | None:
+    """What to read where another file, other content, or nothing has taken the name. Takes the descriptor over."""
     log = _log.bind(file=path, position=mark.position)
-    if _fits(named, mark):
+    if named is not None and mark.position and mark.fits(named):
         log.info("file_replaced", note="what was read stands in the new file too: goes on behind it")
         return FollowedFile(named, mark.position)
-    event = "file_truncated" if os.fstat(named).st_ino == mark.inode else "file_replaced"
+    truncated = named is not None and os.fstat(named).st_ino == mark.inode
+    event = "file_truncated" if truncated else "file_replaced"
     copied = _copied(path, mark)
+    if copied is None and unpack and (packed := packed_former(path, mark.position, mark.head)):
+        if named is not None:
+            os.close(named)
+        log.info(event, packed=packed[0], note="unpacks what may hold the former content")
+        return Unpacking(packed)
     if copied is not None:
-        os.close(named)
+        if named is not None:
+            os.close(named)
         log.info(event, note="reads a copy of the former content to its end first")
-        return FollowedFile(copied, mark.position)
-    log.warning(event, note="what was read is not in it: begins at its first byte")
-    return FollowedFile(named)
+        return FollowedFile(copied.descriptor, mark.position, until=mark.modified or None)
+    after = next_rotated(path, modified=mark.modified) if mark.modified else None
+    if named is None and after is None:
+        return None
+    log.warning(
+        event,
+        read_to=mark.position,
+        next=after or path,
+        note="what was read is not found, so nothing that was written behind it is copied: "
+        "begins at the first byte of what was written next",
+    )
+    if after is None or (is_packed(after) and not unpack):
+        return None if named is None else FollowedFile(named)
+    if named is not None:
+        os.close(named)
+    return begin(after)
+
+
+def _copied(path: str, mark: Mark) -> former_files.FormerFile | None:
+    """A copy of the file. Other files, too, may begin with the few bytes of a short one: its copy has a rotated name
+    and is not older."""
+    if mark.position > MARK_BYTES:
+        return former_files.find_copied(path, mark.inode, mark.fits)
+    if not mark.position or not mark.modified:
+        return None
+    found = former_files.find_copied(path, mark.inode, mark.fits, since=mark.modified)
+    if found is not None and not is_rotated_name(path, Path(found.path).name):
+        os.close(found.descriptor)
+        return None
+    return found
+
+
+def begin(path: str) -> FollowedFile | Unpacking | None:
+    """A file from its first byte."""
+    if is_packed(path):
+        return Unpacking([path], fresh=True)
+    descriptor = open_regular(path)
+    return None if descriptor is None else FollowedFile(descriptor)
 
 
 def checked_position(offset: Offset | None) -> int:
@@ -196,80 +247,14 @@ def checked_position(offset: Offset | None) -> int:
 
 def parse_mark(offset: Offset | None, position: int) -> Mark | None:
     """The offset's mark, None when it has none that is of this position."""
-    text = None if offset is None else offset.get("mark")
+    mark = read_mark(None if offset is None else offset.get("mark"))
+    return mark if mark is not None and mark.position == position else None
+
+
+def read_mark(text: Any) -> Mark | None:
+    """A mark from its text, None for what is none."""
     parts = text.split(":") if isinstance(text, str) else []
-    if len(parts) != len(Mark._fields) or not (parts[0].isdecimal() and parts[1].isdecimal()):
+    if len(parts) not in (3, 5) or not all(part.isdecimal() for part in (*parts[:2], *parts[4:])):
         return None
-    mark = Mark(int(parts[0]), int(parts[1]), parts[2])
-    return mark if mark.position == position else None
-
-
-def open_regular(path: str) -> int | None:
-    """A descriptor to read from, None when there is no such file.
-
-    Raises ConnectError for what is not a regular file, RetriableConnectError when it may be readable later.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RetriableConnectError(f"{path}: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise ConnectError(f"{path}: not a regular file, so it has no positions to go back to")
-    return descriptor
-
-
-def read_edges(descriptor: int, position: int) -> tuple[bytes, bytes]:
-    """The first and the last bytes before a position."""
-    length = min(MARK_BYTES, position)
-    return os.pread(descriptor, length, 0), os.pread(descriptor, length, position - length)
-
-
-def digest(edges: tuple[bytes, bytes]) -> str:
-    """Sixteen hexadecimal digits."""
-    return hashlib.blake2b(b"".join(edges), digest_size=8).hexdigest()
-
-
-def _fits(descriptor: int, mark: Mark) -> bool:
-    return (
-        os.fstat(descriptor).st_size >= mark.position and digest(read_edges(descriptor, mark.position)) == mark.digest
-    )
-
-
-def _renamed(path: str, mark: Mark) -> int | None:
-    """A descriptor of the marked file under another name; None at position 0, where nothing identifies it."""
-    if not mark.position:
-        return None
-    return _first_fit((e.path for e in _beside(path) if e.inode() == mark.inode), mark)
-
-
-def _copied(path: str, mark: Mark) -> int | None:
-    """A descriptor of the newest file whose name begins with the path's and that holds what was read; None where the
-    mark is of so few bytes that files have them in common."""
-    if mark.position <= MARK_BYTES:
-        return None
-    found = [e for e in _beside(path) if e.name.startswith(Path(path).name) and e.inode() != mark.inode]
-    found.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime, reverse=True)
-    return _first_fit((e.path for e in found), mark)
-
-
-def _beside(path: str) -> list[os.DirEntry[str]]:
-    """The regular files in the folder of the path and in that of what it links to."""
-    found = []
-    for folder in {Path(path).absolute().parent, Path(os.path.realpath(path)).parent}:
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            found += [e for e in entries if e.is_file(follow_symlinks=False)]
-    return found
-
-
-def _first_fit(names: Iterable[str], mark: Mark) -> int | None:
-    for name in names:
-        with contextlib.suppress(ConnectError, OSError):
-            descriptor = open_regular(name)
-            if descriptor is not None and _fits(descriptor, mark):
-                return descriptor
-            if descriptor is not None:
-                os.close(descriptor)
-    return None
+    head, modified = (parts[3], int(parts[4])) if len(parts) > 3 else ("", 0)
+    return Mark(int(parts[0]), int(parts[1]), parts[2], head, modified)

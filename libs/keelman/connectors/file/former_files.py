@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
-
-MARK_BYTES = 256
+from keelman.connectors.file.fingerprint import MARK_BYTES
 
 
 class FormerFile(NamedTuple):
@@ -27,11 +26,16 @@ def find_renamed(path: str, inode: int, fits: Callable[[int], bool]) -> FormerFi
     return _first_fit((e.path for e in files_beside(path) if e.inode() == inode), fits)
 
 
-def find_copied(path: str, inode: int, fits: Callable[[int], bool]) -> FormerFile | None:
-    """The newest file whose name begins with the path's, other than this inode, whose descriptor fits."""
-    found = [e for e in files_beside(path) if e.name.startswith(Path(path).name) and e.inode() != inode]
-    found.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime, reverse=True)
-    return _first_fit((e.path for e in found), fits)
+def find_copied(path: str, inode: int, fits: Callable[[int], bool], *, since: int = 0) -> FormerFile | None:
+    """The newest file whose name begins with the path's, or with that less its suffix, other than this inode, whose
+    descriptor fits, and that was modified then (ns since 1970) or later."""
+    base = Path(path)
+    found = [
+        (e.stat(follow_symlinks=False).st_mtime_ns, e.path)
+        for e in files_beside(path)
+        if e.name.startswith((base.name, base.stem)) and e.name != base.name and e.inode() != inode
+    ]
+    return _first_fit((name for modified, name in sorted(found, reverse=True) if modified >= since), fits)
 
 
 def find_former(path: str, inode: int, position: int, edges: str) -> FormerFile | None:

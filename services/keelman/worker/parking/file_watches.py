@@ -77,11 +77,13 @@ class FileWatches:
 
 
 def differs(watch: FileWatch) -> bool:
-    """Whether the file is not what it was: longer, cut, another, there or gone, or not to be looked at."""
+    """Whether the file is not what it was: longer, cut, written to, another, there or gone, or not to be looked at."""
     try:
         now = os.stat(watch.path)
     except FileNotFoundError:
         return watch.inode != 0
     except OSError:
         return True  # its reader says why
+    if watch.modified and now.st_mtime_ns != watch.modified:
+        return True
     return (now.st_size, now.st_ino) != (watch.size, watch.inode)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from keelman.connectors.file import source as file_source
+from keelman.connectors.file import file_reader
 from support.connectors.follower import Follower
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A renamed file need not be quiet before it is left."""
-    monkeypatch.setattr(file_source, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(file_reader, "QUIET_SECONDS", 0.0)
     return iter(())
 
 

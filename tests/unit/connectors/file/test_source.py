@@ -10,10 +10,12 @@ import pytest
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.watches import FileWatch
-from keelman.connectors.file import source as file_source
-from keelman.connectors.file.followed_file import checked_position, split_lines
-from keelman.connectors.file.source import FileReader, FileStreamSource
-from support.connectors.follower import Follower, append
+from keelman.connectors.file import file_reader
+from keelman.connectors.file.file_lines import split_lines
+from keelman.connectors.file.file_reader import FileReader
+from keelman.connectors.file.followed_file import checked_position
+from keelman.connectors.file.source import FileStreamSource
+from support.connectors.follower import Follower, append, watched
 
 
 @pytest.mark.parametrize(
@@ -56,18 +58,18 @@ def test_a_reader_waits_for_its_file_and_for_line_ends(follower: Follower) -> No
     assert follower.reader.waits_for() == ""
     assert follower.offset is not None
     assert (follower.offset["position"], follower.reader.left()) == (4, 2)
-    assert follower.reader.watch() == FileWatch(str(path), 6, path.stat().st_ino)
+    assert follower.reader.watch() == watched(path, 6)
     append(path, b"o\r")
     assert follower.reader.watch() is None
     assert follower.all() == [b"one"]
-    assert follower.reader.watch() == FileWatch(str(path), 8, path.stat().st_ino)
+    assert follower.reader.watch() == watched(path, 8)
     append(path, b"\n")
     assert follower.all() == [b"one", b"two"]
     assert (follower.offset["position"], follower.passed) == (9, 9)
 
 
 def test_a_batch_says_when_the_file_was_read_to_its_end(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_source, "BLOCK_BYTES", 8)
+    monkeypatch.setattr(file_reader, "BLOCK_BYTES", 8)
     append(follower.path, b"one\ntwo\nthree\n")
     batches = [follower.reader.read(), follower.reader.read()]
     assert [(b.values.values, b.short) for b in batches if b] == [([b"one", b"two"], False), ([b"three"], True)]
@@ -80,7 +82,7 @@ def test_a_line_longer_than_a_block(follower: Follower, end: bytes) -> None:
 
 
 def test_a_last_line_that_only_grows_is_read_once(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_source, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(file_reader, "BLOCK_BYTES", 64)
     read = 0
     pread = os.pread
 
@@ -102,8 +104,8 @@ def test_a_last_line_that_only_grows_is_read_once(follower: Follower, monkeypatc
 
 
 def test_a_line_without_end_is_refused_in_the_end(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_source, "BLOCK_BYTES", 16)
-    monkeypatch.setattr(file_source, "LONGEST_LINE_BYTES", 64)
+    monkeypatch.setattr(file_reader, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(file_reader, "LONGEST_LINE_BYTES", 64)
     append(follower.path, b"z" * 200)
     with pytest.raises(ConnectError, match="line at byte 0 is over 64 bytes"):
         follower.all()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keelman.connect.records import Column, PackedRecords, SourceBatch
-from keelman.connectors.file.source import FileReader
+from keelman.connectors.file.file_reader import FileReader
 from keelman.engine.source.read_position import ReadPosition
 
 LINES = Column([b"1", b"22", b"333"])

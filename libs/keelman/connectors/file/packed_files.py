@@ -1,0 +1,117 @@
+"""Reads files that were compressed after their rotation: unpacks them into a file without a name, a piece at a time."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from keelman.connectors.file.fingerprint import MARK_BYTES, head_of
+from keelman.connectors.file.former_files import files_beside
+
+OPENERS: dict[str, Callable[[str], object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".lzma": lzma.open}
+OTHERS = (".zst", ".lz4", ".lzo", ".zip", ".7z", ".Z", ".br", ".sz")
+PIECE_BYTES, PIECE_SECONDS = 1 << 20, 0.3
+BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)
+
+
+class Unpacked(NamedTuple):
+    """What a compressed file held, in a file without a name, and the compressed file's own inode and time."""
+
+    descriptor: int
+    inode: int
+    modified: int
+
+
+class Unpacking:
+    """Unpacks one after another of some files, for a reader that must not be away for long."""
+
+    def __init__(self, paths: Sequence[str], *, fresh: bool = False) -> None:
+        """With `fresh` the file is to be read from its first byte."""
+        self.fresh = fresh
+        self.name = paths[0]
+        self._paths = list(paths)
+        self._packed: BinaryIO | None = None
+        self._made: BinaryIO | None = None
+        self._inode = self._modified = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether there is no file any more."""
+        return not self._paths and self._packed is None
+
+    def step(self) -> Unpacked | None:
+        """Works for a moment; the next file, once it is unpacked. One that is broken, or still being written, is left
+        out. Raises OSError where there is no room."""
+        if self.done:
+            return None
+        packed, made = self._opened()
+        deadline = time.monotonic() + PIECE_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                piece = packed.read(PIECE_BYTES)
+            except BROKEN:
+                self.close(rest=False)
+                return None
+            if not piece:
+                made.flush()
+                found = Unpacked(os.dup(made.fileno()), self._inode, self._modified)
+                self.close(rest=False)
+                return found
+            made.write(piece)
+        return None
+
+    def close(self, *, rest: bool = True) -> None:
+        """Gives back what is open; with `rest` also what is still to be done."""
+        for file in (self._packed, self._made):
+            if file is not None:
+                file.close()
+        self._packed = self._made = None
+        if rest:
+            self._paths.clear()
+
+    def _opened(self) -> tuple[BinaryIO, BinaryIO]:
+        if self._packed is None or self._made is None:
+            path = self._paths.pop(0)
+            status = os.stat(path)
+            self._inode, self._modified = status.st_ino, status.st_mtime_ns
+            self._packed = _open(path)
+            self._made = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  closed by `close`
+        return self._packed, self._made
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file is compressed, by its name."""
+    return Path(name).suffix in (*OPENERS, *OTHERS)
+
+
+def packed_former(path: str, position: int, head: str) -> list[str]:
+    """The compressed files, the newest first, that may hold what was read of the path's file to this position."""
+    if not head or not position:
+        return []
+    found = [e for e in files_beside(path) if e.name.startswith(Path(path).stem) and Path(e.name).suffix in OPENERS]
+    found.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime, reverse=True)
+    length = min(MARK_BYTES, position)
+    return [e.path for e in found if head_of(first_bytes(e.path, length) or b"") == head]
+
+
+def first_bytes(path: str, count: int) -> bytes | None:
+    """The first bytes of a file's content, unpacked; None where they cannot be read."""
+    if Path(path).suffix in OTHERS:
+        return None
+    with contextlib.suppress(*BROKEN), _open(path) as file:
+        return file.read(count)
+    return None
+
+
+def _open(path: str) -> BinaryIO:
+    opener = OPENERS.get(Path(path).suffix)
+    return cast("BinaryIO", open(path, "rb") if opener is None else opener(path))
