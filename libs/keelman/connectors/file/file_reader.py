@@ -92,7 +92,8 @@ class FileReader(Reader):
         file = self._file
         if file is None or self._successor_since is not None:
             return None
-        if file.size() not in (self._seen_size, file.position) or file.modified != self._seen_modified:
+        size, modified = file.state()
+        if size not in (self._seen_size, file.position) or modified != self._seen_modified:
             return True
         return self._late.glance() or (None if self._late.left() else False)
 

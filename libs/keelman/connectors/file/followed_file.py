@@ -112,6 +112,11 @@ class FollowedFile:
         """It is a former file from now on, and may be written to still."""
         self._until = self.until
 
+    def state(self) -> tuple[int, int]:
+        """Its size and when it was modified; takes note of nothing, so that another thread may ask."""
+        status = os.fstat(self.descriptor)
+        return status.st_size, status.st_mtime_ns
+
     def removed(self) -> bool:
         """Whether it has no name any more."""
         return os.fstat(self.descriptor).st_nlink == 0

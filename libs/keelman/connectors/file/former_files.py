@@ -38,13 +38,9 @@ def find_copied(path: str, inode: int, fits: Callable[[int], bool], *, since: in
     return _first_fit((name for modified, name in sorted(found, reverse=True) if modified >= since), fits)
 
 
-def find_former(path: str, inode: int, position: int, edges: str) -> FormerFile | None:
-    """The file with this inode, or else the newest copy, that has these edges before the position."""
-
-    def holds(descriptor: int) -> bool:
-        return fits(descriptor, position, edges)
-
-    return find_renamed(path, inode, holds) or find_copied(path, inode, holds)
+def find_former(path: str, inode: int, fits: Callable[[int], bool]) -> FormerFile | None:
+    """The file with this inode, or else the newest copy, whose descriptor fits."""
+    return find_renamed(path, inode, fits) or find_copied(path, inode, fits)
 
 
 def files_beside(path: str) -> list[os.DirEntry[str]]:

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from keelman.connect.errors import RetriableConnectError
@@ -208,7 +209,7 @@ class JournaledWriter(Writer):
         """Whether the file still has what was committed to it, as far as its length and edges tell."""
         if not entry.mark or not self._file.readable:
             return os.fstat(self._file.descriptor).st_size >= entry.length
-        return former_files.fits(self._file.descriptor, entry.length, entry.mark)
+        return _is_of(entry, self._file.descriptor)
 
     def _event(self, entry: Entry, size: int) -> str:
         if entry.inode != self._file.inode:
@@ -219,13 +220,13 @@ class JournaledWriter(Writer):
         """The file that holds what was committed, where it is not in the file of the name any more."""
         log = _log.bind(file=str(self._path), journaled=entry.length, length=size)
         former = None
-        if entry.mark and entry.length:
-            former = former_files.find_former(str(self._path), entry.inode, entry.length, entry.mark)
+        if entry.mark and (entry.length or entry.announced):
+            former = former_files.find_former(str(self._path), entry.inode, partial(_is_of, entry))
         if former is not None:
             log.info(
                 event, former=former.path, note="what was committed stands in the former file: goes on in this one"
             )
-        elif entry.length:
+        elif entry.length or entry.announced:
             log.warning(
                 event,
                 announced=sum(one.length for one in entry.announced),
@@ -277,3 +278,10 @@ class JournaledWriter(Writer):
         self._file.end = os.fstat(self._file.descriptor).st_size
         if self._file.end and not self._file.last_bytes().endswith(b"\n"):
             self._file.append(b"\n")
+
+
+def _is_of(entry: Entry, descriptor: int) -> bool:
+    """Whether a file holds what the journal says was committed; where that is nothing yet, what was announced."""
+    if not former_files.fits(descriptor, entry.length, entry.mark):
+        return False
+    return bool(entry.length or not entry.announced or torn_tail.own_stretches(descriptor, entry.announced))

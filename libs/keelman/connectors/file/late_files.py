@@ -57,11 +57,11 @@ class LateFiles:
 
     def left(self) -> int:
         """Bytes in them that were not read."""
-        return sum(max(0, file.size() - file.position) for file in self._files)
+        return sum(max(0, file.state()[0] - file.position) for file in list(self._files))
 
     def glance(self) -> bool:
         """Whether one of them has grown."""
-        return any(file.size() != seen for file, seen in self._seen.items())
+        return any(file.state()[0] != seen for file, seen in list(self._seen.items()))
 
     def grown(self) -> FollowedFile | None:
         """One that has grown since it was last seen."""

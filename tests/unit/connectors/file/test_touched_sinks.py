@@ -53,7 +53,13 @@ def killed_later(sink: SunkFile) -> None:
     sink.write(200)
 
 
-STATES = (idle, writing, stopped, killed, killed_later)
+def killed_at_once(sink: SunkFile) -> None:
+    """Killed in the middle of its first transaction."""
+    sink.write(100)
+    sink.kill()
+
+
+STATES = (idle, writing, stopped, killed, killed_later, killed_at_once)
 ONCE = "once"
 """Each record is once in the file and those beside it."""
 GONE = "gone"
@@ -67,15 +73,15 @@ CELLS: dict[Touch, dict[Callable[[SunkFile], None], str]] = {
     touched.rename: {},
     touched.rotate: {},
     touched.rotate_twice: {},
-    touched.rotate_away: {killed: TWICE, killed_later: TWICE},
-    touched.compress: {writing: TWICE, killed: TWICE, killed_later: TWICE},
+    touched.rotate_away: {killed: TWICE, killed_later: TWICE, killed_at_once: TWICE},
+    touched.compress: {writing: TWICE, killed: TWICE, killed_later: TWICE, killed_at_once: TWICE},
     touched.copytruncate: {},
-    touched.move_to_another_file_system: {writing: TWICE, killed: TWICE, killed_later: TWICE},
+    touched.move_to_another_file_system: {writing: TWICE, killed: TWICE, killed_later: TWICE, killed_at_once: TWICE},
     touched.truncate: dict.fromkeys(STATES, GONE),
     touched.remove: dict.fromkeys(STATES, GONE),
     touched.rewrite: dict.fromkeys(STATES, GONE),
     touched.replace: dict.fromkeys(STATES, GONE),
-    touched.restore: dict.fromkeys(STATES, GONE),
+    touched.restore: {**dict.fromkeys(STATES, GONE), killed_at_once: TWICE},
 }
 
 
