@@ -54,6 +54,7 @@ def test_each_record_is_there_once_though_the_sink_is_killed_and_its_file_touche
         assert len(lines_of(taken)) == 60_004
 
 
+@pytest.mark.slow
 async def test_the_lines_of_kafka_connects_own_sink_stay_when_it_gives_the_sink_back(
     bootstrap: str, name: str, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def late_writes(path: Path) -> None:
     append(touched.beside(path, 1), b"late\n")
 
 
+@pytest.mark.slow
 async def test_a_source_copies_no_less_than_kafka_connects_own(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
@@ -108,8 +110,6 @@ async def test_a_source_copies_no_less_than_kafka_connects_own(
         config = {"name": key, "connector.class": CONNECT.format("Source"), "file": str(tmp_path / key / "in")}
         file.write_text("".join(f"{k}={v}\n" for k, v in {**config, "topic": f"{name}-{key}-peer"}.items()))
         files.append(file)
-        ours = {"name": f"{name}-{key}", "connector.class": "FileStreamSource", "file": str(tmp_path / key / "in")}
-        runs(ticket(bootstrap, {**ours, "topic": f"{name}-{key}"})).until_records(100)
     worker = ConnectProcess(tmp_path / "connect", bootstrap, "alone", QUICK, standalone=tuple(files))
 
     def values(topic: str) -> list[bytes]:
@@ -120,6 +120,8 @@ async def test_a_source_copies_no_less_than_kafka_connects_own(
         for key, touch in touches.items():
             peer = f"{name}-{key}-peer"
             await eventually(lambda peer=peer: len(values(peer)) == 100, seconds=60, what="Connect copies")
+            ours = {"name": f"{name}-{key}", "connector.class": "FileStreamSource", "file": str(tmp_path / key / "in")}
+            runs(ticket(bootstrap, {**ours, "topic": f"{name}-{key}"})).until_records(100)
             touch(tmp_path / key / "in")
             append(tmp_path / key / "in", b"last\n")
             written[key] = set(lines_of(tmp_path / key / "in"))
