@@ -109,6 +109,6 @@ def beside(path: Path, number: int) -> Path:
 
 def _shift(path: Path) -> None:
     """Makes room for `.1`."""
-    for number in range(5, 0, -1):
+    for number in range(99, 0, -1):
         if beside(path, number).exists():
             beside(path, number).rename(beside(path, number + 1))

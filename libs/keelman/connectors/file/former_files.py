@@ -38,9 +38,9 @@ def find_copied(path: str, inode: int, fits: Callable[[int], bool], *, since: in
     return _first_fit((name for modified, name in sorted(found, reverse=True) if modified >= since), fits)
 
 
-def find_former(path: str, inode: int, fits: Callable[[int], bool]) -> FormerFile | None:
-    """The file with this inode, or else the newest copy, whose descriptor fits."""
-    return find_renamed(path, inode, fits) or find_copied(path, inode, fits)
+def find_former(path: str, inode: int, fits: Callable[[int], bool], *, since: int = 0) -> FormerFile | None:
+    """The file with this inode, or else the newest copy that was modified then or later, whose descriptor fits."""
+    return find_renamed(path, inode, fits) or find_copied(path, inode, fits, since=since)
 
 
 def files_beside(path: str) -> list[os.DirEntry[str]]:

@@ -129,7 +129,8 @@ class JournaledWriter(Writer):
                 time.sleep(0.02)
 
     def _begun(self) -> Entry:
-        return Entry(self._file.end, inode=self._file.inode, mark=self._mark())
+        modified = os.fstat(self._file.descriptor).st_mtime_ns
+        return Entry(self._file.end, inode=self._file.inode, mark=self._mark(), modified=modified)
 
     def _mark(self) -> str:
         if not self._file.readable:
@@ -194,7 +195,8 @@ class JournaledWriter(Writer):
         """Takes out what an unfinished commit left behind, and tells what others did to the file meanwhile."""
         entry, file = self._entry, self._file
         same = entry.inode == file.inode and self._holds(entry)
-        former = None if same else self._tell_of_former(self._event(entry, file.end), entry, file.end)
+        there = same and (not file.readable or _is_of(entry, file.descriptor))
+        former = None if there else self._tell_of_former(self._event(entry, file.end), entry, file.end, same=same)
         try:
             self._cut(entry, former, same=same, agrees=agrees)
         finally:
@@ -209,24 +211,29 @@ class JournaledWriter(Writer):
         """Whether the file still has what was committed to it, as far as its length and edges tell."""
         if not entry.mark or not self._file.readable:
             return os.fstat(self._file.descriptor).st_size >= entry.length
-        return _is_of(entry, self._file.descriptor)
+        return former_files.fits(self._file.descriptor, entry.length, entry.mark)
 
     def _event(self, entry: Entry, size: int) -> str:
         if entry.inode != self._file.inode:
             return "file_replaced"
         return "file_shortened" if size < entry.length else "file_rewritten"
 
-    def _tell_of_former(self, event: str, entry: Entry, size: int) -> former_files.FormerFile | None:
-        """The file that holds what was committed, where it is not in the file of the name any more."""
+    def _tell_of_former(
+        self, event: str, entry: Entry, size: int, *, same: bool = False
+    ) -> former_files.FormerFile | None:
+        """The file that holds what was committed or announced, where it is not in the file of the name any more. With
+        `same` what was committed still is, as far as that can be told."""
         log = _log.bind(file=str(self._path), journaled=entry.length, length=size)
         former = None
         if entry.mark and (entry.length or entry.announced):
-            former = former_files.find_former(str(self._path), entry.inode, partial(_is_of, entry))
+            # A copy from which something is to be cut has it, so it is younger than the journal's entry.
+            since = entry.modified + 1 if entry.announced else 0
+            former = former_files.find_former(str(self._path), entry.inode, partial(_is_of, entry), since=since)
         if former is not None:
             log.info(
                 event, former=former.path, note="what was committed stands in the former file: goes on in this one"
             )
-        elif entry.length or entry.announced:
+        elif (entry.length or entry.announced) and not (same and entry.length):
             log.warning(
                 event,
                 announced=sum(one.length for one in entry.announced),
@@ -281,7 +288,7 @@ class JournaledWriter(Writer):
 
 
 def _is_of(entry: Entry, descriptor: int) -> bool:
-    """Whether a file holds what the journal says was committed; where that is nothing yet, what was announced."""
-    if not former_files.fits(descriptor, entry.length, entry.mark):
+    """Whether a file holds what the journal says was committed, and something of what was announced behind that."""
+    if entry.mark and not former_files.fits(descriptor, entry.length, entry.mark):
         return False
-    return bool(entry.length or not entry.announced or torn_tail.own_stretches(descriptor, entry.announced))
+    return not entry.announced or bool(torn_tail.own_stretches(descriptor, entry.announced))

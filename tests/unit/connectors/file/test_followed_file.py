@@ -13,6 +13,7 @@ import pytest
 
 from keelman.connectors.file import file_reader
 from keelman.connectors.file.source import FileStreamSource
+from support.connectors import touched
 from support.connectors.follower import Follower, append, known, watched
 
 
@@ -200,4 +201,28 @@ def test_whatever_happens_each_line_comes_once_and_in_order(tmp_path: Path, seed
                 os.truncate(follower.path, 0)
     follower.restart()
     assert follower.all() == [b"%d" % n for n in range(written)]
+    follower.reader.close()
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_is_rotated_between_two_reads_each_line_comes_once(tmp_path: Path, seed: int) -> None:
+    """Several rotations by one way without a read between them, compression, and restarts at random."""
+    dice = random.Random(seed)
+    rotate = dice.choice([touched.rotate, touched.copytruncate, touched.compress])
+    follower, written = Follower(tmp_path / "in"), 0
+    for _ in range(120):
+        step = dice.choice(["write"] * 6 + ["read"] * 2 + ["rotate"] * 3 + ["crash"])
+        if step == "write":
+            count = dice.randrange(20, 60)
+            append(follower.path, b"".join(b"line %d\n" % number for number in range(written, written + count)))
+            written += count
+        elif step == "read":
+            follower.all()
+        elif step == "crash":
+            follower.restart()
+        elif follower.path.exists() and (follower.offset is not None):
+            rotate(follower.path)
+    follower.restart()
+    assert follower.all() == [b"line %d" % number for number in range(written)]
     follower.reader.close()

@@ -3,7 +3,9 @@ committed is gone without a warning. docs/connectors.md has this table."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -246,3 +248,49 @@ def test_a_journal_that_may_not_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / ".out.keelman-journal").mkdir()
     with pytest.raises(ConnectError, match="journal: the journal cannot be read"):
         FileStreamSink.open_writer({"file": str(path)}, "c", exactly_once=True)
+
+
+HARMLESS = (touched.append, touched.rename, touched.rotate, touched.copytruncate, touched.leave)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_each_record_is_there_once(tmp_path: Path, seed: int) -> None:
+    """Transactions, kills, torn pages and touches at random."""
+    dice, sink, appended, last = random.Random(seed), SunkFile(tmp_path / "out"), 0, 0
+    for _ in range(60):
+        step = dice.choice(["write", "write", "commit", "kill", "stop", "touch", "tear"])
+        if step == "write":
+            sink.write(sink.position + dice.randrange(1, 60))
+        elif step == "commit":
+            sink.commit()
+        elif step == "stop":
+            sink.stop()
+        elif step == "kill":
+            sink.kill()
+        elif step == "touch" and sink.path.exists():
+            touch = dice.choice(HARMLESS)
+            touch(sink.path)
+            appended += touch is touched.append
+        elif step == "tear" and sink.path.exists():
+            appended += _torn(sink, dice)
+        last = max(last, sink.position)
+    sink.copy(last)
+    numbers, others = sink.found()
+    assert numbers == list(range(last))
+    assert others == [STRANGE] * appended
+
+
+def _torn(sink: SunkFile, dice: random.Random) -> int:
+    """Kills a run in the middle of a write, which leaves whole pages of it; how many lines somebody appends then."""
+    sink.start()
+    begin = sink.path.stat().st_size if sink.path.exists() else 0
+    batch = [line(number) for number in range(sink.position, sink.position + 60)]
+    with contextlib.suppress(RetriableConnectError):
+        sink.start().write(SinkBatch(Column(batch, utf8=True)))
+    sink.kill()
+    pages = [at for at in range(0, sink.path.stat().st_size, 4096) if at >= begin]
+    os.truncate(sink.path, dice.choice([begin, *pages]))
+    if dice.random() < 0.5:
+        touched.append(sink.path)
+        return 1
+    return 0

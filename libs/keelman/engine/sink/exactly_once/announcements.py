@@ -20,12 +20,13 @@ EDGE_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """One write: where it begins, how long it is, the checksum of its first and last bytes, and the bytes before the
-    end of each page, those of one place in the page together."""
+    """One write: where it begins, how long it is, the checksums of its first and of its last bytes, and the bytes
+    before the end of each page, those of one place in the page together."""
 
     begin: int
     length: int
-    edges: int
+    first: int
+    last: int
     samples: bytes = b""
 
     @classmethod
@@ -35,7 +36,7 @@ class Announcement:
         if first < length:
             places = range(SAMPLE_BYTES, 0, -1)
             samples = b"".join(data[first - back : length - back : PAGE_BYTES] for back in places)
-        return cls(begin, length, _edges(data[:EDGE_BYTES], data[-EDGE_BYTES:]), samples)
+        return cls(begin, length, zlib.crc32(data[:EDGE_BYTES]), zlib.crc32(data[-EDGE_BYTES:]), samples)
 
     @property
     def end(self) -> int:
@@ -44,19 +45,19 @@ class Announcement:
 
     def line(self) -> bytes:
         """As it stands in a journal."""
-        text = b"%d %d %d %s" % (self.begin, self.length, self.edges, base64.b64encode(self.samples))
+        text = b"%d %d %d %d %s" % (self.begin, self.length, self.first, self.last, base64.b64encode(self.samples))
         return b"%s %08x\n" % (text, zlib.crc32(text))
 
     def found(self, read: Callable[[int, int], bytes], size: int) -> int:
         """How many of its bytes a file of this size holds where they were to be written: all, some whole pages, or
         none. `read` gives so many bytes from a position on."""
         edge = min(EDGE_BYTES, self.length)
-        matching = self._matching_pages(read, size)
-        if size >= self.end and (matching == len(self._boundaries())):
-            first, last = read(edge, self.begin), read(edge, self.end - edge)
-            if _edges(first, last) == self.edges:
-                return self.length
-        return self._boundaries()[matching - 1] if matching else 0
+        if zlib.crc32(read(edge, self.begin)) != self.first:
+            return 0
+        boundaries, matching = self._boundaries(), self._matching_pages(read, size)
+        if size >= self.end and matching == len(boundaries) and zlib.crc32(read(edge, self.end - edge)) == self.last:
+            return self.length
+        return boundaries[matching - 1] if matching else 0
 
     def _boundaries(self) -> range:
         return range(_first_boundary(self.begin), self.length, PAGE_BYTES)
@@ -81,8 +82,9 @@ def parse_announcements(lines: bytes) -> Sequence[Announcement]:
         try:
             if int(check, 16) != zlib.crc32(text):
                 continue
-            begin, length, edges, samples = text.split(b" ")
-            found.append(Announcement(int(begin), int(length), int(edges), base64.b64decode(samples, validate=True)))
+            *numbers, samples = text.split(b" ")
+            begin, length, first, last = map(int, numbers)
+            found.append(Announcement(begin, length, first, last, base64.b64decode(samples, validate=True)))
         except (ValueError, binascii.Error):
             continue
     return found
@@ -92,7 +94,3 @@ def _first_boundary(begin: int) -> int:
     """The first page's end in a write that begins there, as a distance, behind at least one sample."""
     first = PAGE_BYTES - begin % PAGE_BYTES
     return first if first >= SAMPLE_BYTES else first + PAGE_BYTES
-
-
-def _edges(first: bytes, last: bytes) -> int:
-    return zlib.crc32(last, zlib.crc32(first))

@@ -34,15 +34,17 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The content of the journal: the file's length and inode, offsets by `owner_of`, and the last bytes before the
-    length as a digest, empty where they are not known. `shown` is what the group of the last owner showed when it took
-    over. Journals that are not `clean` are of a version that announced no writes and did not end in order."""
+    """The content of the journal: the file's length and inode, offsets by `owner_of`, the last bytes before the length
+    as a digest, empty where they are not known, and when the file was modified, in ns since 1970. `shown` is what the
+    group of the last owner showed when it took over. Journals that are not `clean` are of a version that announced no
+    writes and did not end in order."""
 
     length: int = 0
     clean: bool = True
     inode: int = 0
     offsets: Mapping[str, Mapping[TopicPartition, KeptOffset]] = field(default_factory=dict)
     mark: str = ""
+    modified: int = 0
     announced: Sequence[Announcement] = ()
     shown: Mapping[str, Mapping[TopicPartition, int | None]] = field(default_factory=dict)
 
@@ -149,6 +151,7 @@ def encode(entry: Entry) -> bytes:
         "clean": entry.clean,
         "inode": entry.inode,
         "mark": entry.mark,
+        "modified": entry.modified,
         "connectors": {one: _by_topic(kept, json_of) for one, kept in entry.offsets.items()},
         "shown": {one: _by_topic(shown, lambda offset: offset) for one, shown in entry.shown.items()},
     }
@@ -167,8 +170,8 @@ def decode(raw: bytes) -> Entry:
         raise ValueError(f"version {tree['version']} is not known, only {VERSION}")
     offsets = {one: _by_partition(topics, kept_of) for one, topics in tree["connectors"].items()}
     shown = {one: _by_partition(topics, lambda offset: offset) for one, topics in tree.get("shown", {}).items()}
-    mark, writes = tree.get("mark", ""), parse_announcements(announced)
-    return Entry(tree["length"], tree["clean"], tree["inode"], offsets, mark, writes, shown)
+    mark, modified, writes = tree.get("mark", ""), tree.get("modified", 0), parse_announcements(announced)
+    return Entry(tree["length"], tree["clean"], tree["inode"], offsets, mark, modified, writes, shown)
 
 
 def _by_topic(values: Mapping[TopicPartition, V], made: Callable[[V], Any]) -> dict[str, dict[str, Any]]:
