@@ -40,9 +40,9 @@ class Follower:
         return len(batch.values.values)
 
     def all(self) -> list[bytes]:
-        """Reads until nothing more comes, thrice: a change of files takes reads that give nothing."""
+        """Reads until nothing more comes, a few times: a change of files takes reads that give nothing."""
         idle = 0
-        while idle < 3:
+        while idle < 5:
             idle = 0 if self.read() else idle + 1
         return self.lines
 

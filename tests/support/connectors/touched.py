@@ -110,5 +110,7 @@ def beside(path: Path, number: int) -> Path:
 def _shift(path: Path) -> None:
     """Makes room for `.1`."""
     for number in range(99, 0, -1):
-        if beside(path, number).exists():
-            beside(path, number).rename(beside(path, number + 1))
+        for packed in ("", ".gz"):
+            old = Path(f"{beside(path, number)}{packed}")
+            if old.exists():
+                old.rename(f"{beside(path, number + 1)}{packed}")

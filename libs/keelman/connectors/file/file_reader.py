@@ -15,10 +15,16 @@ from keelman.connect.records import Column, Offset, Partition, Repeated, SourceB
 from keelman.connect.schema import STRING
 from keelman.connect.watches import FileWatch, Watch
 from keelman.connectors.file.file_lines import LineEnds, first_lines, line_end, split_lines
-from keelman.connectors.file.followed_file import FollowedFile, begin, checked_position, parse_mark, resume
+from keelman.connectors.file.followed_file import (
+    FollowedFile,
+    FormerContent,
+    begin,
+    checked_position,
+    parse_mark,
+    resume,
+)
 from keelman.connectors.file.late_files import LateFiles, has_writer
 from keelman.connectors.file.packed_files import Unpacking
-from keelman.connectors.file.rotated_files import next_rotated
 from keelman.runtime.logs.logging import get_logger
 
 BLOCK_BYTES = 900_000  # about one record batch: brokers that replicate pay by the batch
@@ -56,6 +62,7 @@ class FileReader(Reader):
         self._late = LateFiles(path)
         self._late_marks = str((offset or {}).get("late") or "")
         self._unpacking: Unpacking | None = None
+        self._former: FormerContent | None = None
         self._unpacked_in_vain = False
         self._seen_size, self._seen_modified = -1, 0
         self._compared_at = float("-inf")
@@ -164,7 +171,9 @@ class FileReader(Reader):
             unpacking.close()
             self._unpacking = None
             inode, position = (found.inode, 0) if mark is None else (mark.inode, mark.position)
-            return FollowedFile(found.descriptor, position, until=found.modified, unpacked_from=inode)
+            file = FollowedFile(found.descriptor, position, until=found.modified, unpacked_from=inode)
+            file.packed_inode = found.inode
+            return file
         if found is not None:
             os.close(found.descriptor)
         if unpacking.done:
@@ -215,6 +224,9 @@ class FileReader(Reader):
         return self._next_lines(file, size)
 
     def _next_lines(self, file: FollowedFile, size: int) -> SourceBatch | None:
+        before = self._copied_before(file)
+        if before is not None:
+            return self._change_to(before)
         self._successor_since = None
         if size < self._scanned:
             self._scanned = 0
@@ -307,21 +319,36 @@ class FileReader(Reader):
         may_grow = not file.unpacked and has_writer(file.descriptor) is not False
         if file.position < size and not may_grow:
             return self._rest(file, size)
-        after = next_rotated(self._path, modified=file.until, born=file.born, inode=file.inode, like=file.descriptor)
+        former = FormerContent.of(file)
+        after = former.next_behind(self._path)
         opened = begin(after or self._path)
         if opened is None:
             return None
         _log.info("file_rotated", file=self._path, next=after or self._path, note="the old one is read to its end")
         self._offset = file.offset()
+        self._former = former
         if may_grow:
             self._late.add(file)
         else:
             file.close()
+        self._file = None
+        return self._change_to(opened)
+
+    def _change_to(self, opened: FollowedFile | Unpacking) -> SourceBatch | None:
+        self._leave()
         if isinstance(opened, Unpacking):
-            self._unpacking, self._file = opened, None
+            self._unpacking = opened
             return None
         self._take(opened)
         return self._next(opened)
+
+    def _copied_before(self, file: FollowedFile) -> FollowedFile | Unpacking | None:
+        """What was copied away from the file of the name, and then truncated, before its first line was read."""
+        named = self._stat()
+        if file.position or self._former is None or named is None or not self._is_open(named):
+            return None
+        found, self._former = self._former.next_behind(self._path), None
+        return None if found is None else begin(found)
 
     def _stat(self) -> os.stat_result | None:
         try:

@@ -23,7 +23,7 @@ from keelman.connectors.file import former_files
 from keelman.connectors.file.fingerprint import MARK_BYTES, Fingerprint
 from keelman.connectors.file.former_files import open_regular
 from keelman.connectors.file.packed_files import Unpacking, is_packed, packed_former
-from keelman.connectors.file.rotated_files import born_of, is_rotated_name, next_rotated
+from keelman.connectors.file.rotated_files import COMPARED_BYTES, born_of, is_rotated_name, next_rotated
 from keelman.runtime.logs.logging import get_logger
 
 _log = get_logger()
@@ -81,13 +81,14 @@ class FollowedFile:
         self, descriptor: int, position: int = 0, *, until: int | None = None, unpacked_from: int | None = None
     ) -> None:
         """Takes the descriptor over. `until` is when a former file was modified while it bore its name, as far as that
-        is known; `unpacked_from` the inode of a compressed file."""
+        is known; `unpacked_from` the inode that a compressed file had, or has where it was never read before."""
         status = os.fstat(descriptor)
         self.descriptor = descriptor
         self.identity = status.st_dev, status.st_ino
         self.inode = status.st_ino if unpacked_from is None else unpacked_from
         self.modified = self._confirmed = status.st_mtime_ns
         self.unpacked = unpacked_from is not None
+        self.packed_inode = 0
         self.born = 0 if self.unpacked else born_of(descriptor)
         self._until = until
         self._fingerprint = Fingerprint.of(descriptor, position)
@@ -150,6 +151,25 @@ class FollowedFile:
     def close(self) -> None:
         """Closes it."""
         os.close(self.descriptor)
+
+
+class FormerContent(NamedTuple):
+    """What is known of a file that was read to its end, so that what was written behind it is found."""
+
+    until: int
+    born: int
+    inodes: tuple[int, int]
+    begun: bytes
+
+    @classmethod
+    def of(cls, file: FollowedFile) -> FormerContent:
+        """Of a file that is still open."""
+        begun = os.pread(file.descriptor, COMPARED_BYTES, 0)
+        return cls(file.until, file.born, (file.inode, file.packed_inode), begun)
+
+    def next_behind(self, path: str) -> str | None:
+        """The rotated file that was written next."""
+        return next_rotated(path, modified=self.until, born=self.born, inodes=self.inodes, like=self.begun)
 
 
 def resume(path: str, offset: Offset | None, *, unpack: bool = True) -> FollowedFile | Unpacking | None:

@@ -31,22 +31,36 @@ class Unpacked(NamedTuple):
     modified: int
 
 
+class _Packed(NamedTuple):
+    """A compressed file that is open: its content unpacked, its inode and when it was modified."""
+
+    content: BinaryIO
+    inode: int
+    modified: int
+
+    @classmethod
+    def opened(cls, path: str) -> _Packed:
+        content = _open(path)
+        status = os.fstat(content.fileno())
+        return cls(content, status.st_ino, status.st_mtime_ns)
+
+
 class Unpacking:
     """Unpacks one after another of some files, for a reader that must not be away for long."""
 
     def __init__(self, paths: Sequence[str], *, fresh: bool = False) -> None:
-        """With `fresh` the file is to be read from its first byte."""
+        """With `fresh` the file is to be read from its first byte. All are opened now: a rotation gives their names to
+        others. Raises OSError."""
         self.fresh = fresh
         self.name = paths[0]
-        self._paths = list(paths)
-        self._packed: BinaryIO | None = None
+        self._waiting = [_Packed.opened(path) for path in paths]
+        self._packed: _Packed | None = None
         self._made: BinaryIO | None = None
-        self._inode = self._modified = 0
 
     @property
     def done(self) -> bool:
         """Whether there is no file any more."""
-        return not self._paths and self._packed is None
+        return not self._waiting and self._packed is None
 
     def step(self) -> Unpacked | None:
         """Works for a moment; the next file, once it is unpacked. One that is broken, or still being written, is left
@@ -57,13 +71,13 @@ class Unpacking:
         deadline = time.monotonic() + PIECE_SECONDS
         while time.monotonic() < deadline:
             try:
-                piece = packed.read(PIECE_BYTES)
+                piece = packed.content.read(PIECE_BYTES)
             except BROKEN:
                 self.close(rest=False)
                 return None
             if not piece:
                 made.flush()
-                found = Unpacked(os.dup(made.fileno()), self._inode, self._modified)
+                found = Unpacked(os.dup(made.fileno()), packed.inode, packed.modified)
                 self.close(rest=False)
                 return found
             made.write(piece)
@@ -71,19 +85,17 @@ class Unpacking:
 
     def close(self, *, rest: bool = True) -> None:
         """Gives back what is open; with `rest` also what is still to be done."""
-        for file in (self._packed, self._made):
-            if file is not None:
-                file.close()
+        if self._packed is not None:
+            self._packed.content.close()
+        if self._made is not None:
+            self._made.close()
         self._packed = self._made = None
-        if rest:
-            self._paths.clear()
+        while rest and self._waiting:
+            self._waiting.pop().content.close()
 
-    def _opened(self) -> tuple[BinaryIO, BinaryIO]:
+    def _opened(self) -> tuple[_Packed, BinaryIO]:
         if self._packed is None or self._made is None:
-            path = self._paths.pop(0)
-            status = os.stat(path)
-            self._inode, self._modified = status.st_ino, status.st_mtime_ns
-            self._packed = _open(path)
+            self._packed = self._waiting.pop(0)
             self._made = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  closed by `close`
         return self._packed, self._made
 

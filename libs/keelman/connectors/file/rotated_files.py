@@ -11,6 +11,7 @@ import ctypes
 import os
 import re
 import struct
+from collections.abc import Collection
 from pathlib import Path
 
 from keelman.connectors.file.former_files import files_beside
@@ -26,28 +27,30 @@ _log = get_logger()
 
 
 def next_rotated(
-    path: str, *, modified: int, born: int = 0, inode: int | None = None, like: int | None = None
+    path: str, *, modified: int, born: int = 0, inodes: Collection[int] = (), like: bytes = b""
 ) -> str | None:
     """The rotated file that was written next behind one that was born and modified then (ns since 1970; 0 for a birth
     that is not known), and before that of the path; None where there is none.
 
-    `inode` is that of the former file, and `like` its descriptor: a copy of it, or of the path's, is passed over."""
+    `inodes` are those of the former file, and `like` is how it begins: a copy of it, or of the path's file, is passed
+    over."""
     named = _status(path)
     found = []
     for entry in files_beside(path):
         status = entry.stat(follow_symlinks=False)
-        if not is_rotated_name(path, entry.name) or not status.st_size or status.st_ino == inode:
+        if not is_rotated_name(path, entry.name) or not status.st_size:
             continue
         if named is not None and (status.st_dev, status.st_ino) == (named.st_dev, named.st_ino):
             continue
         its = 0 if is_packed(entry.name) else born_of(entry.path)
         if status.st_mtime_ns >= modified and (its > born or not its or not born):
-            found.append((status.st_mtime_ns, status.st_size, entry.path))
-    for _, size, candidate in sorted(found):
+            found.append((status.st_mtime_ns, entry.path, status))
+    for _, candidate, status in sorted(found):
         why = _not_to_be_read(candidate, path, like)
         if not why:
             return candidate
-        _log.warning("file_passed_over", file=path, passed=candidate, bytes=size, note=why)
+        if status.st_ino not in inodes:
+            _log.warning("file_passed_over", file=path, passed=candidate, bytes=status.st_size, note=why)
     return None
 
 
@@ -74,15 +77,12 @@ def born_of(file: str | int) -> int:
     return int(seconds * 1_000_000_000 + nanoseconds) if mask & _STATX_BTIME else 0
 
 
-def _not_to_be_read(candidate: str, path: str, like: int | None) -> str:
+def _not_to_be_read(candidate: str, path: str, like: bytes) -> str:
     """Why a file is passed over; empty where it is not."""
     begun = first_bytes(candidate, COMPARED_BYTES)
     if begun is None:
         return "nothing here unpacks it"
-    others = [first_bytes(path, COMPARED_BYTES) or b""]
-    if like is not None:
-        others.append(os.pread(like, COMPARED_BYTES, 0))
-    for other in others:
+    for other in (first_bytes(path, COMPARED_BYTES) or b"", like):
         common = min(len(begun), len(other))
         if common and begun[:common] == other[:common]:
             return "it begins as the file before or behind it does: taken for a copy"
