@@ -28,10 +28,10 @@ class Ends:
 
     async def watch(self) -> None:
         """Looks for ever."""
-        partitions: list[Partition] = []
         while True:
             with contextlib.suppress(Exception):  # the broker is away: the next look will tell
-                for topic in self._names - {t for t, _ in partitions}:
+                partitions: list[Partition] = []
+                for topic in self._names:  # again each time: topics come, are made anew and get partitions
                     partitions += await asyncio.to_thread(self._topics.partitions, topic)
                 ends = await asyncio.to_thread(self._topics.all_ends, partitions)
                 now = time.monotonic()

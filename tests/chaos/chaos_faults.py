@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from chaos import chaos_brokers
+from chaos import chaos_broker, chaos_brokers, chaos_rights, chaos_topics
 from chaos.chaos_links import (
     TRANSACTIONAL,
     Strike,
@@ -27,7 +27,7 @@ from chaos.chaos_links import (
 )
 from chaos.chaos_paths import PATHS, FileSink, Run
 from chaos.chaos_scene import Scene
-from chaos.chaos_system import WORKERS, System, below, holds_slot, strike
+from chaos.chaos_system import OLD, OWN_DISK, PLAIN, SECURE, WORKERS, Shape, System, below, holds_slot, strike
 from keelman.testing.brokers.kafka_proxy import END_TXN, PRODUCE
 from keelman.testing.eventually import eventually
 
@@ -41,7 +41,8 @@ BOUNCES, EACH = 12, 3
 class Fault:
     """`strike` does it; `before` goes around the whole scenario where something must be made ready; `cluster` says
     that its slots run in the executors of a standalone cluster, `parts` how many faults it is, `workers` how many
-    of them the system has, `brokers` how many brokers."""
+    of them the system has, `brokers` how many brokers, `broker` of which kind a single one is, `spoils` that the system
+    is another one afterwards."""
 
     name: str
     strike: Strike
@@ -51,11 +52,13 @@ class Fault:
     parts: int = 1
     workers: int = WORKERS
     brokers: int = 1
+    broker: str = PLAIN
+    spoils: bool = False
 
     @property
-    def system(self) -> tuple[bool, int, int]:
-        """What the system has to be like: on a standalone cluster, with how many workers, and how many brokers."""
-        return self.cluster, self.workers, self.brokers
+    def shape(self) -> Shape:
+        """What the system has to be like."""
+        return Shape(self.cluster, self.workers, self.brokers, self.broker)
 
 
 def in_turn(*faults: Fault) -> Fault:
@@ -219,6 +222,7 @@ FAULTS: dict[str, Fault] = {
         Fault("slot killed", killed(slots)),
         Fault("slot frozen 3 s", frozen(slots, SHORT, together=True)),
         Fault("slot frozen 12 s", frozen(slots, LONG, together=True)),
+        Fault("slot frozen 40 s", frozen(slots, LONGER, together=True)),  # past its session and its transaction
         Fault("Spark JVM killed", killed(jvm)),
         Fault("Spark JVM frozen 3 s", frozen(jvm, SHORT, together=True)),
         Fault("Spark JVM frozen 12 s", frozen(jvm, LONG, together=True)),
@@ -244,6 +248,16 @@ FAULTS: dict[str, Fault] = {
         Fault("disk full", disk_full, ("file sink",), tiny_disk),
         Fault("workers bounced in order", bounced(signal.SIGTERM), parts=BOUNCES // EACH, workers=3),
         Fault("workers bounced by kill", bounced(signal.SIGKILL), parts=BOUNCES // EACH, workers=3),
+        Fault("target topic made again", chaos_topics.target_made_anew, TRANSACTIONAL),
+        Fault("source topic gets partitions", chaos_topics.source_grown, READING),
+        Fault("target topic gets partitions", chaos_topics.target_grown, ("file source", "Kafka sink")),
+        Fault("batches refused as too large", chaos_topics.only_small_batches, TRANSACTIONAL),
+        Fault("transactions' time lowered", chaos_broker.short_transactions, TRANSACTIONAL),
+        Fault("broker's disk full", chaos_broker.disk_full, broker=OWN_DISK),
+        Fault("broker of 3.9 upgraded", chaos_broker.upgraded, parts=2, broker=OLD, spoils=True),
+        Fault("sessions of 4 s", chaos_rights.sessions, broker=SECURE),
+        Fault("rights taken and given back", chaos_rights.taken, parts=len(chaos_rights.RIGHTS), broker=SECURE),
+        Fault("broker's certificate changed", chaos_rights.certificate_changed, broker=SECURE),
         Fault("executor killed", executors_lost(slots_too=False), cluster=True),
         Fault("executor and slots killed", executors_lost(slots_too=True), cluster=True),
         Fault("no fault", chaos_brokers.nothing, brokers=3),

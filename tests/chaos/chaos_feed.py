@@ -44,6 +44,8 @@ class Feed:
         """How many records of each stream were fed."""
         self.history: list[tuple[float, dict[str, int]]] = []
         """When how many of each path were fed."""
+        self.into = {run.name: list(range(len(run.streams))) for run in runs}
+        """Which partition each stream is written to. Changed while all is held, or records change places."""
 
     def _made(self) -> Producer:
         settings = {"enable.idempotence": True, "linger.ms": 5, "queue.buffering.max.messages": 2_000_000}
@@ -100,7 +102,7 @@ class Feed:
             with run.file.open("ab") as file:
                 file.write(b"".join(b"%s\n" % one for one in taken[0]))
         else:
-            for partition, lines in enumerate(taken):
+            for partition, lines in zip(self.into[run.name], taken, strict=True):
                 for one in lines:
                     self._producer.produce(run.feed_topic, one, partition=partition, on_delivery=self._delivered)
         self.given[run.name] = [a + len(t) for a, t in zip(self.given[run.name], taken, strict=True)]
@@ -174,21 +176,33 @@ class Watch:
         """When how many were visible."""
         self._files = {run.name: run for run in runs if isinstance(run, FileSink)}
         self._topics = topics
-        self._of: dict[Partition, str] = {p: run.name for run in runs for p in run.output}
+        self._runs = runs
         self._stop = threading.Event()
+        self._anew = threading.Event()
 
     def stop(self) -> None:
         """No more."""
         self._stop.set()
 
+    def count_anew(self) -> None:
+        """Counts from the beginning: the topics are others, or have more partitions."""
+        self._anew.set()
+
     def work(self) -> None:
         """Counts in a thread until stopped."""
-        consumer = self._topics.consumer(self._of)
-        looked = 0.0
         while not self._stop.is_set():
+            self._anew.clear()
+            self._count()
+
+    def _count(self) -> None:
+        of: dict[Partition, str] = {p: run.name for run in self._runs for p in run.output}
+        consumer = self._topics.consumer(of)
+        self.visible |= dict.fromkeys(of.values(), 0)
+        looked = 0.0
+        while not self._stop.is_set() and not self._anew.is_set():
             for message in consumer.consume(10_000, LOOK_SECONDS):
                 if message.error() is None:
-                    self.visible[self._of[message.topic(), message.partition()]] += 1
+                    self.visible[of[message.topic(), message.partition()]] += 1
             if time.monotonic() - looked > LOOK_SECONDS:
                 looked = time.monotonic()
                 self.history.append((looked, dict(self.visible)))

@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -44,7 +45,15 @@ class Topics:
 
     def make_anew(self, name: str, partitions: int) -> None:
         """Deletes a topic and makes another of its name."""
+        self.delete(name)
+        self.create_once_gone(name, partitions)
+
+    def delete(self, name: str) -> None:
+        """Deletes a topic; it may be there for a moment yet."""
         self._admin.delete_topics([name])[name].result(ANSWER_SECONDS)
+
+    def create_once_gone(self, name: str, partitions: int) -> None:
+        """Makes a topic whose former one was deleted."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
@@ -53,6 +62,10 @@ class Topics:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
                     raise
             time.sleep(0.1)
+
+    def add_partitions(self, name: str, to: int) -> None:
+        """Gives a topic more partitions, so that it has so many."""
+        self._admin.create_partitions([NewPartitions(name, to)])[name].result(ANSWER_SECONDS)
 
     def set(self, topics: Iterable[str], key: str, value: str) -> None:
         """Changes a property of each of these topics."""

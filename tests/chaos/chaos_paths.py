@@ -60,6 +60,8 @@ class Run(ABC):
         return (self.out_topic,) if self.out_topic else ()
 
     partitions = PARTITIONS
+    """Of the topic that it writes to."""
+    fed_partitions = PARTITIONS
     out_topic = ""
     transactional_id = ""
 
@@ -97,7 +99,7 @@ class Run(ABC):
     @property
     def read(self) -> list[Partition]:
         """The partitions that are fed."""
-        return [(self.feed_topic, p) for p in range(PARTITIONS)]
+        return [(self.feed_topic, p) for p in range(self.fed_partitions)] if self.feed_topic else []
 
     def _next(self, topics: Topics, partition: int, says: int | None) -> int:
         """What a sink's offset should say: behind the last visible record, and before or behind what nobody sees."""
@@ -131,7 +133,8 @@ class FileSource(Run):
         return {"connector.class": "FileStreamSource", "file": str(self.file), "topic": self.out_topic}
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
-        visible = sum(len(v or b"") + 1 for v in self.seen(topics)[f"{self.out_topic}-0"])
+        seen = sum(len(value or b"") + 1 for values in self.seen(topics).values() for value in values)
+        visible = self.file.stat().st_size if self.gone else seen  # what its topic has lost was copied too
         told = [row["offset"]["position"] for row in offsets]
         return {"file position": (told, [visible])}
 
@@ -195,8 +198,10 @@ class Mirror(Run):
             "target.cluster.alias": "dst",
             "source.cluster.bootstrap.servers": self.system.bootstrap,
             "target.cluster.bootstrap.servers": self.system.bootstrap,
+            **{f"{end}.cluster.{k}": v for end in ("source", "target") for k, v in self.system.client.items()},
             "topics": self.feed_topic,
             "tasks.max": str(PARTITIONS),
+            "refresh.topics.interval.seconds": "2",
             "replication.factor": str(self.system.replicas),
             "offset-syncs.topic.replication.factor": str(self.system.replicas),
             "sync.topic.acls.enabled": "false",
@@ -208,10 +213,7 @@ class Mirror(Run):
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
         told = {row["partition"]["partition"]: row["offset"]["offset"] for row in offsets}
-        return {
-            f"offset of {self.feed_topic}-{p}": (told.get(p), topics.read((self.feed_topic, p))[-1][0])
-            for p in range(PARTITIONS)
-        }
+        return {f"offset of {topic}-{p}": (told.get(p), topics.read((topic, p))[-1][0]) for topic, p in self.read}
 
 
 class KafkaSink(Run):

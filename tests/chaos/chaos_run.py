@@ -60,7 +60,7 @@ async def scenario(
 ) -> list[Outcome]:
     """Runs it; one outcome a path. Raises AssertionError for what is no matter of the records, e.g. no start."""
     chance = random.Random(f"{fault.name}/{seed}")
-    topics = await asyncio.to_thread(Topics, system.bootstrap)
+    topics = await asyncio.to_thread(Topics, system.open_bootstrap)
     number = next(NUMBERS)
     chosen = [p for p in paths if p in fault.paths]
     runs = [PATHS[p](system, system.folder, f"{p.replace(' ', '-').lower()}-{number}", records, seed) for p in chosen]
@@ -71,9 +71,9 @@ async def scenario(
             await asyncio.to_thread(run.prepare, topics)
             made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
             assert made.status_code == 201, made.text
-        feed = Feed(runs, system.bootstrap, seconds, parts=fault.parts)
+        feed = Feed(runs, system.open_bootstrap, seconds, parts=fault.parts)
         mixed = [r.feed_topic for r in runs if r.aborting]
-        stranger = Stranger(mixed, system.bootstrap) if mixed else None
+        stranger = Stranger(mixed, system.open_bootstrap) if mixed else None
         scene = Scene(system, runs, feed, Watch(runs, topics), chance, topics, stranger)
         samples = await _copied(scene, fault, topics)
         async with Siblings() as tasks:

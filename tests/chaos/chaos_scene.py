@@ -134,6 +134,27 @@ class Scene:
                     self.standstills[name] = max(stood, self.standstills.get(name, 0.0))
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def failed(self, seconds: float) -> None:
+        """Returns when a task of each path has failed, with what it says noted; or when the time is over."""
+        with contextlib.suppress(AssertionError):
+            await eventually(self._all_failed, seconds=seconds, every=0.5)
+
+    async def _all_failed(self) -> bool:
+        return all([await self._failed(run) for run in self.runs])
+
+    async def start_failed(self) -> None:
+        """Starts again by hand what has failed, connectors and tasks."""
+        for run in self.runs:
+            if why := await self._failed(run):
+                self.notes.append(f"{run.kind} FAILED: {why}")
+                await self.system.ask("POST", f"/connectors/{run.name}/restart?includeTasks=true&onlyFailed=true")
+
+    async def _failed(self, run: Run) -> str:
+        """The first line of what the first failed one of a path says; empty where none has failed."""
+        status = (await self.system.ask("GET", f"/connectors/{run.name}/status")).json()
+        traces = [one["trace"] for one in (status["connector"], *status["tasks"]) if one["state"] == "FAILED"]
+        return traces[0].splitlines()[0] if traces else ""
+
     def shuffled(self, pids: Sequence[int]) -> list[int]:
         """The same in a random order."""
         return self.chance.sample(list(pids), len(pids))

@@ -13,12 +13,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 
+from keelman.kafka.security.jaas import SCRAM
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
@@ -26,6 +28,8 @@ from keelman.runtime.supervise import Siblings
 from keelman.testing.brokers.broker import BrokerProcess
 from keelman.testing.brokers.broker_cluster import BrokerCluster
 from keelman.testing.brokers.kafka_proxy import KafkaProxy
+from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from keelman.testing.certificates import PASSWORD
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Proxy
 from support.spark.cluster import Cluster
@@ -39,6 +43,23 @@ HOSTS, HOST_CORES = 2, 8
 """Of a standalone cluster: two executors each, so that the slots of a lost one find room."""
 # What sinks do not write again, their groups lose within a test.
 PROPERTIES = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"}
+
+
+PLAIN, OWN_DISK, SECURE, OLD = "plain", "own disk", "secure", "old"
+"""Kinds of a broker: one reached by a proxy; whose data has a file system of its own, of DISK_MB, which only root can
+make; with TLS, logins, sessions of a few seconds and ACLs; one of Kafka 3.9."""
+DISK_MB = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a system is like: slots in the executors of a standalone `cluster`, how many workers and brokers, and of
+    which kind a single broker is."""
+
+    cluster: bool = False
+    workers: int = WORKERS
+    brokers: int = 1
+    broker: str = PLAIN
 
 
 class SparkProcess:
@@ -106,14 +127,16 @@ def below(process: psutil.Process) -> list[psutil.Process]:
 class System:
     """Everything, in one folder. Used as `async with`."""
 
-    def __init__(self, folder: Path, *, cluster: bool = False, workers: int = WORKERS, brokers: int = 1) -> None:
-        """With three `brokers` they are reached without a proxy, and forget groups' offsets after a minute."""
-        self.folder = folder
-        self._count = workers
-        self._brokers = BrokerCluster(folder / "brokers", PROPERTIES, brokers) if brokers > 1 else None
+    def __init__(self, folder: Path, shape: Shape = Shape()) -> None:
+        """Three brokers are reached without a proxy, and forget groups' offsets after a minute."""
+        self.folder, self.shape = folder, shape
+        self._brokers = BrokerCluster(folder / "brokers", PROPERTIES, shape.brokers) if shape.brokers > 1 else None
+        self._secure: SecureBroker | None = None
         self.broker = BrokerProcess(folder / "broker")
+        if shape.broker == OLD:
+            self.broker.module = "keelman.testing.brokers.broker_3_9"
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
-        self.cluster = Cluster(folder, free_ports(1)[0]) if cluster else None
+        self.cluster = Cluster(folder, free_ports(1)[0]) if shape.cluster else None
         self.spark = SparkProcess(folder / "spark", self.cluster)
         self.slot_link = Proxy("127.0.0.1", self.spark.port)
         self.worker_link = Proxy("127.0.0.1", self.spark.port)
@@ -124,8 +147,35 @@ class System:
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to: the proxy, or all brokers."""
+        """What the system connects to: the proxy, the listener of the secure broker, or all brokers."""
+        if self._secure is not None:
+            return self._secure.at("SHORTTLS")
         return self.kafka.address if self._brokers is None else self._brokers.bootstrap
+
+    @property
+    def open_bootstrap(self) -> str:
+        """What the harness connects to: the same, but of the secure broker the listener where nobody logs in."""
+        return self.bootstrap if self._secure is None else self._secure.at("PLAINTEXT")
+
+    @property
+    def client(self) -> dict[str, str]:
+        """How the system says to the brokers who it is."""
+        if self._secure is None:
+            return {}
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": f'{SCRAM} required username="{USER}" password="{SECRET}";',
+            "ssl.truststore.type": "PKCS12",
+            "ssl.truststore.location": str(self.secure.home / "broker-trust.p12"),
+            "ssl.truststore.password": PASSWORD,
+        }
+
+    @property
+    def secure(self) -> SecureBroker:
+        """The broker with TLS, logins and ACLs, where it is one."""
+        assert self._secure is not None
+        return self._secure
 
     @property
     def trio(self) -> BrokerCluster:
@@ -154,21 +204,16 @@ class System:
         enter = self._stack.enter_async_context
         await enter(self.slot_link)
         await enter(self.worker_link)
-        if self._brokers is None:
-            await enter(self.kafka)
-            self.broker.flags = ("--advertised", self.kafka.address)
-            await self.broker.start()
-            self._stack.push_async_callback(self.broker.end)
-        else:
-            await self._brokers.start()
-            self._stack.push_async_callback(self._brokers.end)
+        await self._start_brokers()
         if self.cluster is not None:
             self._stack.callback(self.cluster.stop)
             await self.cluster.start(workers=HOSTS, cores=HOST_CORES)
         await self._spark()
         self._stack.push_async_callback(_ended, self.spark)
         extra = {"offset.flush.interval.ms": "1000"}
-        for number in range(self._count):
+        for prefix in ("", "producer.", "consumer.", "admin."):
+            extra |= {f"{prefix}{key}": value for key, value in self.client.items()}
+        for number in range(self.shape.workers):
             folder = self.folder / f"worker{number}"
             worker = WorkerProcess(folder, self.bootstrap, GROUP, self.worker_link.address, extra)
             self.workers.append(worker)
@@ -179,6 +224,28 @@ class System:
         keepers.start(self._keep(self.spark, self._spark))
         for worker in self.workers:
             keepers.start(self._keep(worker, worker.spawn))
+
+    async def _start_brokers(self) -> None:
+        enter = self._stack.enter_async_context
+        if self._brokers is not None:
+            await self._brokers.start()
+            self._stack.push_async_callback(self._brokers.end)
+        elif self.shape.broker == SECURE:
+            self._secure = await enter(secure_broker(self.folder / "broker"))
+        else:
+            await enter(self.kafka)
+            if self.shape.broker == OWN_DISK:
+                self._stack.callback(subprocess.run, ["umount", "-l", str(self.data)], check=True)
+                self.data.mkdir(parents=True)
+                subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(self.data)], check=True)
+            self.broker.flags = ("--advertised", self.kafka.address)
+            await self.broker.start()
+            self._stack.push_async_callback(self.broker.end)
+
+    @property
+    def data(self) -> Path:
+        """Where a single broker keeps its data."""
+        return self.broker.home / "data"
 
     async def __aexit__(self, *error: Any) -> None:
         await self._stack.aclose()
@@ -224,7 +291,8 @@ class System:
 
     def logs(self, lines: int = 40) -> str:
         """The ends of all logs."""
-        texts = {"spark": self.spark.output, "broker": (self._brokers or self.broker).output[-3000:]}
+        broker = self._brokers or (self.broker if self._secure is None else self._secure.program)
+        texts = {"spark": self.spark.output, "broker": broker.output[-3000:]}
         texts |= {worker.id: worker.output for worker in self.workers}
         return "\n".join(f"--- {name}\n" + "\n".join(t.splitlines()[-lines:]) for name, t in texts.items())
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from chaos.chaos_system import System
+from chaos.chaos_system import Shape, System
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -18,7 +18,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def on_three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
     """One system with three brokers for all faults of a file."""
-    async with System(tmp_path_factory.mktemp("three"), brokers=3) as made:
+    async with System(tmp_path_factory.mktemp("three"), Shape(brokers=3)) as made:
         yield made
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from chaos.chaos_faults import FAULTS, Fault, may_mount
 from chaos.chaos_paths import PATHS
 from chaos.chaos_run import Outcome, scenario
-from chaos.chaos_system import System
+from chaos.chaos_system import OWN_DISK, System
 from chaos.faults_results import Results
 from chaos.faults_table import page
 
@@ -48,12 +48,12 @@ class Matrix:
         """Runs all, a new system after each problem and for each kind of system."""
         failed = 0
         while self.plan and failed < STARTS:
-            cluster, workers, brokers = wanted = self.plan[0][0].system
+            wanted = self.plan[0][0].shape
             with tempfile.TemporaryDirectory(prefix="keelman-faults-", dir=self.arguments.folder) as folder:
                 try:
-                    async with System(Path(folder), cluster=cluster, workers=workers, brokers=brokers) as system:
+                    async with System(Path(folder), wanted) as system:
                         failed = 0
-                        while self.plan and self.plan[0][0].system == wanted and await self._one(system):
+                        while self.plan and self.plan[0][0].shape == wanted and await self._one(system):
                             pass
                 except AssertionError as error:
                     failed += 1
@@ -90,7 +90,7 @@ class Matrix:
             self.bad += 1
             say(system.logs())
             keep(system.folder, f"{fault.name}-{seed}")
-        return good
+        return good and not fault.spoils
 
     def _write(self) -> None:
         if not self.arguments.dry:
@@ -103,11 +103,11 @@ def planned(arguments: argparse.Namespace) -> Matrix:
     wanted = [a for a in FAULTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
     if not may_mount():
         say("a full disk needs a file system of its own, which only root makes: not run")
-        wanted = [a for a in wanted if a.before is None]
+        wanted = [a for a in wanted if a.before is None and a.broker != OWN_DISK]
     paths = [p for p in PATHS if fnmatch.fnmatch(p, f"*{arguments.path}*")]
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    kinds = dict.fromkeys(a.system for a in sorted(wanted, key=lambda a: a.cluster))
-    plan = [(a, seed) for kind in kinds for seed in seeds for a in wanted if a.system == kind]
+    kinds = dict.fromkeys(a.shape for a in sorted(wanted, key=lambda a: a.cluster))
+    plan = [(a, seed) for kind in kinds for seed in seeds for a in wanted if a.shape == kind]
     plan = [(a, seed) for a, seed in plan if set(a.paths) & set(paths)]
     file = ROOT / "build" / ("faults-dry.json" if arguments.dry else "faults.json")
     part = arguments.only or arguments.path or arguments.first > 1

@@ -31,6 +31,7 @@ _LISTENERS = {
     "SASL": "SASL_PLAINTEXT",
     "SASLTLS": "SASL_SSL",
     "SHORT": "SASL_PLAINTEXT",
+    "SHORTTLS": "SASL_SSL",
     "OAUTH": "SASL_PLAINTEXT",
 }
 
@@ -39,14 +40,17 @@ _LISTENERS = {
 class SecureBroker:
     """Where its listeners are; its certificate is for 127.0.0.1, that of MUTUAL for another host, from `authority`.
 
-    On SHORT who has logged in is to do so again every SESSION_SECONDS.
+    On SHORT and SHORTTLS who has logged in is to do so again every SESSION_SECONDS.
     """
 
     ports: dict[str, int]
     authority: Authority
+    home: Path
+    program: Program
 
     def at(self, listener: str) -> str:
-        """Bootstrap servers: PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS and SHORT (the same), OAUTH."""
+        """Bootstrap servers: PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS, SHORT and SHORTTLS (the same),
+        OAUTH."""
         return f"127.0.0.1:{self.ports[listener]}"
 
     def with_tokens_of(self, url: str) -> dict[str, str]:
@@ -69,7 +73,8 @@ async def secure_broker(home: Path, *, closed: bool = False) -> AsyncIterator[Se
     made = await prepare()
     home.mkdir(parents=True, exist_ok=True)
     *ports, controller = free_ports(len(_LISTENERS) + 1)
-    broker = SecureBroker(dict(zip(_LISTENERS, ports, strict=True)), Authority())
+    program = Program("the secure broker", home / "output.log")
+    broker = SecureBroker(dict(zip(_LISTENERS, ports, strict=True)), Authority(), home, program)
     file = home / "server.properties"
     properties = _properties(broker, home, controller)
     properties["allow.everyone.if.no.acl.found"] = str(not closed).lower()
@@ -79,7 +84,6 @@ async def secure_broker(home: Path, *, closed: bool = False) -> AsyncIterator[Se
     format_ = ["kafka.tools.StorageTool", "format", "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--config", str(file)]
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         format_ += ["--add-scram", f'{mechanism}=[name="{USER}",password="{SECRET}"]']
-    program = Program("the secure broker", home / "output.log")
     await program.run([*java, *format_])
     assert await program.ended(START_SECONDS) == 0, program.output[-4000:]
     await program.run([*java, "kafka.Kafka", str(file)])
@@ -130,11 +134,12 @@ def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, 
         "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
         "listener.name.oauth.oauthbearer.sasl.jaas.config": f'{_OAUTH} required unsecuredLoginStringClaim_sub="b";',
     }
-    for name in ("sasl", "sasltls", "short"):
+    for name in ("sasl", "sasltls", "short", "shorttls"):
         prefix = f"listener.name.{name}"
         made[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
         made[f"{prefix}.plain.sasl.jaas.config"] = f"{_PLAIN} required {user};"
         for mechanism in ("scram-sha-256", "scram-sha-512"):
             made[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{_SCRAM} required;"
-            made[f"listener.name.short.{mechanism}.connections.max.reauth.ms"] = str(int(SESSION_SECONDS * 1000))
+            if name.startswith("short"):
+                made[f"{prefix}.{mechanism}.connections.max.reauth.ms"] = str(int(SESSION_SECONDS * 1000))
     return made

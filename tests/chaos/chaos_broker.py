@@ -1,0 +1,85 @@
+"""What befalls a single broker: its properties, its disk, its version."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+
+from chaos.chaos_scene import Scene
+from keelman.broker.jvm import class_path
+from keelman.broker.prepare import prepare
+from keelman.testing.brokers.broker import SHORT_LIVED
+from keelman.testing.program import Program
+
+SHORT_MS = 5_000
+"""Less than any transaction of ours asks for."""
+TOOK_SECONDS = 90.0
+FULL_SECONDS = 20.0
+CHUNK = bytes(1 << 20)
+
+
+async def short_transactions(scene: Scene) -> None:
+    """The broker is started again with a `transaction.max.timeout.ms` below ours, and once more with its own.
+
+    What fails meanwhile says so with both numbers, and is started again by hand.
+    """
+    broker = scene.system.broker
+    flags = broker.flags
+    await scene.moment()
+    scene.mark()
+    await broker.end(signal.SIGKILL)
+    broker.flags = (*flags, SHORT_LIVED[1] + f",transaction.max.timeout.ms={SHORT_MS}")
+    await broker.start()
+    await scene.failed(TOOK_SECONDS)
+    broker.flags = flags
+    await broker.end(signal.SIGKILL)
+    await broker.start()
+    await scene.start_failed()
+
+
+async def disk_full(scene: Scene) -> None:
+    """The disk of the broker's log is full, of which it may end. Then there is room, and it is started again."""
+    broker, ballast = scene.system.broker, scene.system.data / "ballast"
+    await scene.moment()
+    scene.mark()
+    await asyncio.to_thread(_fill, ballast)
+    try:
+        await asyncio.wait_for(broker.ended(FULL_SECONDS), FULL_SECONDS)
+        scene.notes.append("the broker ended of it")
+    except TimeoutError:
+        scene.notes.append("the broker did not end of it")
+    ballast.unlink()
+    await broker.end(signal.SIGKILL)
+    await broker.start()
+    await scene.start_failed()
+
+
+def _fill(ballast: Path) -> None:
+    """Writes until nothing fits any more."""
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(CHUNK):
+            pass
+
+
+async def upgraded(scene: Scene) -> None:
+    """The broker of Kafka 3.9 is ended and started as one of 4.3, then the cluster's features are those of 4.3, so that
+    transactions of version 2 follow those of version 1."""
+    broker = scene.system.broker
+    assert "Kafka version: 3.9" in broker.output
+    await scene.moment()
+    scene.mark()
+    await broker.end()
+    broker.module = "keelman.broker"
+    await broker.start()
+    await scene.recovered()
+    scene.feed.go_on()
+    await scene.moment()
+    made = await prepare()
+    command = [str(made.java.program), "-cp", class_path(made.jars), "org.apache.kafka.tools.FeatureCommand"]
+    command += ["--bootstrap-server", scene.system.open_bootstrap, "upgrade", "--release-version", "4.3"]
+    tool = Program("the tool for features", broker.home / "features.log")
+    await tool.run(command)
+    assert await tool.ended() == 0, tool.output
+    await scene.moment()

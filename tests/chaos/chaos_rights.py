@@ -1,0 +1,111 @@
+"""What befalls those who log in: short sessions, rights that are taken away, another certificate of the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from chaos.chaos_kafka import ANSWER_SECONDS, common
+from chaos.chaos_paths import Run
+from chaos.chaos_scene import Scene
+from chaos.chaos_system import GROUP
+from keelman.testing.brokers.secure_broker import SESSION_SECONDS, USER
+
+TAKEN_SECONDS = 4.0
+SESSIONS = 3
+BROKER = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What is not allowed for a while: an operation on what `of` names for a path, where it has it."""
+
+    kind: ResourceType
+    operation: AclOperation
+    of: Callable[[Run], str]
+
+
+RIGHTS = (
+    Right(ResourceType.TOPIC, AclOperation.WRITE, lambda run: run.out_topic),
+    Right(ResourceType.TOPIC, AclOperation.READ, lambda run: run.feed_topic),
+    Right(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, lambda run: run.transactional_id),
+    Right(ResourceType.GROUP, AclOperation.READ, lambda run: run.group),
+    Right(ResourceType.TOPIC, AclOperation.WRITE, lambda _: f"{GROUP}-offsets"),
+)
+
+
+async def taken(scene: Scene) -> None:
+    """One right after another is taken from the system while records flow, and given back. What failed for that is
+    started again by hand."""
+    admin = AdminClient(common(scene.system.open_bootstrap))
+    for number, right in enumerate(RIGHTS):
+        if number:
+            scene.feed.go_on()
+        await scene.moment()
+        names = sorted({name for run in scene.runs if (name := right.of(run))})
+        denied = [_denial(right, name) for name in names]
+        scene.mark()
+        for made in admin.create_acls(denied).values():
+            await asyncio.to_thread(made.result, ANSWER_SECONDS)
+        await asyncio.sleep(scene.chance.uniform(0.5, TAKEN_SECONDS))
+        for cleared in admin.delete_acls([_filter_of(one) for one in denied]).values():
+            await asyncio.to_thread(cleared.result, ANSWER_SECONDS)
+        await scene.start_failed()
+        await scene.recovered()
+
+
+def _denial(right: Right, name: str) -> AclBinding:
+    pattern, deny = ResourcePatternType.LITERAL, AclPermissionType.DENY
+    return AclBinding(right.kind, name, pattern, f"User:{USER}", "*", right.operation, deny)
+
+
+def _filter_of(acl: AclBinding) -> AclBindingFilter:
+    return AclBindingFilter(
+        acl.restype,
+        acl.name,
+        acl.resource_pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+    )
+
+
+async def sessions(scene: Scene) -> None:
+    """Who has logged in is to do so again every few seconds: several sessions end while records flow."""
+    for _ in range(SESSIONS):
+        await scene.moment()
+        scene.mark()
+        await asyncio.sleep(SESSION_SECONDS)
+
+
+async def certificate_changed(scene: Scene) -> None:
+    """The broker shows a certificate that is over, for longer than a session; then one of other keys that is good.
+    What failed for that is started again by hand."""
+    secure = scene.system.secure
+    admin = AdminClient(common(scene.system.open_bootstrap))
+    for number, ended in enumerate((True, False)):
+        file = secure.authority.issue("broker", "127.0.0.1", ended=ended).write_pkcs12(secure.home / f"{number}.p12")
+        key = "listener.name.shorttls.ssl.keystore.location"
+        entry = ConfigEntry(key, str(file), incremental_operation=AlterConfigOpType.SET)
+        wanted = ConfigResource(ResourceType.BROKER, BROKER, incremental_configs=[entry])
+        await scene.moment()
+        scene.mark()
+        for done in admin.incremental_alter_configs([wanted]).values():
+            await asyncio.to_thread(done.result, ANSWER_SECONDS)
+        await asyncio.sleep(2 * SESSION_SECONDS)
+    await scene.start_failed()

@@ -1,0 +1,81 @@
+"""What befalls the topics themselves while they are copied: made again, given partitions, closed to large batches."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.chaos_paths import Run
+from chaos.chaos_scene import Scene
+from chaos.chaos_system import GROUP
+from keelman.testing.eventually import eventually
+from keelman.testing.numbered import Number
+
+AGAIN_SECONDS = 60.0
+ADDED = 2
+SMALL_BYTES = 2_000
+"""Less than a batch of what comes within a commit's interval, more than any record."""
+
+
+async def target_made_anew(scene: Scene) -> None:
+    """The topics that are written to are deleted while records flow, and made again at once or a little later.
+
+    What the former topic held is lost with it; whatever was fed after it was deleted must be in the new one.
+    """
+    for run in scene.runs:
+        await scene.moment()
+        scene.mark()
+        await asyncio.to_thread(scene.topics.delete, run.out_topic)
+        given = list(scene.feed.given[run.name])
+        await asyncio.sleep(scene.chance.choice((0.0, 2.0)))
+        await asyncio.to_thread(scene.topics.create_once_gone, run.out_topic, run.partitions)
+        run.gone = frozenset(
+            Number(s.task, n) for s, count in zip(run.streams, given, strict=True) for n in range(count)
+        )
+        scene.notes.append(f"{run.kind}: {len(run.gone)} records fed before its topic was deleted")
+    scene.watch.count_anew()
+
+
+async def source_grown(scene: Scene) -> None:
+    """The topics that are read get partitions while records flow, into which all goes from then on."""
+    await scene.moment()
+    for run in scene.runs:
+        await asyncio.to_thread(scene.topics.add_partitions, run.feed_topic, run.fed_partitions + ADDED)
+    scene.mark()
+    await scene.hold()
+    await scene.recovered()  # what came before is before it in a file, too
+    for run in scene.runs:
+        scene.feed.into[run.name] = list(range(run.fed_partitions, run.fed_partitions + ADDED))
+        run.fed_partitions += ADDED
+    scene.release()
+    for run in scene.runs:
+        if run.out_topic:
+            await eventually(lambda r=run: _grown(scene, r), seconds=AGAIN_SECONDS, what=f"{run.kind}: its copy grows")
+            run.partitions += ADDED
+    scene.watch.count_anew()
+    await scene.moment()
+
+
+async def _grown(scene: Scene, run: Run) -> bool:
+    return len(await asyncio.to_thread(scene.topics.partitions, run.out_topic)) == run.partitions + ADDED
+
+
+async def target_grown(scene: Scene) -> None:
+    """The topics that are written to get partitions while records flow."""
+    await scene.moment()
+    scene.mark()
+    for run in scene.runs:
+        await asyncio.to_thread(scene.topics.add_partitions, run.out_topic, run.partitions + ADDED)
+        run.partitions += ADDED
+    scene.watch.count_anew()
+    await scene.moment()
+
+
+async def only_small_batches(scene: Scene) -> None:
+    """The topics that are written to, those of offsets too, take small batches only, from one moment to another."""
+    written = sorted({topic for run in scene.runs for topic in run.transactional} | {f"{GROUP}-offsets"})
+    await scene.moment()
+    scene.mark()
+    await asyncio.to_thread(scene.topics.set, written, "max.message.bytes", str(SMALL_BYTES))
+    await scene.moment()
+    await scene.recovered()
+    await asyncio.to_thread(scene.topics.set, written, "max.message.bytes", "1048588")
