@@ -8,15 +8,15 @@ import signal
 from pathlib import Path
 
 from chaos.chaos_scene import Scene
-from keelman.broker.jvm import class_path
-from keelman.broker.prepare import prepare
 from keelman.testing.brokers.broker import SHORT_LIVED
-from keelman.testing.program import Program
+from support.kafka.producers import set_feature
 
 SHORT_MS = 5_000
 """Less than any transaction of ours asks for."""
 TOOK_SECONDS = 90.0
 FULL_SECONDS = 20.0
+FEATURES = {"metadata.version": 30, "transaction.version": 2}
+"""Of Kafka 4.3, in the order in which they may be raised."""
 CHUNK = bytes(1 << 20)
 
 
@@ -76,10 +76,6 @@ async def upgraded(scene: Scene) -> None:
     await scene.recovered()
     scene.feed.go_on()
     await scene.moment()
-    made = await prepare()
-    command = [str(made.java.program), "-cp", class_path(made.jars), "org.apache.kafka.tools.FeatureCommand"]
-    command += ["--bootstrap-server", scene.system.open_bootstrap, "upgrade", "--release-version", "4.3"]
-    tool = Program("the tool for features", broker.home / "features.log")
-    await tool.run(command)
-    assert await tool.ended() == 0, tool.output
+    for feature, level in FEATURES.items():
+        await set_feature(scene.system.open_bootstrap, feature, level)
     await scene.moment()

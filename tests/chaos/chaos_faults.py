@@ -250,7 +250,7 @@ FAULTS: dict[str, Fault] = {
         Fault("workers bounced by kill", bounced(signal.SIGKILL), parts=BOUNCES // EACH, workers=3),
         Fault("target topic made again", chaos_topics.target_made_anew, TRANSACTIONAL),
         Fault("source topic gets partitions", chaos_topics.source_grown, READING),
-        Fault("target topic gets partitions", chaos_topics.target_grown, ("file source", "Kafka sink")),
+        Fault("target topic gets partitions", chaos_topics.target_grown, ("file source", "Java source", "Kafka sink")),
         Fault("batches refused as too large", chaos_topics.only_small_batches, TRANSACTIONAL),
         Fault("transactions' time lowered", chaos_broker.short_transactions, TRANSACTIONAL),
         Fault("broker's disk full", chaos_broker.disk_full, broker=OWN_DISK),

@@ -15,7 +15,7 @@ LINK_SECONDS = 8.0
 CAUGHT_SECONDS = 90.0
 SLOW = Weather(delay_seconds=0.15, bytes_per_second=400_000)
 DEAD = Weather(frozen=True)
-TRANSACTIONAL = ("file source", "mirror", "Kafka sink")
+TRANSACTIONAL = ("file source", "Java source", "mirror", "Kafka sink")
 Chosen = Callable[[Tunnel], bool]
 Link = Callable[[Scene], tuple[Proxy, Chosen]]
 Strike = Callable[[Scene], Awaitable[None]]

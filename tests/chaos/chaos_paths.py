@@ -1,4 +1,4 @@
-"""The four paths over which records are copied: what is fed, what is seen, and what the offsets should say."""
+"""The five paths over which records are copied: what is fed, what is seen, and what the offsets should say."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ class Run(ABC):
     """What the source itself has lost, by an unclean election."""
 
     kind = ""
+    tasks = PARTITIONS
     aborting = False
     """Whether aborted records of a stranger are mixed into what is fed."""
 
     def __post_init__(self) -> None:
-        tasks = 1 if self.kind == "file source" else PARTITIONS
-        self.streams = [Stream(t, self.records // tasks, 40, 160, self.seed) for t in range(tasks)]
+        count = self.records // self.tasks
+        self.streams = [Stream(t, count, 40, 160, self.seed) for t in range(self.tasks)]
 
     @property
     def sent(self) -> dict[int, int]:
@@ -112,6 +113,7 @@ class FileSource(Run):
     """A growing file to a topic."""
 
     kind = "file source"
+    tasks = 1
     partitions = 1
 
     @property
@@ -137,6 +139,16 @@ class FileSource(Run):
         visible = self.file.stat().st_size if self.gone else seen  # what its topic has lost was copied too
         told = [row["offset"]["position"] for row in offsets]
         return {"file position": (told, [visible])}
+
+
+class JavaSource(FileSource):
+    """The same by a Java task, each of whose polls is a transaction and has one offset for all of its records."""
+
+    kind = "Java source"
+
+    def config(self) -> dict[str, str]:
+        wanted = {"transaction.boundary": "poll", "exactly.once.support": "required"}
+        return {**super().config(), **wanted, "connector.class": "acme.PolledLines"}
 
 
 class FileSink(Run):
@@ -255,4 +267,4 @@ class KafkaSink(Run):
         return says
 
 
-PATHS: dict[str, type[Run]] = {kind.kind: kind for kind in (FileSource, Mirror, FileSink, KafkaSink)}
+PATHS: dict[str, type[Run]] = {kind.kind: kind for kind in (FileSource, JavaSource, Mirror, FileSink, KafkaSink)}

@@ -32,6 +32,7 @@ from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker, se
 from keelman.testing.certificates import PASSWORD
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Proxy
+from support.java.kit import packed
 from support.spark.cluster import Cluster
 from support.worker.processes import WorkerProcess
 
@@ -210,7 +211,7 @@ class System:
             await self.cluster.start(workers=HOSTS, cores=HOST_CORES)
         await self._spark()
         self._stack.push_async_callback(_ended, self.spark)
-        extra = {"offset.flush.interval.ms": "1000"}
+        extra = {"offset.flush.interval.ms": "1000", "plugin.path": str(await packed(self.folder / "java"))}
         for prefix in ("", "producer.", "consumer.", "admin."):
             extra |= {f"{prefix}{key}": value for key, value in self.client.items()}
         for number in range(self.shape.workers):

@@ -57,17 +57,19 @@ async def write_epoch(servers: str, transactional_id: str, epoch: int) -> None:
 
 
 @dataclass(frozen=True)
-class SetTransactionVersion(WireRequest):
+class SetFeature(WireRequest):
     """UpdateFeatures 1."""
 
     API_KEY: ClassVar[int] = 57
     API_VERSION: ClassVar[int] = 1
+    name: str
     level: int
+    up: bool
 
     def encode(self) -> bytes:
         upgrade, downgrade = 1, 2
-        how = upgrade if self.level == 2 else downgrade
-        return struct.pack(">i", 30_000) + b"\2" + compact(FEATURE) + struct.pack(">hb", self.level, how) + b"\0\0\0"
+        how = upgrade if self.up else downgrade
+        return struct.pack(">i", 30_000) + b"\2" + compact(self.name) + struct.pack(">hb", self.level, how) + b"\0\0\0"
 
     class RESPONSE_TYPE:
         @classmethod
@@ -75,27 +77,28 @@ class SetTransactionVersion(WireRequest):
             return data.read()
 
 
+async def set_feature(servers: str, name: str, level: int, *, up: bool = True) -> None:
+    """Gives a feature of the cluster another level; returns once a broker has it."""
+    properties = {"bootstrap.servers": servers}
+    async with low_level_client(properties, client_id="admin", timeout_ms=60_000) as client:
+        told = await client.send(client.get_random_node(), SetFeature(name, level, up))
+
+        async def there() -> bool:
+            now = await client.send(client.get_random_node(), AskFeatures())
+            return bool(now.features.get(name, 0) == level)
+
+        await eventually(there, what=f"{name} is {level}; the broker's answer was {told!r}")
+    BROKERS.forget(properties)  # it would be seen a minute later
+
+
 @asynccontextmanager
 async def transaction_version(servers: str, level: int) -> AsyncIterator[None]:
     """Brokers of this level; 2 again afterwards."""
-    properties = {"bootstrap.servers": servers}
-    async with low_level_client(properties, client_id="admin", timeout_ms=60_000) as client:
-
-        async def reached(level: int) -> None:
-            await client.send(client.get_random_node(), SetTransactionVersion(level))
-
-            async def there() -> bool:
-                told = await client.send(client.get_random_node(), AskFeatures())
-                return bool(told.features.get(FEATURE, 0) == level)
-
-            await eventually(there)
-            BROKERS.forget(properties)  # it would be seen a minute later
-
-        await reached(level)
-        try:
-            yield
-        finally:
-            await reached(2)
+    await set_feature(servers, FEATURE, level, up=level == 2)
+    try:
+        yield
+    finally:
+        await set_feature(servers, FEATURE, 2)
 
 
 def batch(*values: str) -> bytearray:
