@@ -73,9 +73,9 @@ _CONFIG = frozenset(
     }
 )
 
-_TOO_LONG = (
-    "the brokers allow no transaction as long as is wanted (transaction.max.timeout.ms, 15 minutes by default): choose "
-    "a shorter transaction.boundary.interval.ms, keelman.commit.interval.ms or transaction.timeout.ms"
+_SHORTER = (
+    "choose a shorter transaction.boundary.interval.ms, keelman.commit.interval.ms or producer.override."
+    "transaction.timeout.ms, or let the brokers allow more"
 )
 
 # A broker's word that it does not know who we say we are.
@@ -169,7 +169,7 @@ def judge(error: BaseException) -> Verdict:
         passing = error.retriable if isinstance(error, RecordRefused) else isinstance(error, RetriableConnectError)
         reason, retriable = "TASK_FAILED", passing
     if isinstance(error, ProduceFailure) and error.code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
-        message = f"{error.name}: {_TOO_LONG}"
+        message = f"{message}: {_SHORTER}"
     return Verdict(reason, message, trace(error, message), retriable)
 
 

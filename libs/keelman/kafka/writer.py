@@ -16,6 +16,7 @@ from keelman.kafka.batches.produce_failure import TOO_LARGE as REFUSED_SIZES
 from keelman.kafka.batches.produce_failure import UNKNOWN_TOPIC
 from keelman.kafka.batches.producer import BatchProducer, ProduceFailure, ProducerSettings
 from keelman.kafka.batches.record_batch import pack
+from keelman.kafka.batches.transaction_limit import longest_transaction_ms
 from keelman.kafka.error_codes import CODES
 from keelman.kafka.fetching.client import open_client
 from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthenticated, Unavailable
@@ -26,6 +27,7 @@ Ends: TypeAlias = Mapping[int, int]
 SECONDS = 30.0
 REQUEST_MS = 10_000
 TRANSACTION_MS = 10_000
+"""Less where the brokers allow less."""
 END_SECONDS = 3.0
 """For an abort: brokers that do not answer are not waited for."""
 MAX_BYTES = 1_048_576
@@ -183,17 +185,19 @@ def check_sizes(records: Sequence[Record]) -> None:
 async def _open(properties: Mapping[str, str], client_id: str, transactional_id: str | None = None) -> BatchProducer:
     """One that has fenced. Raises ProduceFailure, Unavailable and Unauthenticated."""
     client = await open_client(properties, client_id=client_id, timeout_ms=REQUEST_MS)
-    settings = ProducerSettings(
-        transactional_id,
-        transaction_timeout_ms=TRANSACTION_MS,
-        delivery_timeout_ms=int(SECONDS * 1000),
-        request_timeout_ms=REQUEST_MS,
-    )
-    made = BatchProducer(client, settings)
+    made: BatchProducer | None = None
     try:
+        limit = None if transactional_id is None else await longest_transaction_ms(client)
+        settings = ProducerSettings(
+            transactional_id,
+            transaction_timeout_ms=min(TRANSACTION_MS, limit or TRANSACTION_MS),
+            delivery_timeout_ms=int(SECONDS * 1000),
+            request_timeout_ms=REQUEST_MS,
+        )
+        made = BatchProducer(client, settings)
         await made.fence()
     except BaseException:
-        await made.close()
+        await (made or client).close()
         raise
     return made
 

@@ -37,7 +37,9 @@ def test_problems_with_connections_pass() -> None:
 
 
 def test_a_transaction_that_is_too_long_for_the_brokers_is_told_with_the_keys_that_shorten_it() -> None:
-    verdict = judge(ProduceFailure(CODES["INVALID_TRANSACTION_TIMEOUT"], "InitProducerId"))
+    verdict = judge(
+        ProduceFailure(CODES["INVALID_TRANSACTION_TIMEOUT"], "10 s is more than transaction.max.timeout.ms")
+    )
     assert (verdict.reason, verdict.retriable) == ("CONFIG_INVALID", False)
     assert "transaction.max.timeout.ms" in verdict.message
     assert "transaction.boundary.interval.ms" in verdict.message

@@ -17,7 +17,7 @@ from keelman.kafka.batches.produce_failure import (
     delay,
     first_delay,
 )
-from keelman.kafka.batches.wire import WireRequest
+from keelman.kafka.batches.wire import AddPartitionsAnswer, WireRequest
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import asked, connection_to, give_up
 from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
@@ -73,6 +73,8 @@ class Coordinator:
                 code, text, arrived = found.error_code, type(request).__name__, True
                 if not code:
                     return cast("A", found)
+                if isinstance(found, AddPartitionsAnswer):
+                    text = found.refused
             if code == ID_DENIED:
                 text = f"the brokers' access rules keep this client out of transactional id {self._transactional_id!r}"
             if code in COORDINATOR_MOVED or code == NETWORK:

@@ -19,10 +19,11 @@ from aiokafka.structs import TopicPartition
 
 from keelman.kafka.batches.coordinator import Coordinator
 from keelman.kafka.batches.features import AskFeatures, FeaturesAnswer
-from keelman.kafka.batches.produce_failure import NETWORK, SHUT_OUT, TOPIC_DENIED, ProduceFailure
+from keelman.kafka.batches.produce_failure import NETWORK, SHUT_OUT, TOO_LONG, TOPIC_DENIED, ProduceFailure
 from keelman.kafka.batches.producer_settings import ProducerSettings
 from keelman.kafka.batches.queue import PartitionQueue, ProducerIdentity
 from keelman.kafka.batches.sender import BatchSender
+from keelman.kafka.batches.transaction_limit import longest_transaction_ms, refused_length
 from keelman.kafka.batches.wire import (
     AddPartitions,
     AddPartitionsAnswer,
@@ -109,6 +110,9 @@ class BatchProducer:
                     BROKERS.note_features(self._client.properties, features)
                 self.transaction_version = features.get(FEATURE, 0)
         except ProduceFailure as error:
+            if error.code == TOO_LONG:
+                limit = await longest_transaction_ms(self._client)
+                error = ProduceFailure(TOO_LONG, refused_length(settings.transaction_timeout_ms, limit))
             raise self._fail(error) from None
         self._sender.identity = ProducerIdentity(answer.producer_id, answer.epoch)
         self._sender.request = ProduceAdding if self.transaction_version >= EPOCH_EACH else Produce

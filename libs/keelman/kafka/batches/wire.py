@@ -190,6 +190,12 @@ class AddPartitionsAnswer(NamedTuple):
         codes = [code for _, _, code in self.parts if code]
         return next((code for code in codes if code != NOT_ATTEMPTED), codes[0] if codes else 0)
 
+    @property
+    def refused(self) -> str:
+        """Which partition that is about."""
+        code = self.error_code
+        return next((f"{topic}-{partition}" for topic, partition, its in self.parts if its == code), "")
+
     @classmethod
     def decode(cls, data: BytesIO) -> AddPartitionsAnswer:
         """From behind the header."""

@@ -98,6 +98,7 @@ def test_answers_of_the_coordinator() -> None:
         BytesIO(struct.pack(">i", 0) + b"\x02" + compact("t") + b"\x04" + parts + b"\0\0")
     )
     assert answer.parts == [("t", 0, 0), ("t", 1, 55), ("t", 2, 29)]
+    assert answer.refused == "t-2"
     assert answer.error_code == 29  # and not that the others were not attempted
     assert AddPartitionsAnswer([("t", 0, 0)]).error_code == 0
 

@@ -1,0 +1,27 @@
+"""How long the brokers let a transaction stay open."""
+
+from __future__ import annotations
+
+from aiokafka.admin.config_resource import ConfigResourceType
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.admin import DescribeConfigsRequest
+
+from keelman.kafka.clients import Client
+
+KEY = "transaction.max.timeout.ms"
+
+
+async def longest_transaction_ms(client: Client) -> int | None:
+    """The limit of one of the brokers; None where it does not report it, as to a client that may not know."""
+    node = client.get_random_node()
+    try:
+        answer = await client.send(node, DescribeConfigsRequest([(ConfigResourceType.BROKER.value, str(node), [KEY])]))
+    except (KafkaError, OSError, TimeoutError):
+        return None
+    return next((int(entry[1]) for *_, entries in answer.resources for entry in entries if entry[0] == KEY), None)
+
+
+def refused_length(wanted_ms: int, limit_ms: int | None) -> str:
+    """Names what was wanted and what the brokers allow, where that is known."""
+    allowed = " allows" if limit_ms is None else f"={limit_ms}"
+    return f"transaction.timeout.ms={wanted_ms} is more than the brokers' {KEY}{allowed}"
