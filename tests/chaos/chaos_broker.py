@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chaos.chaos_scene import Scene
 from keelman.testing.brokers.broker import SHORT_LIVED
-from support.kafka.producers import set_feature
+from support.kafka.producers import LAST_EPOCH, set_feature, write_epoch
 
 SHORT_MS = 5_000
 """Less than any transaction of ours asks for."""
@@ -61,6 +61,19 @@ def _fill(ballast: Path) -> None:
     with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(CHUNK):
             pass
+
+
+async def epochs_used_up(scene: Scene) -> None:
+    """Each producer is close to the last epoch of its id, as after 32,764 transactions: another id follows soon."""
+    broker = scene.system.broker
+    await scene.moment()
+    scene.mark()
+    for run in scene.runs:
+        await write_epoch(scene.system.open_bootstrap, run.transactional_id, LAST_EPOCH - 3)
+    await broker.end(signal.SIGKILL)
+    await broker.start()
+    await scene.recovered()
+    await scene.moment()
 
 
 async def upgraded(scene: Scene) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from chaos import chaos_broker, chaos_brokers, chaos_rights, chaos_topics
+from chaos import chaos_broker, chaos_brokers, chaos_clocks, chaos_rights, chaos_topics
 from chaos.chaos_links import (
     TRANSACTIONAL,
     Strike,
@@ -27,7 +27,7 @@ from chaos.chaos_links import (
 )
 from chaos.chaos_paths import PATHS, FileSink, Run
 from chaos.chaos_scene import Scene
-from chaos.chaos_system import OLD, OWN_DISK, PLAIN, SECURE, WORKERS, Shape, System, below, holds_slot, strike
+from chaos.chaos_system import CLOCKS, OLD, OWN_DISK, PLAIN, SECURE, WORKERS, Shape, System, below, holds_slot, strike
 from keelman.testing.brokers.kafka_proxy import END_TXN, PRODUCE
 from keelman.testing.eventually import eventually
 
@@ -255,6 +255,9 @@ FAULTS: dict[str, Fault] = {
         Fault("transactions' time lowered", chaos_broker.short_transactions, TRANSACTIONAL),
         Fault("broker's disk full", chaos_broker.disk_full, broker=OWN_DISK),
         Fault("broker of 3.9 upgraded", chaos_broker.upgraded, parts=2, broker=OLD, spoils=True),
+        Fault("epochs used up", chaos_broker.epochs_used_up, TRANSACTIONAL),
+        Fault("clocks of slots and workers set", chaos_clocks.set_forth_and_back("others"), broker=CLOCKS),
+        Fault("broker's clock set", chaos_clocks.set_forth_and_back("broker"), broker=CLOCKS),
         Fault("sessions of 4 s", chaos_rights.sessions, broker=SECURE),
         Fault("rights taken and given back", chaos_rights.taken, parts=len(chaos_rights.RIGHTS), broker=SECURE),
         Fault("broker's certificate changed", chaos_rights.certificate_changed, broker=SECURE),

@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 import psutil
 
+from chaos.chaos_clock import Clock
 from keelman.kafka.security.jaas import SCRAM
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
@@ -46,9 +47,10 @@ HOSTS, HOST_CORES = 2, 8
 PROPERTIES = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"}
 
 
-PLAIN, OWN_DISK, SECURE, OLD = "plain", "own disk", "secure", "old"
+PLAIN, OWN_DISK, SECURE, OLD, CLOCKS = "plain", "own disk", "secure", "old", "clocks"
 """Kinds of a broker: one reached by a proxy; whose data has a file system of its own, of DISK_MB, which only root can
-make; with TLS, logins, sessions of a few seconds and ACLs; one of Kafka 3.9."""
+make; with TLS, logins, sessions of a few seconds and ACLs; one of Kafka 3.9; one whose clock can be set,
+as can that of all others."""
 DISK_MB = 512
 
 
@@ -66,8 +68,8 @@ class Shape:
 class SparkProcess:
     """The Spark service; its slots call home through a proxy."""
 
-    def __init__(self, folder: Path, cluster: Cluster | None = None) -> None:
-        self.folder, self.cluster = folder, cluster
+    def __init__(self, folder: Path, cluster: Cluster | None = None, env: Mapping[str, str] | None = None) -> None:
+        self.folder, self.cluster, self.env = folder, cluster, {**os.environ, **(env or {})}
         self.port = free_ports(1)[0]
         self.child: asyncio.subprocess.Process | None = None
 
@@ -90,7 +92,7 @@ class SparkProcess:
             command += [f"master={self.cluster.master}", f"spark_properties={self.cluster.properties()}"]
         with (self.folder / "output.log").open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(
-                *tethered(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                *tethered(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self.env
             )
 
     @property
@@ -138,7 +140,13 @@ class System:
             self.broker.module = "keelman.testing.brokers.broker_3_9"
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
         self.cluster = Cluster(folder, free_ports(1)[0]) if shape.cluster else None
-        self.spark = SparkProcess(folder / "spark", self.cluster)
+        self.clocks: dict[str, Clock] = {}
+        """Of the `broker` and of the `others`, where they can be set."""
+        if shape.broker == CLOCKS:
+            self.clocks = {name: Clock(folder / f"{name}.clock") for name in ("broker", "others")}
+            self.broker.env = self.clocks["broker"].env
+        self._env = self.clocks["others"].env if self.clocks else {}
+        self.spark = SparkProcess(folder / "spark", self.cluster, self._env)
         self.slot_link = Proxy("127.0.0.1", self.spark.port)
         self.worker_link = Proxy("127.0.0.1", self.spark.port)
         self.workers: list[WorkerProcess] = []
@@ -203,6 +211,8 @@ class System:
 
     async def _start(self) -> None:
         enter = self._stack.enter_async_context
+        for clock in self.clocks.values():
+            clock.set(0)
         await enter(self.slot_link)
         await enter(self.worker_link)
         await self._start_brokers()
@@ -216,7 +226,7 @@ class System:
             extra |= {f"{prefix}{key}": value for key, value in self.client.items()}
         for number in range(self.shape.workers):
             folder = self.folder / f"worker{number}"
-            worker = WorkerProcess(folder, self.bootstrap, GROUP, self.worker_link.address, extra)
+            worker = WorkerProcess(folder, self.bootstrap, GROUP, self.worker_link.address, extra, env=self._env)
             self.workers.append(worker)
             await worker.spawn()
             self._stack.push_async_callback(_ended, worker)

@@ -19,10 +19,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chaos.chaos_clock import LIBRARY
 from chaos.chaos_faults import FAULTS, Fault, may_mount
 from chaos.chaos_paths import PATHS
 from chaos.chaos_run import Outcome, scenario
-from chaos.chaos_system import OWN_DISK, System
+from chaos.chaos_system import CLOCKS, OWN_DISK, System
 from chaos.faults_results import Results
 from chaos.faults_table import page
 
@@ -104,6 +105,9 @@ def planned(arguments: argparse.Namespace) -> Matrix:
     if not may_mount():
         say("a full disk needs a file system of its own, which only root makes: not run")
         wanted = [a for a in wanted if a.before is None and a.broker != OWN_DISK]
+    if not LIBRARY.exists():
+        say("clocks are set by libfaketime, which is not installed: not run")
+        wanted = [a for a in wanted if a.broker != CLOCKS]
     paths = [p for p in PATHS if fnmatch.fnmatch(p, f"*{arguments.path}*")]
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     kinds = dict.fromkeys(a.shape for a in sorted(wanted, key=lambda a: a.cluster))

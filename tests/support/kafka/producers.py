@@ -21,6 +21,9 @@ from keelman.kafka.fetching.client import open_client as met
 from keelman.kafka.known_brokers import BROKERS
 from keelman.testing.eventually import eventually
 
+LAST_EPOCH = 2**15 - 2
+"""Of a producer id."""
+
 
 @asynccontextmanager
 async def open_producer(

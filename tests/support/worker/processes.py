@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,6 +178,7 @@ class WorkerProcess:
     port: int = 0
     flags: tuple[str, ...] = ()
     child: asyncio.subprocess.Process | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.port = self.port or free_ports(1)[0]
@@ -215,7 +216,7 @@ class WorkerProcess:
         file.write_text("".join(f"{k}={v}\n" for k, v in self.properties().items()))
         command = [sys.executable, "-m", "keelman.worker", "run", "--properties-file", str(file)]
         command += ["--spark-address", self.spark, "--health-socket", str(self.folder / "h.sock"), *self.flags]
-        plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_WORKER_")}
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_WORKER_")} | dict(self.env)
         with (self.folder / "output.log").open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(
                 *tethered(command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=plain

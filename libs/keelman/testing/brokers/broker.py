@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.kafka.probe import ask_broker
@@ -41,6 +41,9 @@ class BrokerProcess(Program):
     module: str = "keelman.broker"
     """What is run; `keelman.testing.brokers.broker_3_9` is one of Kafka 3.9."""
 
+    env: Mapping[str, str] = field(default_factory=dict)
+    """More variables of its environment."""
+
     def __post_init__(self) -> None:
         super().__init__("the broker", self.home / "output.log")
         if not self.port:
@@ -57,7 +60,7 @@ class BrokerProcess(Program):
         command += ["--port", str(self.port), "--controller-port", str(self.controller_port)]
         command += [f"--start-seconds={START_SECONDS:g}", *(() if self.lasting else SHORT_LIVED), *self.flags]
         plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_BROKER_")}
-        await self.run(command, env=plain)
+        await self.run(command, env=plain | dict(self.env))
 
     async def start(self) -> None:
         """Starts it and waits until it answers. Raises AssertionError with its output when it does not."""
