@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from chaos import chaos_broker, chaos_brokers, chaos_clocks, chaos_rights, chaos_topics
+from chaos import chaos_brokers, chaos_clocks, chaos_one_broker, chaos_rights, chaos_topics
 from chaos.chaos_links import (
     TRANSACTIONAL,
     Strike,
@@ -252,10 +252,10 @@ FAULTS: dict[str, Fault] = {
         Fault("source topic gets partitions", chaos_topics.source_grown, READING),
         Fault("target topic gets partitions", chaos_topics.target_grown, ("file source", "Java source", "Kafka sink")),
         Fault("batches refused as too large", chaos_topics.only_small_batches, TRANSACTIONAL),
-        Fault("transactions' time lowered", chaos_broker.short_transactions, TRANSACTIONAL),
-        Fault("broker's disk full", chaos_broker.disk_full, broker=OWN_DISK),
-        Fault("broker of 3.9 upgraded", chaos_broker.upgraded, parts=2, broker=OLD, spoils=True),
-        Fault("epochs used up", chaos_broker.epochs_used_up, TRANSACTIONAL),
+        Fault("transactions' time lowered", chaos_one_broker.short_transactions, TRANSACTIONAL),
+        Fault("broker's disk full", chaos_one_broker.disk_full, broker=OWN_DISK),
+        Fault("broker of 3.9 upgraded", chaos_one_broker.upgraded, parts=2, broker=OLD, spoils=True),
+        Fault("epochs used up", chaos_one_broker.epochs_used_up, TRANSACTIONAL),
         Fault("clocks of slots and workers set", chaos_clocks.set_forth_and_back("others"), broker=CLOCKS),
         Fault("broker's clock set", chaos_clocks.set_forth_and_back("broker"), broker=CLOCKS),
         Fault("sessions of 4 s", chaos_rights.sessions, broker=SECURE),

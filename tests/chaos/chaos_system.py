@@ -20,7 +20,6 @@ from typing import Any
 import httpx
 import psutil
 
-from chaos.chaos_clock import Clock
 from keelman.kafka.security.jaas import SCRAM
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
@@ -33,6 +32,7 @@ from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker, se
 from keelman.testing.certificates import PASSWORD
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Proxy
+from support.clock import Clock
 from support.java.kit import packed
 from support.spark.cluster import Cluster
 from support.worker.processes import WorkerProcess

@@ -1,7 +1,8 @@
 """The whole matrix, path x fault x seed: `python -m chaos.faults [--seeds 3] [--only PATTERN] [--resume]`.
 
 Prints as it goes. After each scenario build/faults.json is written and, from it, the table in docs/faults.md: what was
-run is told even when the rest never is. A run of everything begins anew, one of a part or `--resume` adds to the file.
+run is told even when the rest never is, and lines of what was not run again stay as they are. A run of everything
+begins the file anew, one of a part or `--resume` adds to it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos.chaos_clock import LIBRARY
 from chaos.chaos_faults import FAULTS, Fault, may_mount
 from chaos.chaos_paths import PATHS
 from chaos.chaos_run import Outcome, scenario
 from chaos.chaos_system import CLOCKS, OWN_DISK, System
 from chaos.faults_results import Results
 from chaos.faults_table import page
+from support.clock import LIBRARY
 
 ROOT = Path(__file__).parents[2]
 RECORDS = 100_000
@@ -123,8 +124,9 @@ def planned(arguments: argparse.Namespace) -> Matrix:
 
 
 def write_page(results: Results) -> None:
-    """docs/faults.md, from what is known."""
-    (ROOT / "docs" / "faults.md").write_text(page(results.rows, results.broken))
+    """docs/faults.md, from what is known; what other runs have found stays there."""
+    file = ROOT / "docs" / "faults.md"
+    file.write_text(page(results.rows, results.broken, file.read_text() if file.exists() else ""))
 
 
 def keep(folder: Path, name: str) -> None:

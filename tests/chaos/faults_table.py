@@ -1,4 +1,4 @@
-"""The page of results, from the rows of build/faults.json."""
+"""The page of results, from the rows of build/faults.json; what was run elsewhere stays on it as it is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from chaos.chaos_faults import FAULTS
 from chaos.chaos_paths import PATHS
 
+PathAndFault = tuple[str, str]
 HEAD = """# Faults and what became of the records
 
 `make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker,
@@ -58,29 +59,57 @@ COLUMNS = (
 COUNTS = ("lost", "duplicated", "torn", "out_of_order", "foreign", "stuck", "offsets")
 
 
-def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> str:
-    """The whole page; `broken` are scenarios that were not run to their end, and why."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]], former: str = "") -> str:
+    """The whole page; `broken` are scenarios that were not run to their end, and why. Of the `former` page it keeps the
+    lines of what is not among the rows."""
+    groups: dict[PathAndFault, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["path"], row["fault"]), []).append(row)
-    bad = [row for row in rows if not row["clean"]]
-    text = HEAD.format(cpus=os.cpu_count(), runs=len(rows), bad=len(bad), broken=len(broken))
-    text += f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n"
-    missing: dict[str, list[str]] = {}
+    kept = _lines(former)
+    lines, missing = [], {}
     for path in PATHS:
         for name, fault in FAULTS.items():
-            if group := groups.get((path, name)):
-                text += _line(path, name, group)
+            if line := _line(path, name, groups.get((path, name), [])) or kept.get((path, name), ""):
+                lines.append(line)
             elif path in fault.paths:
                 missing.setdefault(name, []).append(path)
-    problems = [f"- not run to its end: {b['fault']}, seed {b['seed']}: {b['why']}" for b in broken]
-    problems += [f"- {r['path']}, {r['fault']}, seed {r['seed']}: {r['told']}" for r in bad]
-    text += "\n## Not clean\n\n" + "\n".join(problems) + "\n" if problems else ""
-    unrun = [f"- {name}: {', '.join(paths)}" for name, paths in missing.items()]
-    return text + ("\n## Not run\n\n" + "\n".join(unrun) + "\n" if unrun else "")
+    unended = [f"- not run to its end: {b['fault']}, seed {b['seed']}: {b['why']}" for b in broken]
+    unclean = [f"- {r['path']}, {r['fault']}, seed {r['seed']}: {r['told']}" for r in rows if not r["clean"]]
+    unclean += [f"- {line}" for line in _unclean(former) if tuple(line.split(", ")[:2]) not in groups]
+    runs = sum(int(_cells(line)[2]) for line in lines)
+    text = HEAD.format(cpus=os.cpu_count(), runs=runs, bad=len(unclean), broken=len(unended))
+    text += f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n{''.join(lines)}"
+    text += _list("Not clean", [*unended, *unclean])
+    return text + _list("Not run", [f"- {name}: {', '.join(paths)}" for name, paths in missing.items()])
+
+
+def _list(title: str, items: Sequence[str]) -> str:
+    return f"\n## {title}\n\n" + "\n".join(items) + "\n" if items else ""
+
+
+def _lines(former: str) -> dict[PathAndFault, str]:
+    """The lines of its table, by path and fault."""
+    found = {}
+    for line in former.splitlines(keepends=True):
+        if line.startswith("| ") and len(cells := _cells(line)) == len(COLUMNS):
+            found[cells[0], cells[1]] = line
+    return found
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _unclean(former: str) -> list[str]:
+    """The items of its list of what was not clean, but for those not run to their end."""
+    items = former.partition("## Not clean\n")[2].partition("\n## ")[0].splitlines()
+    return [item[2:] for item in items if item.startswith("- ") and not item.startswith("- not run")]
 
 
 def _line(path: str, fault: str, group: Sequence[dict[str, Any]]) -> str:
+    """Empty where there are no rows."""
+    if not group:
+        return ""
     counts = [str(sum(row[name] for row in group)) for name in COUNTS]
     stood = [row["standstill_seconds"] for row in group]
     times = [f"{statistics.median(stood):.1f}", f"{max(stood):.1f}"]
