@@ -18,7 +18,8 @@ Spark service, two workers) and lets one fault happen at a time, at moments that
 ends and starts of three workers in turn. Then everything
 must arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
 readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
-and the sinks read. Slots run in the Spark service's own JVM, for faults of executors on a standalone cluster.
+and the sinks read. Slots run in the Spark service's own JVM, for faults of executors on a standalone cluster. Each poll
+of the Java source has up to 500 records, which share one offset; its boundary is `poll`.
 
 The faults on three brokers are on a cluster whose topics have three replicas, of which two must be in sync, and
 whose groups forget their offsets after a minute. *Latency*: seconds from a record's feeding to its being visible when
@@ -28,7 +29,17 @@ An unclean election takes from a topic what only the lost replica had, acknowled
 the source topic holds in the end is copied once, in its order, and what it has lost is copied once or not at all,
 depending on whether it was copied before. No promise is made for a *target* topic that loses records by an unclean
 election: what was committed and is gone is not copied again. When a source topic is deleted and made again, all records
-of the new one are copied; those of the former one that had not been copied are lost with it.
+of the new one are copied; those of the former one that had not been copied are lost with it. When a *target* topic is
+deleted and made again, what it held is lost with it; whatever was fed after it was deleted is in the new one, once.
+
+What a fault makes FAILED is started again by hand (`POST /connectors/NAME/restart?includeTasks=true&onlyFailed=true`):
+a transaction that is longer than the brokers' `transaction.max.timeout.ms`, a right that is missing. Partitions that a
+topic gets while it is read take all records from then on. Batches are refused by a `max.message.bytes` of 2,000. The
+rights are taken one after another, by ACLs: to write to the target, to read the source, to use the transactional id, to
+read the group, to write to the offsets topic. Sessions of 4 s, rights and certificates are on a broker with SASL_SSL.
+The broker's certificate is over for 8 s, before another takes its place. The broker of 3.9 is started as one of 4.3;
+then the cluster's features are raised, so that transactions of version 2 follow those of version 1. *Epochs used up*:
+three transactions before the producer ids end. Clocks are set half an hour ahead and behind.
 
 *Foreign*: records that nobody sent, or that were aborted. *Stuck*: partitions where committed readers stood still
 behind the end for more than 60 s. *Offsets*: those that differ from the last visible record. *Stood still*: seconds
