@@ -42,6 +42,8 @@ async def test_nothing_is_lost_or_doubled_by_what_befalls_one_path_alone(system:
     strikes = {
         FAULTS["EndTxn late"]: ("file source",),
         FAULTS["EndTxn answer lost"]: ("mirror", "Kafka sink"),
+        FAULTS["target topic made again"]: ("file source",),
+        FAULTS["batches refused as too large"]: ("Java source",),
     }
     if may_mount():  # a full disk needs a file system of its own
         strikes[FAULTS["disk full"]] = ("file sink",)
