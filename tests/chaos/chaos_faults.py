@@ -27,7 +27,21 @@ from chaos.chaos_links import (
 )
 from chaos.chaos_paths import PATHS, FileSink, Run
 from chaos.chaos_scene import Scene
-from chaos.chaos_system import CLOCKS, OLD, OWN_DISK, PLAIN, SECURE, WORKERS, Shape, System, below, holds_slot, strike
+from chaos.chaos_system import (
+    CLOCKS,
+    NEW,
+    OLD,
+    OLDER,
+    OWN_DISK,
+    PLAIN,
+    SECURE,
+    WORKERS,
+    Shape,
+    System,
+    below,
+    holds_slot,
+    strike,
+)
 from keelman.testing.brokers.kafka_proxy import END_TXN, PRODUCE
 from keelman.testing.eventually import eventually
 
@@ -254,7 +268,8 @@ FAULTS: dict[str, Fault] = {
         Fault("batches refused as too large", chaos_topics.only_small_batches, TRANSACTIONAL),
         Fault("transactions' time lowered", chaos_one_broker.short_transactions, TRANSACTIONAL),
         Fault("broker's disk full", chaos_one_broker.disk_full, broker=OWN_DISK),
-        Fault("broker of 3.9 upgraded", chaos_one_broker.upgraded, parts=2, broker=OLD, spoils=True),
+        Fault("broker of 3.9 upgraded", chaos_one_broker.upgraded(NEW), parts=2, broker=OLD, spoils=True),
+        Fault("broker of 3.7 upgraded", chaos_one_broker.upgraded(OLD, NEW), parts=3, broker=OLDER, spoils=True),
         Fault("epochs used up", chaos_one_broker.epochs_used_up, TRANSACTIONAL),
         Fault("clocks of slots and workers set", chaos_clocks.set_forth_and_back("others"), broker=CLOCKS),
         Fault("broker's clock set", chaos_clocks.set_forth_and_back("broker"), broker=CLOCKS),

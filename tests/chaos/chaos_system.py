@@ -47,10 +47,12 @@ HOSTS, HOST_CORES = 2, 8
 PROPERTIES = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"}
 
 
-PLAIN, OWN_DISK, SECURE, OLD, CLOCKS = "plain", "own disk", "secure", "old", "clocks"
+PLAIN, OWN_DISK, SECURE, CLOCKS = "plain", "own disk", "secure", "clocks"
+NEW = "keelman.broker"
+OLD, OLDER = "keelman.testing.brokers.broker_3_9", "keelman.testing.brokers.broker_3_7"
 """Kinds of a broker: one reached by a proxy; whose data has a file system of its own, of DISK_MB, which only root can
-make; with TLS, logins, sessions of a few seconds and ACLs; one of Kafka 3.9; one whose clock can be set,
-as can that of all others."""
+make; with TLS, logins, sessions of a few seconds and ACLs; one whose clock can be set, as can that of
+all others; one of Kafka 3.9 and one of 3.7."""
 DISK_MB = 512
 
 
@@ -137,8 +139,8 @@ class System:
         self._brokers = BrokerCluster(folder / "brokers", PROPERTIES, shape.brokers) if shape.brokers > 1 else None
         self._secure: SecureBroker | None = None
         self.broker = BrokerProcess(folder / "broker")
-        if shape.broker == OLD:
-            self.broker.module = "keelman.testing.brokers.broker_3_9"
+        if shape.broker in (OLD, OLDER):
+            self.broker.module = shape.broker
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
         self.cluster = Cluster(folder, free_ports(1)[0]) if shape.cluster else None
         self.clocks: dict[str, Clock] = {}
