@@ -7,8 +7,8 @@ import contextlib
 import signal
 from pathlib import Path
 
-from chaos.chaos_links import Strike
 from chaos.chaos_scene import Scene
+from chaos.chaos_system import NEW
 from keelman.testing.brokers.broker import SHORT_LIVED
 from support.kafka.producers import LAST_EPOCH, set_feature, write_epoch
 
@@ -77,23 +77,18 @@ async def epochs_used_up(scene: Scene) -> None:
     await scene.moment()
 
 
-def upgraded(*modules: str) -> Strike:
-    """An old broker is ended and started as one of each of these in turn. Then the cluster's features are those of
-    Kafka 4.3, so that transactions of version 2 follow those of version 1."""
-
-    async def do(scene: Scene) -> None:
-        broker = scene.system.broker
-        for module in modules:
-            await scene.moment()
-            scene.mark()
-            await broker.end()
-            broker.module = module
-            await broker.start()
-            await scene.recovered()
-            scene.feed.go_on()
-        await scene.moment()
-        for feature, level in FEATURES.items():
-            await set_feature(scene.system.open_bootstrap, feature, level)
-        await scene.moment()
-
-    return do
+async def upgraded(scene: Scene) -> None:
+    """An old broker is ended and started as one of Kafka 4.3. Then the cluster's features are those of 4.3, so that
+    transactions of version 2 follow those of version 1."""
+    broker = scene.system.broker
+    await scene.moment()
+    scene.mark()
+    await broker.end()
+    broker.module = NEW
+    await broker.start()
+    await scene.recovered()
+    scene.feed.go_on()
+    await scene.moment()
+    for feature, level in FEATURES.items():
+        await set_feature(scene.system.open_bootstrap, feature, level)
+    await scene.moment()

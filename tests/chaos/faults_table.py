@@ -37,7 +37,7 @@ a transaction that is longer than the brokers' `transaction.max.timeout.ms`, a r
 topic gets while it is read take all records from then on. Batches are refused by a `max.message.bytes` of 2,000. The
 rights are taken one after another, by ACLs: to write to the target, to read the source, to use the transactional id, to
 read the group, to write to the offsets topic. Sessions of 4 s, rights and certificates are on a broker with SASL_SSL.
-The broker's certificate is over for 8 s, before another takes its place. A broker of 3.7 is started as one of 3.9, that
+The broker's certificate is over for 8 s, before another takes its place. A broker of 3.7 or 3.9 is started
 as one of 4.3; then the cluster's features are raised, so that transactions of version 2 follow those of version 1.
 *Epochs used up*: three transactions before the producer ids end. Clocks are set half an hour ahead and behind.
 
