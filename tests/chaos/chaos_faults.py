@@ -29,7 +29,6 @@ from chaos.chaos_paths import PATHS, FileSink, Run
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import (
     CLOCKS,
-    NEW,
     OLD,
     OLDER,
     OWN_DISK,
