@@ -30,7 +30,7 @@ from keelman.connectors.java import jvm
 from keelman.connectors.java.border.record_views import JavaSteps
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.sink.writer import open_writer
-from keelman.connectors.java.source import poll_thread
+from keelman.connectors.java.source import task_calls
 from keelman.connectors.java.source.reader import open_reader
 from keelman.connectors.plugins.previews import preview
 from keelman.engine.dead_letters.replay import replay
@@ -161,7 +161,7 @@ if __name__ == "__main__":
         print(json.dumps(replay(given["replay"], kind.open_steps)))
         code = 0
     else:
-        poll_thread.LONG_SECONDS = given.get("long_seconds", poll_thread.LONG_SECONDS)
+        task_calls.LONG_SECONDS = given.get("long_seconds", task_calls.LONG_SECONDS)
         code = host(given, found)
     sys.stdout.flush()
     os._exit(code)  # the machine would be waited for

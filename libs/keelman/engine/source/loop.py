@@ -108,10 +108,11 @@ class SourceLoop:
         return contract.GLANCE.of(self.reader.glance)
 
     def _keep_pace(self) -> None:
-        """Waits as the limits and the slot's share of the processors want it, with nothing that is due left open."""
+        """Waits as the limits and the slot's share of the processors want it, with nothing that is due left open; not
+        in mid-poll, for its transaction would grow older than its time-out: the next one waits the longer."""
         while not self.control.draining:
             seconds = self.control.must_wait()
-            if seconds <= 0 or (self.commits.open and not self.boundary.rests_inside):
+            if seconds <= 0 or self.commits.torn or (self.commits.open and not self.boundary.rests_inside):
                 return
             if self.commits.pending and seconds > SHORT_REST_SECONDS:
                 self.commits.end_at_rest()

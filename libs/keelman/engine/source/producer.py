@@ -56,6 +56,7 @@ class RunProducer(ABC):
         self._producer: BatchProducer | None = None
         self._packing = Packing(self.known_partitions, options.codec or 0, self.batch_bytes, options.request_bytes)
         self._kept: list[Packed] = []
+        self._in_mid_poll = False
         self._counts: dict[str, tuple[int, float]] = {}
         self._most: dict[str, int] = {}
         self._news: deque[Callable[[], None]] = deque()
@@ -108,6 +109,7 @@ class RunProducer(ABC):
 
     def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> int:
         """Takes a batch, waiting for room as needed; the bytes of its values and keys."""
+        self._in_mid_poll = batch.more
         size = payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
         self._post(self._take_kept())
         self._post(self._packing.add(batch, values, keys, self._note, size))
@@ -119,6 +121,7 @@ class RunProducer(ABC):
 
         What is small waits for the commit: with the offsets it is one request, of which a transaction needs two else.
         """
+        self._in_mid_poll = batch.more
         self._post(self._packing.flush())
         self._kept += self._whole(batch)
         if sum(len(one.data) for one in self._kept) >= SEND_BYTES and not self._is_slow(time.monotonic()):
@@ -209,8 +212,9 @@ class RunProducer(ABC):
         return kept + self._packing.held_bytes + self._sent_bytes - self._done_bytes
 
     def _is_slow(self, now: float) -> bool:
-        """Whether a transaction should be a single request. Only who commits in time can keep to that."""
-        if not self._commits_when_full:
+        """Whether a transaction should be a single request. Only who commits in time can keep to that: not where more
+        is to come that must be in the same transaction, however much that is."""
+        if not self._commits_when_full or self._in_mid_poll:
             return False
         if self._made.throttled_until:
             self._window.held_back(self._made.throttled_until)

@@ -8,88 +8,22 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from subprocess import Popen
-from typing import Any
 
 import pytest
 
-from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
 from keelman.connect.offsets import parse_key
 from recorded.java.record_java_offsets import CONFIG, CONNECTOR, FILE
-from support.copying.harness import OFFSET_TOPIC, committed_offsets, hosted, latest
+from support.copying.harness import OFFSET_TOPIC, latest
 from support.java.kit import needs_java, previewed, replayed
+from support.java.scripted_source import AT_LEAST_ONCE, Scripted
 from support.kafka.topics import create_topic, messages
 from support.places import with_tests
 from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
 
-ONCE, AT_LEAST_ONCE = DELIVERY_GUARANTEE_EXACTLY_ONCE, DELIVERY_GUARANTEE_AT_LEAST_ONCE
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-
-
-class Scripted:
-    """A task of acme.ScriptedSource: its configuration, what it notes, and what is in its topics."""
-
-    def __init__(self, bootstrap: str, name: str, classes: Path, folder: Path) -> None:
-        self.bootstrap, self.name = bootstrap, name
-        self.calls, self.log = folder / "calls", folder / "log"
-        self.config = {
-            "name": name,
-            "connector.class": "acme.ScriptedSource",
-            "task.class": "acme.ScriptedSource$ScriptedTask",
-            "classes": str(classes),
-            "log": str(self.calls),
-            "topics": name,
-        }
-
-    def hosted(
-        self, die: list[Any] | None = None, worker: dict[str, str] | None = None, delivery: int = ONCE, **config: Any
-    ) -> Any:
-        """A process that copies, with these keys too, in which an underscore stands for a dot."""
-        spec: dict[str, Any] = {"fields": {"worker_config": worker or {}, "delivery": delivery}, "long_seconds": 1}
-        spec |= {"die": die} if die else {}
-        self.log.unlink(missing_ok=True)
-        given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
-        return hosted(self.bootstrap, given, self.log, program="support.java.kit", **spec)
-
-    def noted(self, word: str) -> list[str]:
-        """What the task noted under a word, in order."""
-        text = self.calls.read_text() if self.calls.exists() else ""
-        return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
-
-    def copied(self, records: int, process: Popen[bytes], seconds: float = 60.0) -> None:
-        """Returns once so many are committed."""
-
-        def done() -> bool:
-            assert process.poll() is None, self.ended_with()
-            return latest(self.log).get("records", 0) >= records
-
-        until(done, self.name, seconds)
-
-    def ended_with(self) -> str:
-        """The end of the log."""
-        return self.log.read_text(errors="replace")[-3000:]
-
-    def stopped(self, process: Popen[bytes]) -> None:
-        """Drains it."""
-        process.terminate()
-        assert process.wait(60) == 0, self.ended_with()
-
-    def values(self, topic: str = "") -> list[str]:
-        """Committed values, each partition in its order."""
-        return [(one.value() or b"").decode() for one in messages(self.bootstrap, topic or self.name)]
-
-    def offsets(self) -> dict[str, int]:
-        """The committed ones, by source partition."""
-        found = committed_offsets(self.bootstrap, OFFSET_TOPIC, self.name)
-        return {json.loads(key)[1]["part"]: json.loads(value)["n"] for key, value in found}
-
-    def ends(self, process: Popen[bytes]) -> dict[str, Any]:
-        """The last that is heard of a process that is about to end by itself."""
-        process.wait(60)
-        return latest(self.log)
 
 
 @pytest.fixture

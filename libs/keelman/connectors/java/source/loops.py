@@ -188,8 +188,12 @@ class TaskLoops:
         get = [h.method(self._record, name, maps) for name in ("sourcePartition", "sourceOffset")]
         offset = h.of.filterArguments(offset.bindTo(writer), 0, get)
         self._offsets = h.for_each(h.spread(offset, [self._record], 0, 0))
-        self.wants_records = self._overrides_commit_record(task)
+        metadata = java_class(f"{CLIENTS}.RecordMetadata")
+        self.wants_records = _overrides(task, "commitRecord", self._record.class_, metadata.class_)
+        self.wants_commits = _overrides(task, "commit")
+        """Whether its class, or one above it, has its own commitRecord and commit."""
         self._task = task
+        self._thrown = java_class("java.util.ArrayList")()
         if self.wants_records:
             self._commit = self._committing()
             self._drop = self._dropping()
@@ -215,16 +219,19 @@ class TaskLoops:
         """The task hears that these entries are done with; that they are nowhere, or not known where."""
         call(self._drop, entries)
 
-    def _overrides_commit_record(self, task: Any) -> bool:
-        metadata = java_class(f"{CLIENTS}.RecordMetadata")
-        found = task.getClass().getMethod("commitRecord", [self._record.class_, metadata.class_])
-        return str(found.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
+    def take_thrown(self) -> list[Any]:
+        """What the task threw when it heard of records; each of the others it heard of all the same."""
+        found = list(self._thrown)
+        self._thrown.clear()
+        return found
 
     def _notify(self) -> Any:
         """(record, metadata) -> void"""
-        metadata = java_class(f"{CLIENTS}.RecordMetadata")
-        kind = java_class(f"{CONNECT}.source.SourceTask")
-        return self._h.method(kind, "commitRecord", self._h.void, self._record, metadata).bindTo(self._task)
+        h, metadata = self._h, java_class(f"{CLIENTS}.RecordMetadata")
+        kind, throwable = java_class(f"{CONNECT}.source.SourceTask"), java_class("java.lang.Throwable")
+        notify = h.method(kind, "commitRecord", h.void, self._record, metadata).bindTo(self._task)
+        keep = h.method(java_class("java.util.List"), "add", h.bool, h.object).bindTo(self._thrown)
+        return h.of.catchException(notify, throwable.class_, h.retyped(keep, h.void, throwable))
 
     def _record_of_entry(self) -> Any:
         entry = java_class("java.util.Map$Entry")
@@ -269,6 +276,12 @@ class TaskLoops:
         append = h.retyped(h.method(text, "append", text, h.char), h.void, text, h.char)
         append = h.of.filterArguments(append, 1, [act])
         return h.for_each(h.spread(append, [record, text], 1, 0), text)
+
+
+def _overrides(task: Any, method: str, *parameters: Any) -> bool:
+    """Whether a task has such a method that is not SourceTask's own, by its class or one above it."""
+    found = task.getClass().getMethod(method, list(parameters))
+    return str(found.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
 
 
 def compression(codec: int | None) -> Any:

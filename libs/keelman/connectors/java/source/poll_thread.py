@@ -1,5 +1,9 @@
-"""The thread that a Java source task lives in: as in Connect initialize, start, poll, commitRecord, commit and stop are
-called there, one after the other. Polls wait in a short queue for the copy run.
+"""The thread that a Java source task lives in: as in Connect initialize, start, poll and stop are called there, one
+after the other; with transactions commitRecord and commit, too, and without them in a thread beside it.
+
+A task that has neither of those for itself is polled ahead: its polls wait in a short queue for the copy run. One that
+has, and copies in transactions, is polled in step: again once its last poll is sent, and committed where its boundary
+wants it, and the task has heard of that. It may give its next records by what it has heard.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.logs import in_context
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.source.loops import TaskLoops
+from keelman.connectors.java.source.notices import Committed, Notices, NoticesBeside
+from keelman.connectors.java.source.task_calls import TaskCalls
 from keelman.runtime.logs.logging import get_logger
 
 MAX_QUEUED = 4_096
@@ -28,7 +34,6 @@ START_SECONDS = 300.0
 EMPTY_SECONDS = 0.01
 """After a poll that gave nothing, at once: some do not wait themselves."""
 RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 2.0
-LONG_SECONDS = 30.0
 
 _log = get_logger()
 
@@ -44,17 +49,6 @@ class Poll:
     act: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """Entries that are committed, with the place of the first of them; `first` is None where it is not known."""
-
-    entries: Any
-    topic: str = ""
-    partition: int = 0
-    first: int | None = None
-    now_ms: int = 0
-
-
 class PollThread:
     """The thread of one task. `poll` and the other methods are for the thread of its copy run."""
 
@@ -66,6 +60,7 @@ class PollThread:
         begin: Callable[[], None],
         loops: TaskLoops,
         transactions: Any,
+        exactly_once: bool,
         failed: Callable[[Any], Exception],
         connector: str,
         number: int,
@@ -76,14 +71,19 @@ class PollThread:
         """About how large a record is, once somebody knows."""
         self._loader, self._task, self._begin = loader, task, begin
         self._loops, self._transactions, self._failed = loops, transactions, failed
+        self._calls = TaskCalls(self.class_name)
+        self._notices = Notices(task, loops, self._calls)
+        hears = loops.wants_records or loops.wants_commits
+        self.in_step = hears and exactly_once
+        """Whether it is polled in step."""
+        beside = hears and not exactly_once
+        self._beside = NoticesBeside(self._notices, loader, connector, number) if beside else None
         self._changed = threading.Condition()
         self._polls: deque[Poll] = deque()
         self._queued = 0
-        self._notices: deque[Sequence[Committed]] = deque()
-        self._stopping = self._last = self._polling = False
+        self._stopping = self._last = self._polling = self._wanted = False
         self._started = False
         self._error: Exception | None = None
-        self._call: tuple[str, float, float] = ("", 0.0, 0.0)
         self._java_thread: Any = None
         self._connector, self._number = connector, number
         run, name = copy_context().run, f"{connector}-{number}"
@@ -108,6 +108,8 @@ class PollThread:
         """The next poll, waiting so long for it; several that wait are one, unless each may end a transaction."""
         with self._changed:
             if not self._polls and self._error is None:
+                self._wanted = True
+                self._changed.notify_all()
                 self._changed.wait_for(lambda: self._polls or self._error is not None, seconds)
             found = [self._polls.popleft()] if self._polls else []
             while found and self._polls and self._transactions is None:
@@ -127,10 +129,12 @@ class PollThread:
         return bool(self._polls) or self._error is not None
 
     def committed(self, committed: Sequence[Committed]) -> None:
-        """The task is to be notified that these are committed, before it is polled again."""
+        """The task is to be notified that these are committed: before it is polled again, or beside its polls."""
+        if self._beside is not None:
+            self._beside.add(committed)
+            return
         with self._changed:
-            if committed or not self._notices:
-                self._notices.append(committed)
+            self._notices.add(committed)
             self._changed.notify_all()
 
     def poll_no_more(self) -> bool:
@@ -141,11 +145,7 @@ class PollThread:
 
     def hangs(self) -> str:
         """The call into the task that has not come back for long, and since when; empty when there is none."""
-        method, since, at = self._call
-        if not method or time.monotonic() - since < LONG_SECONDS:
-            return ""
-        clock = time.strftime("%H:%M:%S", time.gmtime(at))
-        return f"waits for {self.class_name}.{method}, which was called at {clock} UTC and has not come back"
+        return self._calls.hangs()
 
     def stop(self, seconds: float, beat: Callable[[], None]) -> None:
         """Stops the task, in its own thread. Interrupts the thread when it does not come back in time.
@@ -159,7 +159,7 @@ class PollThread:
             self._thread.join(0.2)
             beat()
         if self._thread.is_alive():
-            method = self._call[0]
+            method = self._calls.oldest
             _log.warning("java_task_interrupted", class_name=self.class_name, method=method, seconds=seconds)
             with suppress(Exception):
                 self._java_thread.interrupt()
@@ -170,34 +170,33 @@ class PollThread:
         self._java_thread = java_class("java.lang.Thread").currentThread()
         self._java_thread.setName(self._thread.name)
         in_context(self._connector, self._number)
-        try:
-            with self._loader.entered():
-                try:
-                    self._calling("start", self._begin)
-                    with self._changed:
-                        self._started = True
-                        self._changed.notify_all()
-                    self._poll_until_stopped()
-                finally:
-                    self._stop_task()
-        except BaseException as error:
-            failure = self._failed(error)
-            with self._changed:
-                self._error = failure
-                self._changed.notify_all()
+        with self._loader.entered():
+            try:
+                self._calls.make("start", self._begin)
+                with self._changed:
+                    self._started = True
+                    self._changed.notify_all()
+                self._poll_until_stopped()
+            except BaseException as error:
+                failure = self._failed(error)
+                with self._changed:
+                    self._error = failure
+                    self._changed.notify_all()
+                self._hear_until_stopped()
+            self._stop_task()
 
     def _poll_until_stopped(self) -> None:
         retry = RETRY_SECONDS
         while not self._stopping:
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or self._notices or (self._has_room() and not self._last))
-                self._polling = not (self._stopping or self._notices or self._last)
+                self._changed.wait_for(lambda: self._stopping or self._told_here or self._may_poll())
+                self._polling = not (self._stopping or self._told_here or self._last)
             if not self._polling:
-                self._notify_task()
+                self._tell_here()
                 continue
             began = time.monotonic()
             try:
-                found = self._poll_of(self._calling("poll", self._task.poll))
+                found = self._poll_of(self._calls.make("poll", self._task.poll))
             except jpype().JException as error:
                 if not isinstance(error, _retriable()):
                     raise
@@ -209,12 +208,32 @@ class PollThread:
             with self._changed:
                 self._polling = False
                 if found is not None:
+                    self._wanted = False
                     self._polls.append(found)
                     self._queued += found.count
                     self._changed.notify_all()
             if found is None and time.monotonic() - began < EMPTY_SECONDS:
                 self._rest(EMPTY_SECONDS)
-        self._notify_task()
+        self._tell_here()
+
+    def _hear_until_stopped(self) -> None:
+        """What was polled before a failure is committed all the same, and the task hears of it."""
+        while not self._stopping:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping or self._told_here)
+            self._tell_here()
+
+    @property
+    def _told_here(self) -> bool:
+        """Whether there is something that the task is to hear in its own thread."""
+        return self._beside is None and bool(self._notices)
+
+    def _tell_here(self) -> None:
+        if self._beside is None:
+            self._notices.deliver()
+
+    def _may_poll(self) -> bool:
+        return not self._last and (self._wanted if self.in_step else self._has_room())
 
     def _has_room(self) -> bool:
         """One poll may always wait, whatever it holds."""
@@ -233,41 +252,17 @@ class PollThread:
         act = "a" if aborts else "c" if commits else ""
         return Poll(records, count, acts, act) if count or act else None
 
-    def _notify_task(self) -> bool:
-        """Notifies the task of what is committed; whether there was something."""
-        some = False
-        while self._notices:
-            committed, some = self._notices.popleft(), True
-            if self._loops.wants_records:
-                for one in committed:
-                    self._calling("commitRecord", lambda one=one: self._notify_records(one))  # type: ignore[misc]
-            self._calling("commit", self._task.commit)
-        return some
-
-    def _notify_records(self, one: Committed) -> None:
-        if one.first is None:
-            self._loops.commit_without_place(one.entries)
-        else:
-            self._loops.commit(one.entries, one.topic, one.partition, one.first, one.now_ms)
-
     def _stop_task(self) -> None:
+        if self._beside is not None:
+            self._beside.end()
         try:
-            self._calling("stop", self._task.stop)
+            self._calls.make("stop", self._task.stop)
         except Exception as error:
             _log.warning("java_stop_failed", class_name=self.class_name, error=str(error))
 
-    def _calling(self, method: str, call: Callable[[], Any]) -> Any:
-        self._call = method, time.monotonic(), time.time()
-        contract.note_background(f"{self.class_name}.{method}")
-        try:
-            return call()
-        finally:
-            self._call = "", 0.0, 0.0
-            contract.note_background("")
-
     def _rest(self, seconds: float) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or bool(self._notices), seconds)
+            self._changed.wait_for(lambda: self._stopping or self._told_here, seconds)
 
 
 def _together(polls: Sequence[Poll]) -> Poll:

@@ -17,7 +17,7 @@ from keelman.connect import contract
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Reader
-from keelman.connect.records import Column, PackedRecords, Partition, RawOffset, SourceBatch
+from keelman.connect.records import Column, PackedRecords, Partition, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tasks.own_metric import OwnMetric
@@ -30,9 +30,10 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.source.context import SourceContext
 from keelman.connectors.java.source.loops import SourceLoops, TaskLoops, compression, entry_of
+from keelman.connectors.java.source.notices import Committed
 from keelman.connectors.java.source.offsets import TaskOffsets
 from keelman.connectors.java.source.one_by_one import OneByOne
-from keelman.connectors.java.source.poll_thread import Committed, Poll, PollThread
+from keelman.connectors.java.source.poll_thread import Poll, PollThread
 from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.stopping import flush_seconds, stop_seconds
 from keelman.engine.control import CutShort
@@ -104,6 +105,7 @@ class JavaReader(Reader):
             begin=begin,
             loops=self._task_loops,
             transactions=transactions,
+            exactly_once=task.exactly_once,
             failed=task_error,
             connector=task.connector,
             number=task.task,
@@ -186,8 +188,8 @@ class JavaReader(Reader):
         return found
 
     def _piece(self, poll: Poll) -> list[SourceBatch]:
-        """The next records of a poll, which are committed together: a batch for each topic, the last one with the
-        offsets."""
+        """The next records of a poll: a batch for each topic. All of a poll are committed together, with its offsets
+        behind the last one, or up to where its task ends a transaction."""
         begin, end = self._at, self._end_of_piece(poll)
         self._at = end
         last = end >= poll.count
@@ -200,12 +202,21 @@ class JavaReader(Reader):
         batches = list(self._batches(records)) if end > begin else []
         if not batches:
             batches = [_empty()]
-        batches[-1].raw_offsets = self._offsets_of(records) if end > begin else ()
-        batches[-1].boundary = ACTS.get(act)
-        batches[-1].short = last and poll.count < SMALL_POLL and not self._thread.waiting
-        for one in batches[:-1]:
+        if end > begin:
+            self._task_loops.note_offsets(records)
+        for one in batches:
             one.more = True
+        behind = batches[-1]
+        behind.more = not (last or act)
+        if not behind.more:
+            behind.raw_offsets = self._offsets.flush()
+        behind.boundary = ACTS.get(act)
+        behind.short = last and self._is_due(poll)
         return batches
+
+    def _is_due(self, poll: Poll) -> bool:
+        """Whether a poll is to be committed without a look for more: its task waits for that, or gave little."""
+        return self._thread.in_step or (poll.count < SMALL_POLL and not self._thread.waiting)
 
     def _end_of_piece(self, poll: Poll) -> int:
         most = max(1, int(PIECE_BYTES / self._record_bytes))
@@ -216,10 +227,6 @@ class JavaReader(Reader):
             found = [at for act in "ca" if (at := poll.acts.find(act, self._at, end)) >= 0]
             end = min([end, *(at + 1 for at in found)])
         return end
-
-    def _offsets_of(self, records: Any) -> list[RawOffset]:
-        self._task_loops.note_offsets(records)
-        return self._offsets.flush()
 
     def _batches(self, records: Any) -> Iterator[SourceBatch]:
         """What these records become: packed where that goes, else one by one. Nothing is handed out of what fails. In a

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
@@ -53,6 +54,7 @@ public class ScriptedSource extends SourceConnector {
         private int size;
         private int partitions;
         private int retries = 2;
+        private final AtomicInteger heard = new AtomicInteger();
         private Map<String, String> props;
 
         @Override public String version() { return "1"; }
@@ -73,6 +75,7 @@ public class ScriptedSource extends SourceConnector {
         }
 
         @Override public List<SourceRecord> poll() throws InterruptedException {
+            while (props.containsKey("awaits") && heard.get() < next) Thread.sleep(5);
             if (next == number("fails", -1)) throw new ConnectException("the source is gone at " + next);
             if (next == number("hangs", -1)) {
                 note("hangs");
@@ -102,7 +105,7 @@ public class ScriptedSource extends SourceConnector {
 
         private SourceRecord record(int at) {
             Map<String, Object> offset = new HashMap<>();
-            offset.put("n", (long) at);
+            offset.put("n", (long) (props.containsKey("shares") ? Math.min(total, at - at % size + size) - 1 : at));
             if (props.containsKey("odd.offsets")) {
                 offset.put("name", "zoë \"x\"\n\u2028");
                 offset.put("double", 1.5e10);
@@ -125,11 +128,12 @@ public class ScriptedSource extends SourceConnector {
         }
 
         private String text(int at) {
-            return "v" + at + "x".repeat(number("length", 0));
+            return "v" + at + "x".repeat(number(at == number("large", -1) ? "large.length" : "length", 0));
         }
 
         @Override public void commitRecord(SourceRecord one, RecordMetadata at) {
             Object n = one.sourceOffset() == null ? "none" : one.sourceOffset().get("n");
+            heard.incrementAndGet();
             note("record " + n + " " + (at == null ? "nowhere" : at.topic() + " " + at.partition() + " " + at.offset()));
         }
 

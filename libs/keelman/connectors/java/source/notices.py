@@ -1,0 +1,121 @@
+"""Notifies a Java source task of what is committed. What it throws then is logged and changes nothing, as with Connect:
+the records are committed.
+
+Connect calls commitRecord and commit of an exactly-once task in the task's own thread, between its polls; without
+transactions it does so in other threads, also while the task polls. `Notices` are delivered by whoever calls `deliver`,
+`beside` by a thread of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.connectors.java.jvm import jpype
+from keelman.connectors.java.logs import in_context
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.source.loops import TaskLoops
+from keelman.connectors.java.source.task_calls import TaskCalls
+from keelman.runtime.logs.logging import get_logger
+
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Entries that are committed, with the place of the first of them; `first` is None where it is not known."""
+
+    entries: Any
+    topic: str = ""
+    partition: int = 0
+    first: int | None = None
+    now_ms: int = 0
+
+
+class Notices:
+    """Those of one task, in their order."""
+
+    def __init__(self, task: Any, loops: TaskLoops, calls: TaskCalls) -> None:
+        self._task, self._loops, self._calls = task, loops, calls
+        self._waiting: deque[Sequence[Committed]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, committed: Sequence[Committed]) -> None:
+        """The task is to hear of these. One commit without records is enough where several wait."""
+        if committed or not self._waiting:
+            self._waiting.append(committed)
+
+    def deliver(self) -> None:
+        """Calls the task with all that waits."""
+        while self._waiting:
+            committed = self._waiting.popleft()
+            self.commit()
+            if self._loops.wants_records:
+                for one in committed:
+                    self._call("commitRecord", lambda one=one: self._notify_records(one))  # type: ignore[misc]
+
+    def commit(self) -> None:
+        """Calls the task's commit."""
+        if self._loops.wants_commits:
+            self._call("commit", self._task.commit)
+
+    def _call(self, method: str, call: Callable[[], Any]) -> None:
+        try:
+            self._calls.make(method, call)
+        except jpype().JException as error:
+            self._log_thrown(method, error)
+        for error in self._loops.take_thrown():
+            self._log_thrown(method, error)
+
+    def _log_thrown(self, method: str, error: Any) -> None:
+        name, said = f"{self._calls.class_name}.{method}", str(error.toString())
+        _log.error("java_commit_failed", method=name, error=said, note="the records are committed, the task goes on")
+
+    def _notify_records(self, one: Committed) -> None:
+        if one.first is None:
+            self._loops.commit_without_place(one.entries)
+        else:
+            self._loops.commit(one.entries, one.topic, one.partition, one.first, one.now_ms)
+
+
+class NoticesBeside:
+    """Delivers notices in a thread of its own. Starts with the first one."""
+
+    def __init__(self, notices: Notices, loader: PluginLoader, connector: str, number: int) -> None:
+        self._notices, self._loader = notices, loader
+        self._connector, self._number = connector, number
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, committed: Sequence[Committed]) -> None:
+        """The task is to hear of these soon."""
+        with self._changed:
+            self._notices.add(committed)
+            self._changed.notify_all()
+        if self._thread is None:
+            run, name = copy_context().run, f"java-{self._connector}-{self._number}-commits"
+            self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        """Returns once all is delivered."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        in_context(self._connector, self._number)
+        with self._loader.entered():
+            while self._notices or not self._stopping:
+                self._notices.deliver()
+                with self._changed:
+                    self._changed.wait_for(lambda: self._notices or self._stopping)

@@ -1,0 +1,47 @@
+"""The calls into a Java source task that are under way, thread by thread: so that one that hangs is named."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from keelman.connect import contract
+
+LONG_SECONDS = 30.0
+
+
+class TaskCalls:
+    """Makes the calls into one task. Each thread has one call at a time."""
+
+    def __init__(self, class_name: str) -> None:
+        self.class_name = class_name
+        self._under_way: dict[int, tuple[str, float, float]] = {}
+
+    def make(self, method: str, call: Callable[[], Any]) -> Any:
+        """What the call returns, which is of this method. Raises what it raises."""
+        thread = threading.get_ident()
+        self._under_way[thread] = method, time.monotonic(), time.time()
+        contract.note_background(f"{self.class_name}.{method}")
+        try:
+            return call()
+        finally:
+            del self._under_way[thread]
+            contract.note_background("")
+
+    @property
+    def oldest(self) -> str:
+        """The method of the call that was made first of those under way; empty when there is none."""
+        return self._first()[0]
+
+    def hangs(self) -> str:
+        """The call that has not come back for long, and since when; empty when there is none."""
+        method, since, at = self._first()
+        if not method or time.monotonic() - since < LONG_SECONDS:
+            return ""
+        clock = time.strftime("%H:%M:%S", time.gmtime(at))
+        return f"waits for {self.class_name}.{method}, which was called at {clock} UTC and has not come back"
+
+    def _first(self) -> tuple[str, float, float]:
+        return min(self._under_way.copy().values(), key=lambda one: one[1], default=("", 0.0, 0.0))

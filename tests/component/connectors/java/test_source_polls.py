@@ -1,0 +1,130 @@
+"""A poll of a Java source task is never cut: all of its records with its offsets in one transaction, and what its task
+hears of them before it is polled again."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.java.kit import needs_java
+from support.java.scripted_source import AT_LEAST_ONCE, ONCE, Scripted
+from support.kafka.topics import create_topic
+from support.waiting import until
+
+pytestmark = [pytest.mark.component, needs_java()]
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+LARGE_POLLS = {"shares": "yes", "poll": "5000", "length": "1000", "records": "20000"}
+
+
+@pytest.fixture
+def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Scripted:
+    """A task whose topic has one partition."""
+    create_topic(bootstrap, name)
+    return Scripted(bootstrap, name, classes, tmp_path)
+
+
+def numbers(scripted: Scripted, topic: str = "") -> list[int]:
+    """Those of the committed records."""
+    return [int(one.strip("vVxX!")) for one in scripted.values(topic)]
+
+
+@pytest.mark.parametrize("boundary", ["poll", "interval"])
+def test_a_large_poll_is_there_as_a_whole_or_not_at_all_whatever_kills_its_slot(
+    scripted: Scripted, boundary: str
+) -> None:
+    config = {**LARGE_POLLS, "transaction.boundary": boundary, "transaction.boundary.interval.ms": "1"}
+    for point, count in (
+        ("record in an open transaction", 2),
+        ("record in an open transaction", 9),
+        ("offsets in an open transaction", 2),
+        ("transaction committed", 2),
+    ):
+        with scripted.hosted(die=[point, count], **config) as process:
+            assert process.wait(60) == -signal.SIGKILL, scripted.ended_with()
+        whole = len(numbers(scripted))
+        assert whole % 5000 == 0, f"{whole} records after {point} {count}"
+    with scripted.hosted(**config) as process:
+        until(lambda: scripted.offsets() == {"p0": 19999}, "all is committed")
+        scripted.stopped(process)
+    assert numbers(scripted) == list(range(20000))
+    starts = [int(line.split()[0]) for line in scripted.noted("start")]
+    assert [start % 5000 for start in starts] == [0] * len(starts)
+
+
+BAD = {
+    "too large": (
+        {"large": "2500", "large_length": "2000000"},
+        {"producer_override_max_request_size": "3000000", "producer_override_buffer_memory": "8000000"},
+    ),
+    "converter": (
+        {"bad": "2500", "value_converter": JSON, "value_converter_schemas_enable": "true"},
+        {"bad": "-1", "value_converter": "org.apache.kafka.connect.storage.StringConverter"},
+    ),
+    "transform": (
+        {
+            "bad": "2500",
+            "transforms": "shout",
+            "transforms_shout_type": "acme.ShoutTransform",
+            "transforms_shout_end": "!",
+        },
+        {"bad": "-1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("delivery", [ONCE, AT_LEAST_ONCE])
+@pytest.mark.parametrize("what", list(BAD))
+def test_a_bad_record_in_mid_poll_leaves_nothing_of_its_poll_behind(
+    scripted: Scripted, what: str, delivery: int
+) -> None:
+    bad, mended = BAD[what]
+    with scripted.hosted(delivery=delivery, **LARGE_POLLS, **bad) as process:
+        last = scripted.ends(process)
+    assert last["state"] == "FAILED"
+    assert scripted.offsets() == {}
+    if delivery == ONCE:
+        assert numbers(scripted) == []
+    with scripted.hosted(delivery=delivery, **LARGE_POLLS, **{**bad, **mended}) as process:
+        until(lambda: scripted.offsets() == {"p0": 19999}, "all is committed")
+        scripted.stopped(process)
+    assert [line.split()[0] for line in scripted.noted("start")] == ["0", "0"]
+    found = numbers(scripted)
+    assert sorted(set(found)) == list(range(20000))
+    if delivery == ONCE:
+        assert len(found) == 20000
+
+
+def test_a_large_poll_with_records_for_several_topics_is_whole_too(scripted: Scripted) -> None:
+    second = f"{scripted.name}-b"
+    create_topic(scripted.bootstrap, second, 3)
+    config = {**LARGE_POLLS, "topics": f"{scripted.name},{second}", "parts": "2"}
+    for count in (3, 7, 12):
+        with scripted.hosted(die=["record in an open transaction", count], **config) as process:
+            assert process.wait(60) == -signal.SIGKILL, scripted.ended_with()
+        assert (len(numbers(scripted)) + len(numbers(scripted, second))) % 5000 == 0
+    with scripted.hosted(**config) as process:
+        until(lambda: scripted.offsets() == {"p0": 19999, "p1": 19999}, "all is committed")
+        scripted.stopped(process)
+    assert numbers(scripted) == list(range(0, 20000, 2))
+    assert sorted(numbers(scripted, second)) == list(range(1, 20000, 2))
+
+
+@pytest.mark.parametrize("delivery", [ONCE, AT_LEAST_ONCE])
+def test_a_poll_that_waits_until_the_last_one_is_acknowledged_goes_on(scripted: Scripted, delivery: int) -> None:
+    with scripted.hosted(delivery=delivery, awaits="yes", records="500") as process:
+        scripted.copied(500, process)
+        scripted.stopped(process)
+    assert numbers(scripted) == list(range(500))
+
+
+@pytest.mark.parametrize("delivery", [ONCE, AT_LEAST_ONCE])
+def test_a_task_hears_of_its_last_records_while_it_has_no_next_one(scripted: Scripted, delivery: int) -> None:
+    worker = {"task.shutdown.graceful.timeout.ms": "300"}
+    with scripted.hosted(delivery=delivery, hangs="50", worker=worker) as process:
+        until(lambda: scripted.noted("hangs"), "it hangs")
+        scripted.copied(50, process)
+        assert [int(line.split()[0]) for line in scripted.noted("record")] == list(range(50))
+        scripted.stopped(process)
