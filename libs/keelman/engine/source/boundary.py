@@ -25,7 +25,7 @@ class Boundary:
     def __init__(self, kind: str, seconds: float, clock: Callable[[], float]) -> None:
         """`seconds`: how long a transaction may stay open (poll) or the time between commits (interval)."""
         self.kind = kind
-        self._seconds = seconds
+        self.seconds = seconds
         self._clock = clock
         self._begun_at = self._committed_at = clock()
 
@@ -34,9 +34,9 @@ class Boundary:
         """`transaction.timeout.ms` where the producer's configuration sets none: readers of an orphan wait so long."""
         if self.kind == "connector":
             return CONNECTOR_SECONDS
-        if self.kind == "poll" and self._seconds <= 1:
+        if self.kind == "poll" and self.seconds <= 1:
             return MARGIN_SECONDS
-        return self._seconds + MARGIN_SECONDS
+        return self.seconds + MARGIN_SECONDS
 
     def begun(self) -> None:
         """A transaction was opened."""
@@ -51,8 +51,8 @@ class Boundary:
         if self.kind == "connector":
             return None if batch is None else batch.boundary
         if self.kind == "interval":
-            return "commit" if self._clock() - self._committed_at >= self._seconds else None
-        due = batch is None or batch.short or self._clock() - self._begun_at >= self._seconds
+            return "commit" if self._clock() - self._committed_at >= self.seconds else None
+        due = batch is None or batch.short or self._clock() - self._begun_at >= self.seconds
         return "commit" if due else None
 
     @property

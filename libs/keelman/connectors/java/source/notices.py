@@ -55,10 +55,10 @@ class Notices:
         """Calls the task with all that waits."""
         while self._waiting:
             committed = self._waiting.popleft()
-            self.commit()
             if self._loops.wants_records:
                 for one in committed:
                     self._call("commitRecord", lambda one=one: self._notify_records(one))  # type: ignore[misc]
+            self.commit()
 
     def commit(self) -> None:
         """Calls the task's commit."""
@@ -70,8 +70,8 @@ class Notices:
             self._calls.make(method, call)
         except jpype().JException as error:
             self._log_thrown(method, error)
-        for error in self._loops.take_thrown():
-            self._log_thrown(method, error)
+        for thrown in self._loops.take_thrown():
+            self._log_thrown(method, thrown)
 
     def _log_thrown(self, method: str, error: Any) -> None:
         name, said = f"{self._calls.class_name}.{method}", str(error.toString())

@@ -61,11 +61,13 @@ class PollThread:
         loops: TaskLoops,
         transactions: Any,
         exactly_once: bool,
+        commit_seconds: float,
         failed: Callable[[Any], Exception],
         connector: str,
         number: int,
     ) -> None:
-        """`begin` initializes and starts the task; `failed` makes an error of ours of a Java exception. Starts."""
+        """`begin` initializes and starts the task; `failed` makes an error of ours of a Java exception. A task that is
+        polled in step has its commit called behind polls that gave nothing, too, so often at most. Starts."""
         self.class_name = str(task.getClass().getName())
         self.record_bytes = 0.0
         """About how large a record is, once somebody knows."""
@@ -76,6 +78,8 @@ class PollThread:
         hears = loops.wants_records or loops.wants_commits
         self.in_step = hears and exactly_once
         """Whether it is polled in step."""
+        self._commit_seconds, self._commit_at = commit_seconds, 0.0
+        self._is_pending = False
         beside = hears and not exactly_once
         self._beside = NoticesBeside(self._notices, loader, connector, number) if beside else None
         self._changed = threading.Condition()
@@ -135,6 +139,7 @@ class PollThread:
             return
         with self._changed:
             self._notices.add(committed)
+            self._is_pending = False
             self._changed.notify_all()
 
     def poll_no_more(self) -> bool:
@@ -208,13 +213,21 @@ class PollThread:
             with self._changed:
                 self._polling = False
                 if found is not None:
-                    self._wanted = False
+                    self._wanted, self._is_pending = False, True
                     self._polls.append(found)
                     self._queued += found.count
                     self._changed.notify_all()
-            if found is None and time.monotonic() - began < EMPTY_SECONDS:
-                self._rest(EMPTY_SECONDS)
+            if found is None:
+                self._commit_nothing()
+                if time.monotonic() - began < EMPTY_SECONDS:
+                    self._rest(EMPTY_SECONDS)
         self._tell_here()
+
+    def _commit_nothing(self) -> None:
+        """As in Connect a transaction without anything in it ends, too; a task may have left something for that."""
+        if self.in_step and not self._is_pending and time.monotonic() >= self._commit_at:
+            self._commit_at = time.monotonic() + self._commit_seconds
+            self._notices.commit()
 
     def _hear_until_stopped(self) -> None:
         """What was polled before a failure is committed all the same, and the task hears of it."""

@@ -5,6 +5,7 @@ Polling is one thread's, converting and sending another's, so that the two overl
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ from keelman.engine.control import CutShort
 from keelman.engine.own_metrics import reported
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
+from keelman.engine.source.boundary import boundary_for
 
 PIECE_BYTES = 800_000
 GUESSED_BYTES = 400.0
@@ -106,6 +108,7 @@ class JavaReader(Reader):
             loops=self._task_loops,
             transactions=transactions,
             exactly_once=task.exactly_once,
+            commit_seconds=_commit_seconds(config, task.worker),
             failed=task_error,
             connector=task.connector,
             number=task.task,
@@ -178,7 +181,7 @@ class JavaReader(Reader):
 
     def _next_poll(self) -> Poll | None:
         found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
-        quiet = found is None and not self._uncommitted
+        quiet = found is None and not (self._uncommitted or self._thread.in_step)
         if quiet and not self._task.dry and time.monotonic() - self._notified_at >= self._flush_seconds:
             self._notify(())  # as Connect does: a task may have left something for its next commit
         if found is None and self._thread.error is not None:
@@ -332,6 +335,12 @@ def _registries(task: SourceTask) -> OpenRegistry:
     """Opens schema registries for its converters: a preview only reads them."""
     opened = attended(open_registry, task.beat)
     return (lambda config: DryRegistry(opened(config), [])) if task.dry else opened
+
+
+def _commit_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> float:
+    """The time between the commits of a task that gives nothing, in transactions: its boundary's."""
+    boundary = boundary_for(config, worker, time.monotonic, transactional=True)
+    return {"poll": 0.0, "connector": math.inf}.get(boundary.kind, boundary.seconds)
 
 
 def _empty() -> SourceBatch:

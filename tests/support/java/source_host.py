@@ -1,0 +1,94 @@
+"""Hosts the copy runs of Java source tasks, many in one process, and is asked as a Connect worker's REST API is.
+
+As a program (`python -m support.java.source_host <spec.json>`) it plays the steps of `recorded.java.source_calls_steps`
+and prints what their tasks noted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
+from recorded.java.source_calls_steps import WORKER, play, told
+from support.copying.harness import STATES, Run, ticket
+from support.java.kit import found
+from support.places import with_tests
+
+TASK = "acme.CallSourceConnector$CallTask"
+SECONDS = 300
+
+
+class SourceHost:
+    """One copy run a connector: paused and stopped ones are drained, those that change are drained and begun again."""
+
+    def __init__(self, bootstrap: str, classes: str, *, exactly_once: bool) -> None:
+        self._bootstrap, self._classes = bootstrap, classes
+        self._delivery = DELIVERY_GUARANTEE_EXACTLY_ONCE if exactly_once else DELIVERY_GUARANTEE_AT_LEAST_ONCE
+        self._configs: dict[str, dict[str, str]] = {}
+        self._runs: dict[str, Run] = {}
+
+    async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """What a worker would answer, as far as the steps look at it."""
+        return await asyncio.to_thread(self._answer, method, *path.split("/")[2:4], body)
+
+    def _answer(self, method: str, name: str, what: str, body: Any = None) -> httpx.Response:
+        if what == "status":
+            states = {"FAILED": "FAILED", "ENDED": "PAUSED"}
+            return httpx.Response(200, json={"tasks": [{"state": states.get(self._state(name), "RUNNING")}]})
+        if what != "resume":
+            self._end(name)
+        if what == "config":
+            self._configs[name] = body
+        if what in ("config", "resume", "tasks"):
+            self._begin(name)
+        return httpx.Response(200)
+
+    def _begin(self, name: str) -> None:
+        config = {**self._configs[name], "task.class": TASK, "classes": self._classes}
+        granted = ticket(self._bootstrap, config, delivery=self._delivery, worker_config=WORKER)
+        self._runs[name] = Run(granted, find=found)
+
+    def _end(self, name: str) -> None:
+        run = self._runs.get(name)
+        if run is not None and self._state(name) not in ("FAILED", "ENDED"):
+            run.loop.drain()
+            run.loop.join(SECONDS)
+
+    def _state(self, name: str) -> str:
+        run = self._runs[name]
+        while not run.updates.empty():
+            run.seen.append(run.updates.get())
+        return STATES.Name(run.seen[-1].state)[15:] if run.seen else ""
+
+
+async def main(spec: dict[str, Any]) -> dict[str, list[str]]:
+    """What the tasks of all cases note."""
+    once = spec["exactly_once"]
+    host = SourceHost(spec["bootstrap"], spec["classes"], exactly_once=once)
+    noted = await play(host.ask, spec["bootstrap"], Path(spec["folder"]), spec["name"], exactly_once=once)
+    return told(noted, exactly_once=once)
+
+
+def noted_calls(folder: Path, **spec: Any) -> dict[str, list[str]]:
+    """The same in a process of its own, which writes its log to the folder."""
+    command = [sys.executable, "-m", "support.java.source_host", json.dumps({"folder": str(folder), **spec})]
+    with (folder / "log").open("wb") as log:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=log, env=with_tests(), timeout=SECONDS, check=False
+        )
+    assert done.returncode == 0, (folder / "log").read_text(errors="replace")[-4000:]
+    noted: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return noted
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))), flush=True)
+    os._exit(0)  # the machine would be waited for
