@@ -7,13 +7,13 @@ and two real workers, one of which is exactly-once, with the connector of suppor
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 from pathlib import Path
 
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.java.source_calls_steps import WORKER, play, told
-from recorded.one_a_line import one_a_line
 from support.java.kit import compiled
 
 FILE = Path(__file__).with_name("source_calls.json")
@@ -38,7 +38,7 @@ async def main() -> None:
                 finally:
                     await worker.end()
             recorded[guarantee] = told(found, exactly_once=once)
-    FILE.write_text(one_a_line(recorded))
+    FILE.write_text(json.dumps(recorded, indent=1) + "\n")
 
 
 if __name__ == "__main__":

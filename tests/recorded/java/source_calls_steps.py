@@ -4,8 +4,6 @@ notes are told, so that those of two workers can be compared."""
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -165,39 +163,29 @@ async def _settled(calls: Path) -> None:
 
 
 def told(found: Mapping[str, list[str]], *, exactly_once: bool) -> dict[str, list[str]]:
-    """The notes of each case, with records that it heard of one after the other in one line. Without transactions
-    records are heard of while others are polled, so there they come behind, in their order."""
-    return {case: _told(lines, exactly_once) for case, lines in found.items()}
+    """The notes of each case. Records that it heard of one after the other are sorted, and in one line where they
+    differ in their number alone. Without transactions it hears of them while it is polled, so there they come behind,
+    with whether it heard of a commit where it did not fail; and that it had no more is left out: it is polled ahead."""
+    return {case: _told(lines, BOTH.get(case, Case("")), exactly_once) for case, lines in found.items()}
 
 
-def _told(lines: list[str], exactly_once: bool) -> list[str]:
+def _told(lines: list[str], case: Case, exactly_once: bool) -> list[str]:
     if exactly_once:
-        return [line for part in _runs(lines) for line in part]
-    heard = sorted((one for one in lines if one.startswith("commitRecord")), key=lambda one: int(one.split()[2]))
-    commits = sorted({one for one in lines if one.startswith("commit ")})
-    rest = [one for one in lines if not one.startswith("commit")]
-    return [*rest, *(line for part in _runs(heard) for line in part), *commits]
+        return _in_short(lines)
+    heard = [one for one in lines if one.startswith("commitRecord")]
+    commits = sorted({one.rstrip() for one in lines if one.startswith("commit ") and not case.fails})
+    rest = [one for one in lines if not one.startswith(("commit", "idle"))]
+    return [*(one.rstrip() for one in rest), *_in_short(heard), *commits]
 
 
-def _runs(lines: list[str]) -> list[list[str]]:
-    """Lines that differ in their record's number alone as one with the numbers, where those follow each other."""
-    found: list[list[str]] = []
-    for (word, *_), part in groupby(enumerate(lines), key=lambda one: _kind(*one)):
-        group = [line for _, line in part]
-        if word != "commitRecord":
-            found.append([line.rstrip() for line in group])
+def _in_short(lines: list[str]) -> list[str]:
+    found: list[str] = []
+    for is_heard, part in groupby(lines, key=lambda line: line.startswith("commitRecord")):
+        if not is_heard:
+            found += [line.rstrip() for line in part]
             continue
-        numbers = sorted(int(line.split()[2]) for line in group)
-        _, role, _, *rest = group[0].split()
-        found.append([" ".join(["commitRecord", role, _span(numbers), *rest])])
+        split = sorted((line.split() for line in part), key=lambda words: int(words[2]))
+        for (role, rest), some in groupby(split, key=lambda words: (words[1], " ".join(words[3:]))):
+            numbers = [words[2] for words in some]
+            found.append(f"commitRecord {role} {numbers[0]}-{numbers[-1]} {rest}".rstrip())
     return found
-
-
-def _span(numbers: list[int]) -> str:
-    return f"{numbers[0]}-{numbers[-1]}" if len(numbers) == numbers[-1] - numbers[0] + 1 else json.dumps(numbers)
-
-
-def _kind(at: int, line: str) -> tuple[str, str]:
-    if line.startswith("commitRecord"):
-        return "commitRecord", re.sub(r"^commitRecord (\w+) \d+", r"\1", line)
-    return line, str(at)

@@ -16,27 +16,42 @@ INTERVAL_KEY = "transaction.boundary.interval.ms"
 DEFAULT_INTERVAL_MS = "60000"
 MARGIN_SECONDS = 10.0
 CONNECTOR_SECONDS = 60.0
-"""What Java's producer has for transaction.timeout.ms; connectors that draw their own boundaries count on it."""
+"""What Java's producer has for transaction.timeout.ms; connectors that draw their own boundaries, or whose polls may be
+of any size, count on it."""
 
 
 class Boundary:
     """Decides after each read what becomes of the open transaction. Only the run's thread uses it."""
 
-    def __init__(self, kind: str, seconds: float, clock: Callable[[], float]) -> None:
-        """`seconds`: how long a transaction may stay open (poll) or the time between commits (interval)."""
+    def __init__(
+        self, kind: str, seconds: float, clock: Callable[[], float], *, margin_seconds: float = MARGIN_SECONDS
+    ) -> None:
+        """`seconds`: how long a transaction may stay open (poll) or the time between commits (interval); within the
+        margin all that was read by then is sent and committed."""
         self.kind = kind
         self.seconds = seconds
-        self._clock = clock
+        self._clock, self._margin = clock, margin_seconds
         self._begun_at = self._committed_at = clock()
 
     @property
     def timeout_seconds(self) -> float:
         """`transaction.timeout.ms` where the producer's configuration sets none: readers of an orphan wait so long."""
+        return self._seconds_with(self._margin)
+
+    @property
+    def delivery_seconds(self) -> float:
+        """Within what a batch is delivered where the configuration does not say: in so long a broker is found lost."""
+        return self._seconds_with(MARGIN_SECONDS)
+
+    @property
+    def age(self) -> float:
+        """For how many seconds the transaction that was opened last has been open."""
+        return self._clock() - self._begun_at
+
+    def _seconds_with(self, margin: float) -> float:
         if self.kind == "connector":
             return CONNECTOR_SECONDS
-        if self.kind == "poll" and self.seconds <= 1:
-            return MARGIN_SECONDS
-        return self.seconds + MARGIN_SECONDS
+        return margin if self.kind == "poll" and self.seconds <= 1 else self.seconds + margin
 
     def begun(self) -> None:
         """A transaction was opened."""
@@ -69,18 +84,25 @@ class Boundary:
 
 
 def boundary_for(
-    config: Mapping[str, str], worker: Mapping[str, str], clock: Callable[[], float], *, transactional: bool
+    config: Mapping[str, str],
+    worker: Mapping[str, str],
+    clock: Callable[[], float],
+    *,
+    transactional: bool,
+    large_polls: bool = False,
 ) -> Boundary:
-    """The boundary of a connector. Without transactions it is always poll, as in Connect. Raises ConfigValueError."""
+    """The boundary of a connector; with `large_polls` what it reads at a time may be of any size. Without transactions
+    it is always poll, as in Connect. Raises ConfigValueError."""
+    margin = CONNECTOR_SECONDS if large_polls else MARGIN_SECONDS
     kind = config.get("transaction.boundary", "poll").strip().lower() if transactional else "poll"
     if kind == "interval":
         text = config.get(INTERVAL_KEY, worker.get("offset.flush.interval.ms", DEFAULT_INTERVAL_MS)).strip()
         if not text.isdigit():
             raise ConfigValueError(INTERVAL_KEY, text, "Not a number of type LONG")
-        return Boundary(kind, int(text) / 1000, clock)
+        return Boundary(kind, int(text) / 1000, clock, margin_seconds=margin)
     if kind not in KINDS:
         raise ConfigValueError("transaction.boundary", kind, f"String must be one of: {', '.join(KINDS)}")
-    return Boundary(kind, commit_interval_seconds(worker, config), clock)
+    return Boundary(kind, commit_interval_seconds(worker, config), clock, margin_seconds=margin)
 
 
 def commit_interval_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float:

@@ -29,6 +29,7 @@ from keelman.engine.source.split_plan import SplitPlan
 from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer
 from keelman.engine.source.worker_offsets import WorkerOffsets
 from keelman.engine.topics import ensure_offset_topic
+from keelman.kafka.batches.producer import ProduceFailure
 from keelman.kafka.properties.connector_clients import merged
 
 
@@ -47,7 +48,13 @@ class SourceCopy:
         self._worker = dict(ticket.worker_config)
         self._config = {**ticket.connector_config, **ticket.task_config}
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
-        self._boundary = boundary_for(self._config, self._worker, time.monotonic, transactional=self._exactly_once)
+        self._boundary = boundary_for(
+            self._config,
+            self._worker,
+            time.monotonic,
+            transactional=self._exactly_once,
+            large_polls=connector.converts,
+        )
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._pipeline = SourcePipeline(ticket, self._worker, self._config, control, converted=connector.converts)
 
@@ -78,6 +85,7 @@ class SourceCopy:
             client_id=client_id,
             transactional_id=self._ticket.transactional_id,
             transaction_seconds=self._boundary.timeout_seconds,
+            delivery_seconds=self._boundary.delivery_seconds,
         )
         return TransactionalProducer(options, self._control, commits_when_full=self._boundary.kind == "poll")
 
@@ -173,7 +181,10 @@ class SourceCopy:
             self._reporter.final_progress = reports.message()
             if commits.finished:
                 self._reporter.end_reason = ALL_READ
-        except BaseException:
+        except BaseException as error:
             self._reporter.final_progress = reports.message()
             producer.abort()
+            too_long = producer.outlived(self._boundary.age) if commits.open else None
+            if too_long is not None and isinstance(error, ProduceFailure):
+                raise too_long from error
             raise

@@ -142,6 +142,11 @@ class RunProducer(ABC):
     def abort(self) -> None:
         """Gives up what was sent since the last commit, as far as that can be done quickly. Raises nothing."""
 
+    def outlived(self, seconds: float) -> RunFailure | None:
+        """What to report where what failed had been in one transaction for so long that its brokers have ended it."""
+        del seconds
+        return None
+
     def close(self) -> None:
         """Drops the producer without waiting for anything it still holds."""
         producer, self._producer = self._producer, None

@@ -33,11 +33,17 @@ class ProducerOptions:
 
 
 def producer_options(
-    given: Mapping[str, str], *, client_id: str, transactional_id: str | None = None, transaction_seconds: float = 10.0
+    given: Mapping[str, str],
+    *,
+    client_id: str,
+    transactional_id: str | None = None,
+    transaction_seconds: float = 10.0,
+    delivery_seconds: float | None = None,
 ) -> ProducerOptions:
     """`given` are Java's properties.
 
-    `transaction_seconds` is how long an open transaction of ours lives where they do not say. `linger.ms`, `acks`,
+    `transaction_seconds` is how long an open transaction of ours lives where they do not say, and `delivery_seconds`
+    within what a batch of it is delivered then, where that is less. `linger.ms`, `acks`,
     `retries` and `enable.idempotence` are not looked at: a batch goes out when it is full or when what was read is
     to be committed, and is always delivered to all replicas in sync, once. Nor is `transactional.id`: tasks that share
     one would shut each other out for ever. Raises ConfigValueError.
@@ -45,12 +51,17 @@ def producer_options(
     for key, why in refusals(given, "producer"):
         raise ConfigValueError(key, given[key], why)
     timeout = _number(given, "transaction.timeout.ms", round(transaction_seconds * 1000), 1)
+    within = transaction_seconds if delivery_seconds is None else delivery_seconds
     delivery = _number(given, "delivery.timeout.ms", 120_000, 1)
     largest = _number(given, "max.request.size", REQUEST_BYTES, 1)
     batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
     memory = _number(given, "buffer.memory", WAITING_BYTES, 0, most=(1 << 63) - 1)
-    # No record may outlive its transaction.
-    delivery = min(delivery, 30_000 if transactional_id is None else max(1_000, timeout - 1_000))
+    if transactional_id is not None:
+        # No record may outlive its transaction.
+        shortest = timeout if "transaction.timeout.ms" in given else min(timeout, round(within * 1000))
+        delivery = min(delivery, max(1_000, shortest - 1_000))
+    else:
+        delivery = min(delivery, 30_000)
     settings = ProducerSettings(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout,

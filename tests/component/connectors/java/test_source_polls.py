@@ -3,6 +3,7 @@ hears of them before it is polled again."""
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Script
 
 def numbers(scripted: Scripted, topic: str = "") -> list[int]:
     """Those of the committed records."""
-    return [int(one.strip("vVxX!")) for one in scripted.values(topic)]
+    return [int(found[1]) for one in scripted.values(topic) if (found := re.search(r"v(\d+)x", one, re.IGNORECASE))]
 
 
 @pytest.mark.parametrize("boundary", ["poll", "interval"])
@@ -56,8 +57,8 @@ def test_a_large_poll_is_there_as_a_whole_or_not_at_all_whatever_kills_its_slot(
 
 BAD = {
     "too large": (
-        {"large": "2500", "large_length": "2000000"},
-        {"producer_override_max_request_size": "3000000", "producer_override_buffer_memory": "8000000"},
+        {"large": "2500", "large_length": "100000", "producer_override_max_request_size": "50000"},
+        {"producer_override_max_request_size": "1000000"},
     ),
     "converter": (
         {"bad": "2500", "value_converter": JSON, "value_converter_schemas_enable": "true"},
@@ -128,3 +129,15 @@ def test_a_task_hears_of_its_last_records_while_it_has_no_next_one(scripted: Scr
         scripted.copied(50, process)
         assert [int(line.split()[0]) for line in scripted.noted("record")] == list(range(50))
         scripted.stopped(process)
+
+
+SLOW = {"transforms": "slow", "transforms_slow_type": "acme.SlowTransform"}
+
+
+def test_a_poll_that_takes_longer_than_its_transaction_may_live_says_what_to_do(scripted: Scripted) -> None:
+    short = {"producer_override_transaction_timeout_ms": "1000", "transforms_slow_micros": "3000", **SLOW}
+    with scripted.hosted(**LARGE_POLLS, **short):
+        until(lambda: "transaction.max.timeout.ms" in scripted.ended_with(), "it says so", 90)
+    assert numbers(scripted) == []
+    assert scripted.offsets() == {}
+    assert "Raise producer.override.transaction.timeout.ms" in scripted.ended_with()

@@ -75,6 +75,20 @@ def test_how_long_a_transaction_may_stay_open(config: dict[str, str], worker: di
     assert boundary_for(config, worker, time.monotonic, transactional=True).timeout_seconds == timeout
 
 
+@pytest.mark.parametrize(
+    ("config", "timeout", "delivery"),
+    [
+        ({}, 60, 10),
+        ({"keelman.commit.interval.ms": "30000"}, 90, 40),
+        ({"transaction.boundary": "interval", "transaction.boundary.interval.ms": "5000"}, 65, 15),
+        ({"transaction.boundary": "connector"}, 60, 60),
+    ],
+)
+def test_polls_of_any_size_have_more_time(config: dict[str, str], timeout: float, delivery: float):
+    boundary = boundary_for(config, {}, time.monotonic, transactional=True, large_polls=True)
+    assert (boundary.timeout_seconds, boundary.delivery_seconds) == (timeout, delivery)
+
+
 def test_without_transactions_the_boundary_is_poll():
     assert boundary_for({"transaction.boundary": "connector"}, {}, time.monotonic, transactional=False).kind == "poll"
 

@@ -182,6 +182,20 @@ def test_what_must_be_committed_together_is_and_a_drain_waits_for_the_rest_of_it
     assert world.producer.ends == ["aborted"]
 
 
+def test_limits_are_not_waited_for_in_the_middle_of_what_must_be_committed_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = batch(1), batch(2)
+    first.more, second.short = True, True
+    world = World([first, second, batch(3)], "poll")
+    world.control.pace.limit(5, 0)
+    torn: list[bool] = []
+    monkeypatch.setattr(world.control, "wait", lambda _seconds: torn.append(world.commits.torn))
+    world.loop.run()
+    assert set(torn) == {False}
+    assert world.producer.ends == [[b'{"p":2}'], [b'{"p":3}']]
+
+
 def test_what_a_reader_holds_when_its_run_is_drained_is_copied_first() -> None:
     world = World([batch(1), batch(2), batch(3)], "poll")
     world.reader.wind_up = lambda: len(world.reader.batches) > 1  # type: ignore[method-assign]

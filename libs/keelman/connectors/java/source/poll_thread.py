@@ -78,7 +78,7 @@ class PollThread:
         hears = loops.wants_records or loops.wants_commits
         self.in_step = hears and exactly_once
         """Whether it is polled in step."""
-        self._commit_seconds, self._commit_at = commit_seconds, 0.0
+        self._commit_seconds, self._commit_at = commit_seconds, time.monotonic() + commit_seconds
         self._is_pending = False
         beside = hears and not exactly_once
         self._beside = NoticesBeside(self._notices, loader, connector, number) if beside else None
