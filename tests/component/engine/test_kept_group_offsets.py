@@ -128,6 +128,18 @@ async def test_the_leader_keeps_the_offsets_of_every_sink(
         assert left(bootstrap, group) > again, "it leads anew"
 
 
+async def test_what_was_replayed_of_dead_letters_is_kept(bootstrap: str, name: str, tmp_path: Path) -> None:
+    """Else a replay that comes later than the brokers keep it would send all of them back again."""
+    create_topic(bootstrap, name)
+    group = f"keelman-replay-{name}"
+    commit(bootstrap, group, name, 7)
+    letters = {"errors.deadletterqueue.topic.name": name, "connector.class": "FileStreamSource", "topic": "t"}
+    async with store_with(bootstrap, name, tmp_path, records.STARTED, **letters) as store:
+        before = left(bootstrap, group)
+        await SinkGroups(store, lambda: True).keep()
+        assert left(bootstrap, group) > before
+
+
 async def test_a_sink_of_an_unknown_class_is_looked_after_and_one_whose_brokers_are_away_is_tried_again(
     bootstrap: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,5 @@
-"""Keeps the committed offsets of sinks from lapsing, and gives up places of theirs, where no task can look after
-that."""
+"""Keeps the committed offsets of sinks and replays from lapsing, and gives up places of sinks, where no task can look
+after that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import monotonic as now
 
+from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.errors import ConnectError
+from keelman.engine.dead_letters.reader import replay_group
 from keelman.kafka.groups.keeping import keep_offsets
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.kafka.properties.connector_clients import sink_group, sink_member
@@ -16,7 +18,7 @@ from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline, supervise
 from keelman.runtime.ticks import tick
-from keelman.worker.config.client_properties import reads_elsewhere, sink_group_client
+from keelman.worker.config.client_properties import fencing_client, reads_elsewhere, sink_group_client
 from keelman.worker.connector_facts import connector_type, is_sink
 from keelman.worker.storage.store import Store
 
@@ -89,7 +91,10 @@ class SinkGroups:
             worker = self._store.properties.raw
             try:
                 config = await self._store.secrets.resolve(given)
-                properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
+                if group == replay_group(name):
+                    properties = fencing_client(worker, config)  # dead letters are where its producers write
+                else:
+                    properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
                 # Who changes them needs a group without members.
                 late = DeadlineExceeded("no answer in time")
                 async with self._store.group_offsets[name], deadline(KEEP_SECONDS, late):
@@ -107,8 +112,8 @@ class SinkGroups:
 
 
 def places(store: Store) -> list[Place]:
-    """The sinks with their groups. A class that this worker does not know may be a sink's; where it is a source's there
-    is no such group."""
+    """The sinks with their groups, and connectors with dead letters with that of their replays. A class that this
+    worker does not know may be a sink's; where it is a source's there is no such group."""
     kinds: dict[tuple[str | None, str | None], str] = {}  # to look for an unknown class takes half a millisecond
     found = []
     for name, config in store.config.connectors.items():
@@ -117,6 +122,8 @@ def places(store: Store) -> list[Place]:
             kinds[named] = connector_type(config)
         if kinds[named] != "source":
             found.append((name, sink_group(store.properties.raw, config, name)))
+        if config.get(DEAD_LETTERS, "").strip():
+            found.append((name, replay_group(name)))
     return found
 
 
