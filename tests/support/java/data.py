@@ -39,6 +39,7 @@ FIELDS: dict[str, tuple[dict[str, Any], Any]] = {
     "date": ({"type": "int32", "name": f"{CONNECT}.Date", "version": 1}, -3),
     "time": ({"type": "int32", "name": f"{CONNECT}.Time", "version": 1}, 86_399_999),
     "timestamp": ({"type": "int64", "name": f"{CONNECT}.Timestamp", "version": 1}, 1_700_000_000_123),
+    "far": ({"type": "int64", "name": f"{CONNECT}.Timestamp", "version": 1}, -62_135_769_600_000),
 }
 """By name: the schema as JsonConverter writes it, and a value under it."""
 DOCUMENT = {
