@@ -19,6 +19,7 @@ from keelman.connectors.file.packed_files import first_bytes, is_packed
 from keelman.runtime.logs.logging import get_logger
 
 COMPARED_BYTES = 1 << 16
+EMPTY = "it is empty"
 _AT_FDCWD, _AT_EMPTY_PATH, _STATX_BTIME = -100, 0x1000, 0x800
 _PACKED = r"(\.[A-Za-z][A-Za-z0-9]{0,4})?"
 _NUMBER = r"[.\-_]?\d[\d.\-_T]*"
@@ -49,7 +50,7 @@ def next_rotated(
         why = _not_to_be_read(candidate, path, like)
         if not why:
             return candidate
-        if status.st_ino not in inodes:
+        if why != EMPTY and status.st_ino not in inodes and status.st_mtime_ns != modified:
             _log.warning("file_passed_over", file=path, passed=candidate, bytes=status.st_size, note=why)
     return None
 
@@ -82,6 +83,8 @@ def _not_to_be_read(candidate: str, path: str, like: bytes) -> str:
     begun = first_bytes(candidate, COMPARED_BYTES)
     if begun is None:
         return "nothing here unpacks it"
+    if not begun:
+        return EMPTY
     for other in (first_bytes(path, COMPARED_BYTES) or b"", like):
         common = min(len(begun), len(other))
         if common and begun[:common] == other[:common]:

@@ -224,5 +224,7 @@ def test_whatever_is_rotated_between_two_reads_each_line_comes_once(tmp_path: Pa
         elif follower.path.exists() and (follower.offset is not None):
             rotate(follower.path)
     follower.restart()
-    assert follower.all() == [b"line %d" % number for number in range(written)]
+    for _ in range(20):
+        follower.all()  # each empty file on the way takes reads that give nothing
+    assert follower.lines == [b"line %d" % number for number in range(written)]
     follower.reader.close()
