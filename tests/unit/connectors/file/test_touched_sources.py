@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from keelman.connectors.file import file_reader, late_files
+from keelman.connect.errors import RetriableConnectError
+from keelman.connect.watches import Watch
+from keelman.connectors.file import file_reader, former_files, late_files
+from keelman.connectors.file.source import FileStreamSource
 from support.connectors import touched
-from support.connectors.follower import Follower, append
+from support.connectors.follower import Follower, append, watched
 from support.connectors.sunk_file import line, written
 from support.connectors.touched import Touch, beside
 
@@ -290,3 +293,44 @@ def test_files_between_are_known_by_the_names_that_rotation_gives(tmp_path: Path
     source.write(10)
     source.follower.restart()
     assert source.follower.all() == [line(n) for n in range(90)]
+
+
+def test_a_task_that_rests_is_woken_by_a_rewrite_of_the_same_length(tmp_path: Path) -> None:
+    source = Source(tmp_path / "in.log")
+    running(source)
+    config = {"file": str(source.path), "topic": "t"}
+
+    def resting() -> Watch | None:
+        return FileStreamSource.resting(config, lambda _: source.follower.offset)
+
+    assert resting() == watched(source.path, source.path.stat().st_size)
+    touched.rewrite(source.path)
+    assert resting() != watched(source.path, source.path.stat().st_size)
+    source.follower.offset = {**(source.follower.offset or {}), "late": "1:2:3:4:5"}
+    assert resting() is None, "only a reader looks at former files"
+
+
+def test_a_mark_of_an_older_version_still_finds_its_file(tmp_path: Path) -> None:
+    source = Source(tmp_path / "in.log")
+    running(source)
+    offset = source.follower.offset or {}
+    inode = source.path.stat().st_ino
+    descriptor = os.open(source.path, os.O_RDONLY)
+    edges = former_files.digest(former_files.read_edges(descriptor, offset["position"]))
+    os.close(descriptor)
+    source.follower.offset = {"position": offset["position"], "mark": f"{inode}:{offset['position']}:{edges}"}
+    touched.rotate(source.path)
+    source.write(10)
+    source.follower.restart()
+    assert source.follower.all() == [line(n) for n in range(60)]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read_is_tried_again(tmp_path: Path) -> None:
+    source = Source(tmp_path / "in.log")
+    killed(source)
+    touched.chmod(source.path)
+    source.path.chmod(0)
+    source.follower.restart()
+    with pytest.raises(RetriableConnectError, match="Permission denied"):
+        source.follower.read()

@@ -17,7 +17,7 @@ from keelman.worker.parking.file_watches import FileWatches, WatchedFile
 
 def watch(path: Path) -> FileWatch:
     found = path.stat()
-    return FileWatch(str(path), found.st_size, found.st_ino)
+    return FileWatch(str(path), found.st_size, found.st_ino, found.st_mtime_ns)
 
 
 def longer(path: Path) -> None:
@@ -34,6 +34,7 @@ def another(path: Path) -> None:
 CHANGES: dict[str, Callable[[Path], None]] = {
     "longer": longer,
     "cut": lambda path: path.write_text("o"),
+    "rewritten": lambda path: path.write_text("two"),
     "another": another,
     "gone": Path.unlink,
 }
