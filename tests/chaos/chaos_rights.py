@@ -57,6 +57,8 @@ async def taken(scene: Scene) -> None:
             scene.feed.go_on()
         await scene.moment()
         names = sorted({name for run in scene.runs if (name := right.of(run))})
+        if not names:  # nobody here reads a topic
+            continue
         denied = [_denial(right, name) for name in names]
         scene.mark()
         for made in admin.create_acls(denied).values():
