@@ -100,6 +100,7 @@ class Control:
         self._written = WriteDone()
         self._news = False
         self._last_beat = time.monotonic()
+        self._excused_until = 0.0
 
     def confirm(self, confirmation: Confirmation) -> None:
         """The ticket still holds; the first confirmation counts. A second one says that a split task is whole again."""
@@ -157,8 +158,8 @@ class Control:
         return max(self.pace.wait_seconds(), self._rest())
 
     def silent_seconds(self) -> float:
-        """Seconds since the run's thread last beat."""
-        return time.monotonic() - self._last_beat
+        """Seconds since the run's thread last beat, without those that are excused."""
+        return max(0.0, time.monotonic() - max(self._last_beat, self._excused_until))
 
     @property
     def draining(self) -> bool:
@@ -171,8 +172,12 @@ class Control:
         return self._whole
 
     def excuse(self, seconds: float) -> None:
-        """The run's thread does something that may take so long, and beats behind it."""
-        self._last_beat = time.monotonic() + seconds
+        """The run begins: its thread may be silent for so long from now, until it has `begun`."""
+        self._excused_until = time.monotonic() + seconds
+
+    def begun(self) -> None:
+        """The run has begun to copy: from now on its thread beats."""
+        self._excused_until = 0.0
 
     def beat(self) -> None:
         """Notes that the run's thread is alive. Raises CutShort when it must end at once or may copy no longer."""

@@ -9,7 +9,12 @@ from contextlib import nullcontext
 from contextvars import copy_context
 from types import FrameType
 
-from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, COPY_RUN_STATE_STARTING
+from keelman.api.copy.v1.copy_run_pb2 import (
+    COPY_RUN_STATE_ENDED,
+    COPY_RUN_STATE_FAILED,
+    COPY_RUN_STATE_RUNNING,
+    COPY_RUN_STATE_STARTING,
+)
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
@@ -65,7 +70,8 @@ class CopyRunLoop:
         self._find = find
         self._control = Control(still_allowed, rest)
         self._control.limit(ticket.limits)
-        self._reporter = RunReporter(ticket.run_uid, on_update)
+        self._on_update = on_update
+        self._reporter = RunReporter(ticket.run_uid, self._report)
         name = f"{ticket.connector}-{ticket.task}"
         self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
@@ -108,6 +114,11 @@ class CopyRunLoop:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def _report(self, update: RunUpdate) -> None:
+        if update.state == COPY_RUN_STATE_RUNNING:
+            self._control.begun()
+        self._on_update(update)
+
     def _run(self) -> None:
         bind(worker_cluster=self._ticket.worker_cluster, connector=self._ticket.connector, task=self._ticket.task)
         reporter = self._reporter
@@ -135,7 +146,7 @@ class CopyRunLoop:
     def _copy(self) -> None:
         if self._ticket.HasField("plugin"):
             bound_slot(self._ticket.worker_config, self._ticket.connector_config)
-        if self._ticket.plugin.java:
+        if self._ticket.HasField("plugin"):  # code of others is loaded, imported and opened
             self._control.excuse(MACHINE_SECONDS)
         connector = self._find(self._ticket.connector_config["connector.class"])
         self._control.beat()

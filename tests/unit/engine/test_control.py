@@ -1,5 +1,7 @@
 """Orders to a copy run, and the right to go on."""
 
+import time
+
 import pytest
 
 from keelman.engine.control import Control, CutShort
@@ -35,3 +37,17 @@ def test_draining_ends_the_wait_for_a_confirmation():
     control = Control()
     control.drain()
     assert control.await_confirmation() is None
+
+
+def test_a_run_that_begins_may_be_silent_until_it_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    control = Control()
+    control.excuse(60)
+    control.beat()
+    now += 61
+    assert control.silent_seconds() == 1, "a beat does not end it"
+    control.begun()
+    assert control.silent_seconds() == 61
+    control.beat()
+    assert control.silent_seconds() == 0

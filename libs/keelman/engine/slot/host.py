@@ -104,11 +104,12 @@ class SlotLease:
     clock: Callable[[], float] = time.monotonic
     _ticked: float = field(init=False)
     _heard: float = field(init=False)
+    _awake: float = field(init=False)
     _excused: float = 0.0
     _lost: str = ""
 
     def __post_init__(self) -> None:
-        self._ticked = self._heard = self.clock()
+        self._ticked = self._heard = self._awake = self.clock()
 
     def allowed(self) -> bool:
         """True while the home was heard and this process was awake within the limit."""
@@ -140,12 +141,17 @@ class SlotLease:
         """That is over: ticks and beats count from now."""
         if self.allowed():
             self._ticked = self._heard = self.clock()
-        self._excused = 0.0
+        self._excused, self._awake = 0.0, self.clock()
 
     @property
     def excused_seconds(self) -> float:
         """How much of that is left."""
         return max(0.0, self._excused - self.clock())
+
+    @property
+    def awake_seconds(self) -> float:
+        """How long no thread of this process had to stand still."""
+        return 0.0 if self._excused else self.clock() - self._awake
 
     def lose(self, why: str) -> None:
         """The home is gone."""
@@ -280,7 +286,11 @@ class SlotHost:
         factory = named(self._order.loop)
         allowed, rest = self._lease.allowed, self._share.rest
         report = self._updates.put
-        self._loops = Loops(lambda ticket: factory(ticket, report, still_allowed=allowed, rest=rest), report)
+        self._loops = Loops(
+            lambda ticket: factory(ticket, report, still_allowed=allowed, rest=rest),
+            report,
+            awake_seconds=lambda: self._lease.awake_seconds,
+        )
         try:
             ca = self._order.ca.encode() or None
             async with channel(self._order.home, root_certificates=ca, server_name=self._order.server_name) as home:

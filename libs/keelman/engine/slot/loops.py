@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 import traceback
 from collections.abc import Callable
@@ -64,10 +65,16 @@ class Loops:
     """By copy run. Used in the slot's event loop only."""
 
     def __init__(
-        self, begin: Callable[[StartTicket], Loop], report: Report, clock: Callable[[], float] = time.monotonic
+        self,
+        begin: Callable[[StartTicket], Loop],
+        report: Report,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        awake_seconds: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """`begin` makes a loop for a ticket; what it raises fails the copy run. `report` takes updates to the home."""
-        self._begin, self._report, self._clock = begin, report, clock
+        """`begin` makes a loop for a ticket; what it raises fails the copy run. `report` takes updates to the home.
+        `awake_seconds`: for how long the process has not stood still, as it does while it starts a virtual machine."""
+        self._begin, self._report, self._clock, self._awake_seconds = begin, report, clock, awake_seconds
         self._loops: dict[str, Loop] = {}
         self._opening: dict[str, float] = {}
         self._waiting: dict[str, StartTicket] = {}
@@ -110,11 +117,14 @@ class Loops:
             self._open(uid, self._waiting.pop(uid), now)
 
     def silent(self) -> dict[str, str]:
-        """Copy runs whose loop has given no sign of life for too long, and what each is at."""
+        """Copy runs whose loop has given no sign of life for too long, and what each is at. While all threads of the
+        process stand still nothing counts, for any loop."""
+        awake = self._awake_seconds()
+        silent = {uid: min(awake, loop.silent_seconds()) for uid, loop in self._loops.items()}
         return {
-            uid: f"{loop.standing() or 'its loop'} has not come back for {loop.silent_seconds():.0f} s"
-            for uid, loop in self._loops.items()
-            if loop.silent_seconds() > SILENT_SECONDS
+            uid: f"{self._loops[uid].standing() or 'its loop'} has not come back for {seconds:.0f} s"
+            for uid, seconds in silent.items()
+            if seconds > SILENT_SECONDS
         }
 
     def cut_all(self, reason: str) -> None:

@@ -252,6 +252,33 @@ def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> N
     assert begun["0"].orders == ["drain"]
 
 
+class Silent(Opening):
+    """A loop that has given no sign of life for a minute."""
+
+    def silent_seconds(self) -> float:
+        return 60.0
+
+
+def test_no_loop_is_silent_for_longer_than_its_process_is_awake() -> None:
+    clock = Clock()
+    lease = SlotLease(4.0, clock)
+    loops = Loops(Silent, list[RunUpdate]().append, clock, awake_seconds=lambda: lease.awake_seconds)
+    loops.obey(order("r", start=StartTicket(run_uid="r")))
+    clock.now += 10
+    assert loops.silent() == {}
+    clock.now += 1
+    assert loops.silent() == {"r": "its loop has not come back for 11 s"}
+    lease = SlotLease(4.0, clock)
+    lease.excuse(60)
+    clock.now += 50
+    assert loops.silent() == {}, "all its threads stand still"
+    lease.resume()
+    clock.now += 10
+    assert loops.silent() == {}, "it counts from the end of that"
+    clock.now += 1
+    assert loops.silent() == {"r": "its loop has not come back for 11 s"}
+
+
 @pytest.mark.parametrize(("error", "retriable"), [(RuntimeError("no thread"), True), (ValueError("x"), False)])
 def test_a_loop_that_finds_no_thread_may_try_elsewhere(error: Exception, retriable: bool) -> None:
     def begin(_: StartTicket) -> Opening:
