@@ -1,0 +1,42 @@
+"""Records how Apache Kafka Connect calls a Java sink task: writes call_sinks.json beside this file.
+
+Run it by hand when the steps change: `python -m recorded.java.record_call_sinks`, with names for these alone. It starts
+a broker and a real Connect worker with the classes of support.java.kit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from keelman.testing.brokers.broker import running_broker
+from keelman.testing.servers.connect_worker import ConnectProcess
+from recorded.java.call_sink_steps import SCENARIOS, WORKER, play_all
+from support.java.kit import compiled
+
+FILE = Path(__file__).with_name("call_sinks.json")
+
+
+async def main(only: Sequence[str]) -> None:
+    """Plays all, or only these, and writes the calls."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "classes").mkdir()
+        classes = await compiled(folder / "classes")
+        async with running_broker(folder / "broker") as bootstrap:
+            worker = ConnectProcess(folder / "connect", bootstrap, "recorded", WORKER, more_jars=(classes,))
+            await worker.start()
+            try:
+                found = await play_all(bootstrap, worker.ask, folder / "calls", only)
+            finally:
+                await worker.end()
+    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    FILE.write_text(json.dumps({name: {**known, **found}[name] for name in SCENARIOS}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
