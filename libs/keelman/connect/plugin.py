@@ -172,6 +172,9 @@ class Writer(ABC):
     calls `settle` before it hands these over, counts anything as written, or commits."""
     left_out: int = 0
     """How many records of the last `write` it has set aside: they are given to it again."""
+    commits_on_time: bool = False
+    """True to be called as Kafka Connect calls its tasks: `commit` each `offset.flush.interval.ms`, whether there is
+    news or not, and `idle` before it where nothing was read; it knows the first offset of each partition."""
     letter_outlet: LetterProducer | None = None
     """What its dead letters go through, to be committed with its offsets; None for a producer of their own."""
 
@@ -179,6 +182,11 @@ class Writer(ABC):
     def full(self) -> bool:
         """Whether it should commit now, whatever the interval between commits."""
         return False
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long after its last records, or the last call of `idle`, it is called there next."""
+        return 1.0
 
     @property
     def most_bytes(self) -> int | None:
@@ -207,7 +215,7 @@ class Writer(ABC):
         """The partitions went to another task before this one could commit: it reads again what was not committed."""
 
     def idle(self) -> None:  # noqa: B027  most have nothing to do meanwhile
-        """Called about once a second while there is nothing to write. Raises ConnectError to fail the task."""
+        """Called each `idle_seconds` while there is nothing to write. Raises ConnectError to fail the task."""
 
     def metrics(self) -> Sequence[OwnMetric]:
         """What it counts by itself, for the worker's /metrics; asked every few seconds."""

@@ -48,14 +48,18 @@ class Progress:
         `passed` is how much the lag has become less by it, in the lag's own unit; None for as many records. A file's
         lag is in bytes of the file, of which a converter may make several times as many.
         """
+        self.count(records, size, passed=passed, now=now)
+        self._offsets.update(offsets)
+        self._committed_at = time.time()
+
+    def count(self, records: int, size: int, *, passed: int | None = None, now: float | None = None) -> None:
+        """Adds what was written, and is committed with another call or apart."""
         at = time.monotonic() if now is None else now
         if at - self._marks[-1][0] > WINDOW_SECONDS:
             self._marks = deque([(at - 1.0, self._records, self._bytes, self._passed)])
         self._records += records
         self._bytes += size
         self._passed += records if passed is None else passed
-        self._offsets.update(offsets)
-        self._committed_at = time.time()
         self.errors = self._bad.skipped
         self.changed = True
 

@@ -36,6 +36,14 @@ class SinkSource(Protocol):
         """Keeps the task's place in its group while a write takes long. Raises GaveUp when what is being written is
         another task's by now: it will be read again."""
 
+    @property
+    def commit_seconds(self) -> float:
+        """The time until the next commit is due; 0 once it is."""
+
+    def commit_when_due(self) -> None:
+        """Has what was written before committed where that is due, while what is being written waits to be tried
+        again."""
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """The next records of this partition are those from there on, and its group follows."""
 

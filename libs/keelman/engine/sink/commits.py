@@ -13,11 +13,14 @@ from keelman.connect.plugin import Writer
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
+from keelman.engine.sink.commit_clock import CommitClock
 from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.sink.positions.positions import LastMessages, Positions
 from keelman.engine.sink.positions.source_topics import KEEP_SECONDS, SourceTopics
+from keelman.runtime.logs.logging import get_logger
 
+_log = get_logger()
 ANSWER_SECONDS, AGAIN_SECONDS = 8.0, 0.5
 
 
@@ -45,6 +48,7 @@ class SinkCommits:
     polling: Polling
     topics: SourceTopics
     progress: Progress
+    clock: CommitClock
     unkept: bool = False
     """Whether the writer has something to commit."""
     records: int = 0
@@ -60,12 +64,12 @@ class SinkCommits:
         good ones, `size` is the bytes of all. It counts as written once it is settled."""
         self._handed = _Handed(last, passed, records, size)
 
-    def settle(self, *, last: bool = False) -> None:
-        """Waits until all that the writer was given is written, and counts it. Raises GaveUp where it is not and never
-        will be; `last` says that nothing may be tried again."""
+    def settle(self, *, last: bool = False) -> bool:
+        """Waits until all that the writer was given is written, and counts it; whether there was any. Raises GaveUp
+        where it is not and never will be; `last` says that nothing may be tried again."""
         handed = self._handed
         if handed is None or self._settling:
-            return
+            return False
         skipped, self._settling = 0, True
         try:
             if self.writer.writes_behind:
@@ -78,12 +82,16 @@ class SinkCommits:
         self._handed = None
         self.positions.advance(handed.last)
         self.add(handed.passed, handed.records - skipped, handed.size)
+        return True
 
     def add(self, passed: int, records: int, size: int) -> None:
         """A batch of so many messages was written: good records among them, and the bytes of all."""
-        self._passed += passed
-        self.records += records
-        self._bytes += size
+        if self.writer.commits_on_time:  # that may be rare
+            self.progress.count(records, size, passed=passed)
+        else:
+            self._passed += passed
+            self.records += records
+            self._bytes += size
         self.unkept = self._unsent = True
 
     def advanced(self) -> None:
@@ -102,6 +110,14 @@ class SinkCommits:
             or self.positions.held_back
         )
 
+    def commit_when_due(self) -> bool:
+        """Commits where that is due, or the writer wants it; whether it was. Raises GaveUp as `settle` does."""
+        if self.clock.left_seconds > 0 and not self.writer.full:
+            return False
+        self.clock.restart()
+        self.commit()
+        return True
+
     def commit(self) -> None:
         """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
         committed all of it. Raises GaveUp as `settle` does."""
@@ -109,7 +125,7 @@ class SinkCommits:
         self.settle()
         if not self.may_commit():
             return
-        if self.unkept or self.positions.held_back:
+        if self.unkept or self.positions.held_back or self.writer.commits_on_time:
             self.keep()
         if (self._unsent or self.positions.overdue) and not self.positions.in_flight and self.positions:
             self.send_group(asynchronous=True)
@@ -148,6 +164,25 @@ class SinkCommits:
         if self.positions:
             self.commit()
             self._await_group()
+        if not self.writer.commits_on_time:
+            self._keep_last()
+        contract.HAND_OVER.of(self.writer.hand_over)
+
+    def finish_failed(self) -> None:
+        """What was written before the failure is committed, as Kafka Connect does: its task is asked how far it is, and
+        closed."""
+        if not (self.writer.commits_on_time and self.positions):
+            return
+        self._handed = None
+        try:
+            self.keep()
+            if self._unsent:
+                self.send_group(asynchronous=True)
+                self._await_group()
+        except Exception as error:
+            _log.warning("commit_after_failure_failed", error=repr(error))
+
+    def _keep_last(self) -> None:
         if self.positions and not self.positions.mirrored:
             self.send_group(asynchronous=True)
             self._await_group()
@@ -158,7 +193,6 @@ class SinkCommits:
                 self._await_group()
         else:
             contract.COMMIT.of(self.writer.commit, {}, clean=True)
-        contract.HAND_OVER.of(self.writer.hand_over)
 
     def forget(self) -> None:
         """Forgets partitions that are no longer assigned, with all uncommitted records of theirs."""

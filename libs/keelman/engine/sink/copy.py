@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FENCED, COPY_RUN_STATE_RUNNING
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect import contract
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Writer
 from keelman.connect.watches import TopicWatch
 from keelman.engine.clients import with_token
@@ -23,6 +24,7 @@ from keelman.engine.failure import BROKER_REFUSED, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
+from keelman.engine.sink.commit_clock import CommitClock, flush_seconds
 from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.consumer import (
     close_soon,
@@ -60,6 +62,7 @@ class SinkCopy:
     run's own thread."""
 
     _polling: Polling
+    _commits: SinkCommits
 
     def __init__(
         self, ticket: StartTicket, connector: type[Connector], control: Control, reporter: RunReporter
@@ -73,13 +76,14 @@ class SinkCopy:
         self._config = {**ticket.connector_config, **ticket.task_config}
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._interval = commit_interval_seconds(self._worker, self._config)
+        self._flush_interval = flush_seconds(self._worker, self._config)
         self._most = most_records(self._worker, self._config)
         self._pipeline = SinkPipeline(
             *(ticket.connector, ticket.task, self._worker, self._config, control),
             converted=connector.converts,
             on_wait=self._attend_in_batch,
         )
-        self._steering = Steering(control, self._pipeline, lambda: self._polling)
+        self._steering = Steering(control, self._pipeline, lambda: self._polling, lambda: self._commits)
         self._subscription = Subscription(self._config, metadata_age_seconds(self._worker, self._config))
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._positions = Positions()
@@ -151,7 +155,7 @@ class SinkCopy:
 
     def _copy(self, consumer: Consumer, writer: Writer, topics: SourceTopics, reset: Reset) -> None:
         progress = Progress(bad=self._pipeline.counts)
-        commits = SinkCommits(
+        commits = self._commits = SinkCommits(
             self._control,
             consumer=consumer,
             writer=writer,
@@ -160,6 +164,7 @@ class SinkCopy:
             polling=self._polling,
             topics=topics,
             progress=progress,
+            clock=CommitClock(self._flush_interval if writer.commits_on_time else self._interval),
         )
         assignment = SinkAssignment(
             consumer,
@@ -197,14 +202,19 @@ class SinkCopy:
             progress=progress,
             idle=self._idle,
             most_records=self._most,
-            interval_seconds=self._interval,
             group=sink_group(self._worker, self._config, self._ticket.connector),
             log=self._log,
         )
         assignment.subscribe()
         self._reporter.report(COPY_RUN_STATE_RUNNING, progress=reports.message())
+        self._loop(loop, reports, commits)
+
+    def _loop(self, loop: SinkLoop, reports: SinkReports, commits: SinkCommits) -> None:
         try:
             loop.run()
+        except ConnectError:
+            commits.finish_failed()
+            raise
         finally:
             self._reporter.final_progress = reports.message()
             commits.forget()  # closing revokes; nothing may be committed after a failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
@@ -34,8 +35,6 @@ from keelman.engine.sink.steering import Steering
 POLL_SECONDS = 0.1
 # A longer wait for a limit goes on polling, with its partitions paused: pausing drops what was fetched ahead.
 SHORT_REST_SECONDS = 0.5
-IDLE_SECONDS = 1.0
-"""A writer hears so often that there is nothing to write."""
 
 
 class _Moved(Exception):
@@ -44,8 +43,8 @@ class _Moved(Exception):
 
 @dataclass(slots=True)
 class SinkLoop:
-    """The loop of one run of one sink task; its thread alone uses it. `most_records` are read at a time; a commit is
-    due each `interval_seconds`; `group` is the consumer's."""
+    """The loop of one run of one sink task; its thread alone uses it. `most_records` are read at a time;
+    `group` is the consumer's."""
 
     control: Control
     reporter: RunReporter
@@ -65,7 +64,6 @@ class SinkLoop:
     progress: Progress
     idle: Idle
     most_records: int
-    interval_seconds: float
     group: str
     log: Any
     _called_at: float = field(default_factory=time.monotonic)
@@ -73,20 +71,16 @@ class SinkLoop:
     def run(self) -> None:
         """Copies until drained, and commits the rest. Raises CutShort when cut, anything else when it failed."""
         commits = self.commits
-        committed_at, all_read = time.monotonic(), False
+        all_read = False
         while not self.control.draining:
             self.control.beat()
             self._check_topics(all_read=all_read)
             try:
                 all_read = self._step()
-                self.assignment.follow()
-                now = time.monotonic()
-                if now - committed_at >= self.interval_seconds or self.writer.full:
-                    committed_at = now
-                    commits.commit()
-                    self.assignment.follow()
-                elif all_read and commits.records and self.writer.hides_until_commit and commits.may_commit():
+                hidden = all_read and commits.records and self.writer.hides_until_commit
+                if not commits.commit_when_due() and hidden and commits.may_commit():
                     commits.keep()
+                self.assignment.follow()
             except GaveUp:  # drained, or the batch was another's by the time it could be taken
                 continue
             if self.reporter.due():
@@ -125,25 +119,35 @@ class SinkLoop:
 
     def _read(self, most: int) -> bool:
         """Whether it found less than it asked for."""
-        wait = 0 if self.commits.records and self.writer.hides_until_commit else POLL_SECONDS
+        wait = 0 if self.commits.records and self.writer.hides_until_commit else min(POLL_SECONDS, self._idle_in())
         messages = self.polling.read(most, wait)
         if messages is None:  # the rebalance committed without what was read before it
             self.assignment.begin_again()
             return False
-        self._take(messages)
-        if self.positions and time.monotonic() - self._called_at >= IDLE_SECONDS:
-            self._called_at = time.monotonic()
+        settled = self._take(messages)
+        if self.positions and not (messages or settled) and self._idle_in() <= 0:
             contract.IDLE.of(self.writer.idle)
+            self._called_at = time.monotonic()
         return len(messages) < most
 
-    def _take(self, messages: list[Message] | OwnRecords) -> None:
+    def _idle_in(self) -> float:
+        """The time until the writer is told that there is nothing to write."""
+        if not self.positions:
+            return math.inf
+        left = max(0.0, self._called_at + self.writer.idle_seconds - time.monotonic())
+        return min(left, self.commits.clock.left_seconds) if self.writer.commits_on_time else left
+
+    def _take(self, messages: list[Message] | OwnRecords) -> bool:
+        """Whether the writer has only now written what it was given before."""
         records, errors = split_errors(messages)
         if records:
             self._write(records)
-        if errors or not records:
-            self.commits.settle()
+        settled = bool(errors or not records) and self.commits.settle()
+        if settled:
+            self._called_at = time.monotonic()
         for message, error in errors:  # after the records: a partition's end may come with its last ones
             self._take_error(message, error)
+        return settled
 
     def _write(self, messages: list[Message] | OwnRecords) -> None:
         if not self.progress.left:  # to write may take for ever

@@ -9,6 +9,7 @@ from keelman.connect.bad_records.tolerance import Stage
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control
+from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
 
@@ -18,11 +19,18 @@ T = TypeVar("T")
 class Steering:
     """Steers the consumer of one copy run; its thread alone uses it. A SinkSource for the writer."""
 
-    def __init__(self, control: Control, pipeline: SinkPipeline, polling: Callable[[], Polling]) -> None:
-        """`polling` is there once the writer is open."""
+    def __init__(
+        self,
+        control: Control,
+        pipeline: SinkPipeline,
+        polling: Callable[[], Polling],
+        commits: Callable[[], SinkCommits],
+    ) -> None:
+        """`polling` and `commits` are there once the writer is open."""
         self._control = control
         self._pipeline = pipeline
         self._polling = polling
+        self._commits = commits
         self._seeks: dict[TopicPartition, int] = {}
         self._moved: set[TopicPartition] = set()
 
@@ -44,6 +52,15 @@ class Steering:
     def attend(self) -> None:
         """Polls, with nothing read. Raises GaveUp."""
         self._polling().attend_in_batch()
+
+    @property
+    def commit_seconds(self) -> float:
+        """The time until the next commit."""
+        return self._commits().clock.left_seconds
+
+    def commit_when_due(self) -> None:
+        """Commits what was written before, where that is due."""
+        self._commits().commit_when_due()
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Done after the writer's method, where the partition is still this task's."""

@@ -98,7 +98,6 @@ IGNORED_PREFIXES = {
     "metric.": "metrics are served on /metrics",
     "metrics.": "metrics are served on /metrics",
 }
-ONLY_WITH_A_GROUP = "offset.flush.interval.ms"
 IGNORED_ALONE = ("group.id", "config.storage.", "status.storage.", "offset.storage.topic")
 
 
@@ -149,8 +148,6 @@ def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str
     found = {}
     for key in sorted(properties):
         why = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
-        if key == ONLY_WITH_A_GROUP and not standalone:
-            why = "sources commit offsets with their records, every keelman.commit.interval.ms"
         if standalone and key.startswith(IGNORED_ALONE):
             why = "a standalone worker has no group and no topics of its own"
         if why:

@@ -61,6 +61,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
         "keelman.plugin.jvm.heap.bytes": str(64 << 20),
         "task.shutdown.graceful.timeout.ms": "1000",
+        "offset.flush.interval.ms": "500",
     }
     for topic in ("folders-a", "folders-b"):
         create_topic(bootstrap, topic)

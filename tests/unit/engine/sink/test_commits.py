@@ -15,6 +15,7 @@ from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
+from keelman.engine.sink.commit_clock import CommitClock, flush_seconds
 from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
@@ -51,6 +52,7 @@ class World(Writer):
             polling=Polling(consumer, self.positions, 30.0, lambda: self.now),
             topics=SourceTopics({}, lambda: None),
             progress=self.progress,
+            clock=CommitClock(60.0, lambda: self.now),
         )
         self.positions.begin(WHERE, None, 0)
 
@@ -274,3 +276,57 @@ def test_bad_records_of_what_is_written_stay_where_the_next_batch_is_given_up() 
     assert [letter.original.value for letter in world.pipeline._bad.take_letters()] == [b"late"]
     world.commits.commit()
     assert world.progress.message(0, LAG_UNIT_RECORDS).records == 1
+
+
+def as_in_connect() -> World:
+    world = World()
+    world.commits_on_time = True
+    return world
+
+
+def test_a_task_of_connects_is_called_each_interval_whether_there_is_news_or_not() -> None:
+    world = as_in_connect()
+    world.wrote(b"1")
+    assert not world.commits.commit_when_due()
+    assert world.progress.message(0, LAG_UNIT_RECORDS).records == 1, "it counts as it is written"
+    for _ in range(2):
+        world.now += 60
+        assert world.commits.commit_when_due()
+        world.consumer.poll(0)
+    assert world.said == ["kept 1", "group 1", "kept 1"]
+    assert world.progress.message(0, LAG_UNIT_RECORDS).records == 1
+
+
+def test_a_task_of_connects_is_asked_once_at_its_end() -> None:
+    world = as_in_connect()
+    world.wrote(b"1")
+    world.commits.finish()
+    assert world.said == ["kept 1", "group 1", "handed over"]
+
+
+def test_what_a_task_of_connects_wrote_before_a_failure_is_committed() -> None:
+    world = as_in_connect()
+    world.wrote(b"1")
+    messages = [Message(topic="t", partition=0, offset=1, value=b"2")]
+    world.commits.hand(world.positions.last_of_each(messages), 1, 1, 1)
+    world.commits.finish_failed()
+    assert world.said == ["kept 1", "group 1"]
+    other = World()
+    other.wrote(b"1")
+    other.commits.finish_failed()
+    assert other.said == []
+
+
+@pytest.mark.parametrize(
+    ("worker", "connector", "seconds"),
+    [
+        ({}, {}, 60.0),
+        ({"offset.flush.interval.ms": "10000"}, {}, 10.0),
+        ({"offset.flush.interval.ms": "10000", "keelman.commit.interval.ms": "300"}, {}, 0.3),
+        ({"offset.flush.interval.ms": "10000"}, {"keelman.commit.interval.ms": "500"}, 0.5),
+    ],
+)
+def test_how_often_a_task_of_connects_is_flushed(
+    worker: dict[str, str], connector: dict[str, str], seconds: float
+) -> None:
+    assert flush_seconds(worker, connector) == seconds

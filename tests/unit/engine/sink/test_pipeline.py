@@ -42,8 +42,8 @@ def pipeline(config: Mapping[str, str]) -> tuple[SinkPipeline, Steering]:
     """One whose connector converts, and what its writer steers by."""
     control = Control()
     made = SinkPipeline("c", 0, {"bootstrap.servers": "none:1"}, config, control, converted=True)
-    consumer: Any = None
-    return made, Steering(control, made, lambda: Polling(consumer, Positions(), 30.0))
+    none: Any = None
+    return made, Steering(control, made, lambda: Polling(none, Positions(), 30.0), lambda: none)
 
 
 def messages() -> list[Message]:

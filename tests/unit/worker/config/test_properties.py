@@ -181,8 +181,6 @@ def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
     assert list(ignored(OF_A_GROUP, standalone=True)) == sorted(OF_A_GROUP.keys() - PLAIN)
     assert (unknown(old), list(ignored(old, standalone=False))) == ([], sorted(old))
     assert ignored(old, standalone=True)["rest.port"] == "as in Connect since 3.0: set listeners"
-    flush = {"offset.flush.interval.ms": "10000"}
-    assert (list(ignored(flush, standalone=False)), ignored(flush, standalone=True)) == (list(flush), {})
 
 
 def test_providers_are_checked_although_nothing_refers_to_them() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,6 +60,7 @@ class SinkContext:
         """What the records are read with; for the copy run's thread."""
         self.commit_requested = False
         self.timeout_ms = -1
+        """How soon the task wants to be called again at the latest; not above 0 where it said nothing."""
         self._metrics = metrics
 
     # For the copy run's thread.
@@ -90,8 +91,8 @@ class SinkContext:
         with self._lock:
             return bool(self._seeks or self._pauses or self._errants or self._failed)
 
-    def steer(self, source: SinkSource) -> None:
-        """Does what was asked since the last time."""
+    def steer(self, source: SinkSource) -> Mapping[TopicPartition, int]:
+        """Does what was asked since the last time; where the task wants to go on."""
         with self._lock:
             seeks, self._seeks = self._seeks, {}
             pauses, self._pauses = self._pauses, []
@@ -99,6 +100,7 @@ class SinkContext:
             source.seek(partition, offset)
         for paused, partitions in pauses:
             (source.pause if paused else source.resume)(partitions)
+        return seeks
 
     def take_errants(self) -> list[Errant]:
         """The records that were reported since the last time."""
@@ -110,11 +112,6 @@ class SinkContext:
     def failed(self) -> ConnectError | None:
         """What a record was reported with where none may be passed over."""
         return self._failed
-
-    def take_timeout_ms(self) -> int:
-        """How long the task wants to wait before it is given the same records again; negative where it said nothing."""
-        found, self.timeout_ms = self.timeout_ms, -1
-        return found
 
     def answer(self) -> None:
         """Does what was asked of the consumer since the last time."""
@@ -161,7 +158,7 @@ class SinkContext:
         return future.result(ANSWER_SECONDS)
 
     def timeout(self, timeout_ms: Any) -> None:
-        """How long to wait before records are given again."""
+        """How long to wait at most before it is called again."""
         self.timeout_ms = int(timeout_ms)
 
     def assignment(self) -> Any:

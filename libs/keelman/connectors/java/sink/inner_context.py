@@ -10,11 +10,12 @@ iceberg-kafka-connect 1.11.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.plugin import SinkTask
+from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.sink_source import SinkSource
 from keelman.connectors.java.configs import task_state
 from keelman.connectors.java.jvm import java_class, jpype
@@ -39,19 +40,23 @@ class InnerContext(SinkContext):
         """The context itself."""
         return self._inner
 
-    def steer(self, source: SinkSource) -> None:
+    def steer(self, source: SinkSource) -> Mapping[TopicPartition, int]:
         """Takes from Connect's object what was asked of it, too."""
         offsets = self._inner.offsets()
         if not offsets.isEmpty():
             self.offset(java_class("java.util.HashMap")(offsets))
             self._inner.clearOffsets()
-        super().steer(source)
+        return super().steer(source)
 
-    def take_timeout_ms(self) -> int:
+    @property
+    def timeout_ms(self) -> int:
         """As it was said to Connect's object."""
-        found = int(self._inner.timeout())
-        self._inner.timeout(jpype().JLong(-1))
-        return found
+        return int(self._inner.timeout()) if hasattr(self, "_inner") else -1
+
+    @timeout_ms.setter
+    def timeout_ms(self, wanted: int) -> None:
+        if hasattr(self, "_inner"):
+            self._inner.timeout(jpype().JLong(wanted))
 
     @property
     def commit_requested(self) -> bool:

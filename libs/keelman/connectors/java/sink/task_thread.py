@@ -58,7 +58,7 @@ class SinkThread:
         self._woken = self._ended = False
         self._java_thread: Any = None
         run = copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._run,), name=f"java-{name}", daemon=True)
+        self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
         self._thread.start()
 
     def begin(self, method: str, work: Callable[[], Any]) -> Job:

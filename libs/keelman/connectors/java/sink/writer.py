@@ -6,6 +6,7 @@ Source: `WorkerSinkTask` of Kafka Connect 4.3.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,14 +20,15 @@ from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tasks.own_metric import OwnMetric
-from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
+from keelman.connect.tasks.sink_source import SinkSource
 from keelman.connectors.java.consumer.client import JavaConsumer
-from keelman.connectors.java.consumer.records import JavaRecords, raw
+from keelman.connectors.java.consumer.records import JavaRecords
 from keelman.connectors.java.errors import RETRIABLE, connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.plugin_metrics import PluginMetrics
-from keelman.connectors.java.sink.context import Errant, SinkContext
+from keelman.connectors.java.sink.context import SinkContext
+from keelman.connectors.java.sink.errants import ErrantRecords
 from keelman.connectors.java.sink.inner_context import InnerContext
 from keelman.connectors.java.sink.one_by_one import SinkOneByOne
 from keelman.connectors.java.sink.prepared import Prepared
@@ -43,7 +45,6 @@ from keelman.kafka.security.oauth import ALLOWED_KEY, JAVA_ALLOWED_KEY
 from keelman.runtime.logs.logging import get_logger
 
 T = TypeVar("T")
-RETRY_MS = 1_000
 SHORTEST_WAIT_SECONDS = 0.05
 TOPIC_KEYS = ("topics", "topics.regex")
 
@@ -71,6 +72,7 @@ class JavaWriter(Writer):
     """The writer of one Java task."""
 
     writes_behind = True
+    commits_on_time = True
 
     def __init__(
         self,
@@ -96,10 +98,11 @@ class JavaWriter(Writer):
         self._put_under_way: tuple[Job, Callable[[], Any]] | None = None
         self._loops = SinkLoops(steps)
         self._one_by_one = SinkOneByOne(steps, self._source)
-        name = f"{task.connector}-{task.task}"
+        name = f"task-thread-{task.connector}-{task.task}"  # as with Connect
         self._thread = SinkThread(loader, class_name, name=name)
         self._converting = SinkThread(loader, class_name, name=f"{name}-convert")
         self._context = context(task, Policy.of(config, sink=True), self._thread.wake, steps.metrics)
+        self._errants = ErrantRecords(self._context, self._source, steps, self._given)
         self._offset = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
         given, options = self._context.proxy(), self._context.configs()
         try:
@@ -115,10 +118,20 @@ class JavaWriter(Writer):
         made.start(options)
         return made
 
+    def _given(self) -> Sequence[JavaRecords]:
+        given = (self._last, None if self._next is None else self._next.records)
+        return [one for one in given if one is not None]
+
     @property
     def full(self) -> bool:
         """Whether the task has asked for a commit."""
         return self._context.commit_requested
+
+    @property
+    def idle_seconds(self) -> float:
+        """As the task has said to its context; else it is called only before a commit."""
+        asked = self._context.timeout_ms
+        return asked / 1000 if asked > 0 else math.inf
 
     def open_consumer(self, order: ConsumerOrder) -> JavaConsumer:
         """Kafka's own. Raises KafkaException."""
@@ -139,7 +152,7 @@ class JavaWriter(Writer):
         if opened:
             given = java_class("java.util.ArrayList")(self._context.set_of(opened))
             self._do("open", lambda: self._java.open(given))
-        self._context.steer(self._source)
+        self._steer()
 
     def hand_over(self) -> None:
         """Closes all. Raises ConnectError."""
@@ -155,7 +168,7 @@ class JavaWriter(Writer):
         records: Any = batch.values.values
         assert isinstance(records, JavaRecords), "read by the consumer that it has brought"
         made = self._converted(records)
-        put = lambda: self._java.put(made)  # noqa: E731
+        put = lambda: self._put_now(made)  # noqa: E731
         ahead = None
         if self._put_under_way is not None:
             ahead = self._thread.follow(self._put_under_way[0], put, unless=self._context.has_asked)
@@ -179,9 +192,6 @@ class JavaWriter(Writer):
         assert self._next is not None
         given, self._next = self._next, None
         self._last = given.records
-        if len(self._begun) < len(self._open):
-            for part in given.records.parts:
-                self._begun.setdefault(part.where, part.begin)
         self._put_under_way = given.begun(self._thread), given.put
 
     def settle(self, *, last: bool) -> None:
@@ -199,10 +209,11 @@ class JavaWriter(Writer):
         """Puts nothing, as Connect does: the task may do what time asks for. Raises ConnectError."""
         self._context.answer()
         nothing = java_class("java.util.ArrayList")()
-        self._put(lambda: self._java.put(nothing))
+        self._put(lambda: self._put_now(nothing))
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Asks the task how far it is. One without an answer is given again what was not committed, as in Connect."""
+        """Asks the task how far it is. One without an answer is given again what was not committed, as in Connect.
+        Raises ConnectError for null."""
         self._context.commit_requested = False
         if not offsets or not self._open:
             return
@@ -219,8 +230,10 @@ class JavaWriter(Writer):
                 if last is not None:
                     self._source.seek(where, last)
         else:
+            if found is None:
+                raise ConnectError(f"{self._thread.class_name}.preCommit returned null: it must return a map")
             self._note_safe(found, offsets)
-        self._context.steer(self._source)
+        self._steer()
 
     def metrics(self) -> Sequence[OwnMetric]:
         """Those of the task and of its steps."""
@@ -246,8 +259,15 @@ class JavaWriter(Writer):
             self._converting.end()
             self._steps.metrics.close()
 
+    def _steer(self) -> None:
+        """Does what the task has said to its context. Where it wants to go on is where it is given records again from,
+        if it does not commit."""
+        for where, offset in self._context.steer(self._source).items():
+            self._safe.pop(where, None)
+            self._begun[where] = offset
+
     def _note_safe(self, found: Any, offsets: Mapping[TopicPartition, KeptOffset]) -> None:
-        for entry in () if found is None else found.entrySet():
+        for entry in found.entrySet():
             where = TopicPartition(str(entry.getKey().topic()), int(entry.getKey().partition()))
             offset = None if entry.getValue() is None else int(entry.getValue().offset())
             if offset is None or where not in offsets or offset > offsets[where].offset:
@@ -265,6 +285,11 @@ class JavaWriter(Writer):
             self._do("close", lambda: self._java.close(given))
         self._context.assign(self._open)
 
+    def _put_now(self, records: Any) -> None:
+        """In the task's thread. What it says of the time until it is called again holds until it is."""
+        self._context.timeout_ms = -1
+        self._java.put(records)
+
     def _put(self, work: Callable[[], Any], begun: Job | None = None, *, last: bool = False) -> None:
         """Raises ConnectError, GaveUp."""
         while True:
@@ -275,13 +300,12 @@ class JavaWriter(Writer):
                 if not isinstance(error, tuple(java_class(name) for name in RETRIABLE)):
                     raise connect_error(error) from None
                 _log.warning("java_put_retried", class_name=self._thread.class_name, error=_text(error))
-                self._context.steer(self._source)
+                self._steer()
                 if last:
                     raise GaveUp from None
                 self._await_retry()
                 continue
-            self._context.take_timeout_ms()
-            self._context.steer(self._source)
+            self._steer()
             return
 
     def _attend(self) -> None:
@@ -294,9 +318,11 @@ class JavaWriter(Writer):
         return self._next is None or self._next.hold_back(self._thread)
 
     def _await_retry(self) -> None:
-        """Raises GaveUp where the run is to end, or the records are another's."""
-        asked = self._context.take_timeout_ms()
-        until = time.monotonic() + max(SHORTEST_WAIT_SECONDS, (RETRY_MS if asked < 0 else asked) / 1000)
+        """As long as the task has said, and no longer than until the next commit: with nothing said until that. Raises
+        GaveUp where the run is to end, or the records are another's."""
+        self._source.commit_when_due()
+        wait = min(self.idle_seconds, self._source.commit_seconds)
+        until = time.monotonic() + max(SHORTEST_WAIT_SECONDS, wait)
         while (left := until - time.monotonic()) > 0:
             if self._source.draining:
                 raise GaveUp
@@ -320,7 +346,7 @@ class JavaWriter(Writer):
 
     def _wait(self, job: Job, attend: Callable[[], None] | None = None) -> Any:
         found = self._thread.wait(job, beat=self._beat, attend=attend, impatient=self._impatient)
-        self._take_errants()
+        self._errants.take()
         return found
 
     def _end(self, method: str, work: Callable[[], Any]) -> None:
@@ -349,41 +375,7 @@ class JavaWriter(Writer):
     def _beat(self) -> None:
         self._task.beat()
         self._context.answer()
-        self._take_errants()
-
-    def _take_errants(self) -> None:
-        """Raises what fails the task."""
-        for errant in self._context.take_errants():
-            try:
-                self._take_errant(errant)
-            except BaseException:
-                errant.future.completeExceptionally(
-                    java_class("org.apache.kafka.connect.errors.ConnectException")(
-                        "Tolerance exceeded in error handler"
-                    )
-                )
-                raise
-            errant.future.complete(None)
-        if self._context.failed is not None:
-            raise ConnectError("Tolerance exceeded in error handler") from self._context.failed
-
-    def _take_errant(self, errant: Errant) -> None:
-        record = errant.record
-        where = TopicPartition(str(record.originalTopic()), int(record.originalKafkaPartition()))
-        offset = int(record.originalKafkaOffset())
-        given = (self._last, self._next.records if self._next is not None else None)
-        known = next((found for one in given if one is not None and (found := one.find(where, offset))), None)
-        if known is not None:
-            self._source.report_written(known, errant.error)
-            return
-        topic, headers = record.topic(), []
-        for one in record.headers():
-            made = self._steps.headers.fromConnectHeader(topic, one.key(), one.schema(), one.value())
-            headers.append((str(one.key()), raw(made)))
-        key = raw(self._steps.key.fromConnectData(topic, record.keySchema(), record.key()))
-        value = raw(self._steps.value.fromConnectData(topic, record.valueSchema(), record.value()))
-        time_ms = None if record.timestamp() is None else int(record.timestamp())
-        self._source.report_written(WrittenRecord(where, offset, key, value, headers, time_ms), errant.error)
+        self._errants.take()
 
 
 def _registries(task: SinkTask) -> OpenRegistry:

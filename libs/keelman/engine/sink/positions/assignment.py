@@ -23,7 +23,7 @@ from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.relocation import Reset, goes_on_at
 from keelman.engine.sink.positions.source_topics import SourceTopics
-from keelman.engine.sink.positions.start import Beginnings
+from keelman.engine.sink.positions.start import ANSWER_SECONDS, Beginnings, Begun
 from keelman.engine.sink.steering import Steering
 
 
@@ -103,16 +103,17 @@ class SinkAssignment:
         begun = self.beginnings.of(consumer, self.writer, partitions)
         self.commits.forget()
         self.topics.begin({one.where.topic: one.topic_id for one in begun})
-        chosen = []
+        chosen: list[ClientPartition] = []
+        starts: dict[TopicPartition, int | None] = {}
         for one in begun:
-            start = one.start.offset
-            self.positions.begin(one.where, one.group.shown, start, one.topic_id, one.leader_epoch)
-            if start is None:
-                nothing = "its group has no offset"
-                start = OFFSET_BEGINNING if one.start.from_beginning else self.reset.offset(str(one.where), nothing)
+            self.positions.begin(one.where, one.group.shown, one.start.offset, one.topic_id, one.leader_epoch)
+            starts[one.where], start = one.start.offset, self._start(one)
+            if one.start.offset is None and self.writer.commits_on_time:
+                starts[one.where] = start = self._looked_up(one.where, start)
+                self.positions.move(one.where, start)
             chosen.append(ClientPartition(*one.where, start))
         self._starts = {(one.topic, one.partition): one.offset for one in chosen}
-        contract.ASSIGNED.of(self.writer.assigned, {one.where: one.start.offset for one in begun})
+        contract.ASSIGNED.of(self.writer.assigned, starts)
         for where, at in self.steering.take_seeks().items():
             if where in self.positions:
                 self.positions.rewind(where, at)
@@ -120,6 +121,19 @@ class SinkAssignment:
         self.polling.hold_again()
         self.positions.assigned = True
         self.progress.changed = True
+
+    def _start(self, one: Begun) -> int:
+        """Where to begin; the client library's number for the beginning or the end where that is not known yet."""
+        if one.start.offset is not None:
+            return one.start.offset
+        if one.start.from_beginning:
+            return int(OFFSET_BEGINNING)
+        return self.reset.offset(str(one.where), "its group has no offset")
+
+    def _looked_up(self, where: TopicPartition, start: int) -> int:
+        """The offset behind such a number."""
+        begin, end = self.consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
+        return int(begin if start == OFFSET_BEGINNING else end)
 
     def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
         self.pipeline.give_up()  # a batch that waits for something will be another's
