@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -21,7 +20,7 @@ from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.connect.tasks.kept_offsets import Assignment as Assignment  # noqa: PLC0414  re-exported
 from keelman.connect.tasks.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
 from keelman.connect.tasks.own_metric import OwnMetric
-from keelman.connect.tasks.sink_source import SinkSource
+from keelman.connect.tasks.sink_task import SinkTask as SinkTask  # noqa: PLC0414  re-exported
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import Watch
@@ -131,24 +130,6 @@ class Reader(ABC):
 
     def close(self) -> None:  # noqa: B027  most have nothing to give back
         """Gives everything back; called once, also after an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class SinkTask:
-    """The task that a writer is opened for.
-
-    `worker`: the worker's properties, named as in Java. `beat` is called at least once a second by a writer that waits;
-    it raises when the run must end at once. `report` is called within `write` for a record that cannot be written, with
-    its index and the error: it does what `errors.tolerance` says, or raises what fails the task. `config` is the task's
-    own configuration, without its connector's; `source` is for writers that steer what they are given."""
-
-    connector: str
-    task: int
-    worker: Mapping[str, str]
-    beat: Callable[[], None]
-    report: Callable[[int, Exception], None]
-    config: Mapping[str, str] = field(default_factory=dict)
-    source: SinkSource | None = None
 
 
 class Writer(ABC):

@@ -39,7 +39,7 @@ _LIBRARY: dict[str, tuple[str, Made | None]] = {
     "client.id": _same("client.id", "mine"),
     "connections.max.idle.ms": _same("connections.max.idle.ms", "7000"),
     "enable.metrics.push": _same("enable.metrics.push", "true"),
-    "metadata.max.age.ms": _same("metadata.max.age.ms", "7000"),
+    "metadata.max.age.ms": ("7000", {"topic.metadata.refresh.interval.ms": "7000", "metadata.max.age.ms": "21000"}),
     "metadata.recovery.rebootstrap.trigger.ms": _same("metadata.recovery.rebootstrap.trigger.ms", "7000"),
     "metadata.recovery.strategy": _same("metadata.recovery.strategy", "none"),
     "receive.buffer.bytes": _same("socket.receive.buffer.bytes", "7000"),

@@ -192,7 +192,10 @@ class MirrorReader(Reader):
     def _return_to(self, partitions: Collection[TopicPartition]) -> None:
         """Their target is tried again."""
         if partitions:
-            KAFKA_LOOP.call(self._fetcher.return_to({(*one,): self._left.pop(one) for one in partitions}))
+            KAFKA_LOOP.call(self._fetch_again({(*one,): self._left.pop(one) for one in partitions}))
+
+    async def _fetch_again(self, positions: Mapping[Part, Position]) -> None:
+        self._fetcher.add(positions)
 
     def _batch(self, portion: Portion, *, short: bool) -> SourceBatch:
         delivered: dict[int, Callable[[int, int], None]] = {}

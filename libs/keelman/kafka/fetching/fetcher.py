@@ -95,10 +95,8 @@ class BatchFetcher:
         return self._arrivals.take()
 
     def take(self) -> list[Fetched]:
-        """What has arrived, in order; an end that was reached is returned once, without batches.
-
-        Raises FetchFailure, CorruptBatch or another error once fetching has ended for it and all before is taken.
-        """
+        """What has arrived, in order; an end that was reached is returned once, without batches. Raises FetchFailure,
+        CorruptBatch or another error once fetching has ended for it and all before is taken."""
         return self._arrivals.take()
 
     @property
@@ -119,37 +117,28 @@ class BatchFetcher:
         """How many a topic has, as far as is known."""
         return len(self._client.cluster.partitions_for_topic(topic) or ())
 
-    def add(self, parts: Collection[Part]) -> None:
-        """Reads these too, from their beginnings. In its loop."""
-        self._positions |= {one: Position(EARLIEST) for one in parts}
-        self._heard |= dict.fromkeys(parts, self._loop.time())
-        self._homeless |= set(parts)
+    def add(self, positions: Mapping[Part, Position]) -> None:
+        """Reads these too from there, or again what it has left. In its loop."""
+        self._positions |= positions
+        self._heard |= dict.fromkeys(positions, self._loop.time())
+        self._notified_end |= dict.fromkeys(positions, -1)
+        self._homeless |= positions.keys()
         self._must_place.set()
 
     def confirmed(self) -> bool:
-        """Whether the leaders that brought the last records are those that the cluster has: reported since by one
-        broker more than who leads, since a leader that is cut off from its cluster still answers that there is nothing.
-
-        Where they are not, it asks; so who needs to know comes again.
-        """
+        """Whether the leaders that brought the last records still lead, by the word of one more broker since then: a
+        leader that is cut off from its cluster answers that there is nothing. Where not, brokers are asked: call again."""
         if not self._homeless and self._client.confirmed(self._records_at):
             return True
         self._loop.call_soon_threadsafe(self._unconfirmed.set)
         return False
 
     async def leave(self, parts: Collection[Part]) -> dict[Part, Position]:
-        """Fetches these no more, of which something may have arrived; where it is in each. In the loop."""
+        """Fetches these no more, of which something may have arrived; where it is in each. In its loop."""
         for led, one in product(self._led.values(), parts):
             led.pop(one, None)
         self._homeless.difference_update(parts)
         return {one: self._positions[one] for one in parts}
-
-    async def return_to(self, positions: Mapping[Part, Position]) -> None:
-        """Fetches again what it has left, from there. In the loop."""
-        self._positions |= positions
-        self._homeless |= positions.keys()
-        self._notified_end |= dict.fromkeys(positions, -1)
-        self._must_place.set()
 
     async def close(self) -> None:
         """Ends all requests and closes the client."""

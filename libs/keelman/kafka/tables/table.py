@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError, for_code
 from keelman.kafka.batches.record_batch import decode
 from keelman.kafka.fetching.client import FetchClient
 from keelman.kafka.fetching.fetched import Fetched, Part
-from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher
+from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher, Position
 from keelman.kafka.fetching.leader_epochs import Leader
 from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED, offsets_of
 from keelman.model.errors import DeadlineExceeded, PermissionDenied, Unavailable
@@ -163,7 +163,7 @@ class TopicTable:
         self._parts += new
         self._positions.update(dict.fromkeys((number for _, number in new), EARLIEST))
         if self._reading is not None:
-            self._reading.add(new)
+            self._reading.add({part: Position(EARLIEST) for part in new})
         return True
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
