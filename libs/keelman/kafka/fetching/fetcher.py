@@ -127,7 +127,7 @@ class BatchFetcher:
 
     def confirmed(self) -> bool:
         """Whether the leaders that brought the last records still lead, by the word of one more broker since then: a
-        leader that is cut off from its cluster answers that there is nothing. Where not, brokers are asked: call again."""
+        leader that is cut off from its cluster answers that there is nothing. Where not, it asks: call again."""
         if not self._homeless and self._client.confirmed(self._records_at):
             return True
         self._loop.call_soon_threadsafe(self._unconfirmed.set)
