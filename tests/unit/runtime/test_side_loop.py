@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import pytest
 
 from keelman.engine.control import Control, CutShort
-from keelman.runtime.side_loop import SideLoop
+from keelman.runtime.side_loop import LONG_SECONDS, SideLoop
 
 LOOP = SideLoop("test")
 
@@ -146,6 +146,22 @@ def test_an_answer_that_came_while_the_thread_was_busy_is_in_time() -> None:
         writer.close()
 
     LOOP.call(closed())
+
+
+def test_what_is_posted_after_the_loop_has_stood_is_done_at_the_present_time() -> None:
+    times: list[tuple[float, float]] = []
+
+    def note() -> None:
+        times.append((asyncio.get_running_loop().time(), time.monotonic()))
+
+    LOOP.call(answer())
+    begun = time.monotonic()
+    while time.monotonic() - begun < 3 * LONG_SECONDS:  # as a thread that waits for anything else
+        pass
+    LOOP.post(note)
+    LOOP.call(answer())
+    ((of_loop, now),) = times
+    assert now - of_loop < LONG_SECONDS, "what is due by the loop's clock would be late at once"
 
 
 def test_what_is_left_in_a_driven_loop_is_cancelled_at_its_end() -> None:
