@@ -96,7 +96,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             apis=apis,
             served=dict.fromkeys(managed, VERSION),
             is_draining=stop.is_set,
-            why_unready=lambda: reach.problem,
+            problem=lambda: reach.problem,
         )
         await stack.enter_async_context(access.serve_http(http))
         health = await stack.enter_async_context(

@@ -24,7 +24,7 @@ class StateReach:
 
     @property
     def problem(self) -> str:
-        """Why this gateway is not ready, for people; empty while it is."""
+        """Why this gateway serves the workers' REST alone, for people; empty while it serves all."""
         silent = self._clock() - self._answered >= AWAY_SECONDS
         return f"{self._peer} has not answered for {AWAY_SECONDS:g} s" if silent else ""
 

@@ -31,10 +31,10 @@ from keelman.workers.rest.client import Rest
 
 def application(
     state: State, rest: Rest, logins: Logins, *, max_body_bytes: int, apis: Mapping[str, ASGIApp],
-    served: Mapping[str, str], is_draining: Callable[[], bool] = lambda: False, why_unready: Callable[[], str] = str,
+    served: Mapping[str, str], is_draining: Callable[[], bool] = lambda: False, problem: Callable[[], str] = str,
 ) -> Starlette:  # fmt: skip
     """The ASGI application. `apis`: further applications by their paths; `served`: which versions of APIs those are;
-    `is_draining`: whether callers are to look elsewhere, as for `why_unready`, empty while they need not."""
+    `is_draining`: whether callers are to look elsewhere; `problem`: why only workers' REST is served, empty else."""
     legal = [
         "/",
         "/healthz",
@@ -65,8 +65,8 @@ def application(
     async def readyz(_: Request) -> Response:
         if is_draining():
             return _json({"status": "draining"}, 503)
-        why = why_unready()
-        return _json({"status": "unready", "message": why}, 503) if why else _json({"status": "ready"})
+        why = problem()  # no reason to look elsewhere: requests to worker clusters are passed on all the same
+        return _json({"status": "degraded", "message": why} if why else {"status": "ready"})
 
     async def metrics(_: Request) -> Response:
         return Response(await exposition(state, workers), headers={"Content-Type": CONTENT_TYPE})

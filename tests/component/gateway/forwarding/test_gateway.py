@@ -167,12 +167,13 @@ async def test_without_the_state_service_workers_are_still_reached(
     assert "keelman_gateway_state_up 0" in (await http.get("/metrics")).text
     assert (await http.get("/healthz")).status_code == 200
 
-    async def unready() -> bool:
+    async def degraded() -> bool:
         answer = await http.get("/readyz")
-        return answer.status_code == 503 and system.state.address in answer.json()["message"]
+        assert answer.status_code == 200, "load balancers go on: the workers' REST is passed on"
+        return answer.json()["status"] == "degraded" and system.state.address in answer.json()["message"]
 
-    await eventually(unready, what="it is not ready while no state service answers")
-    await eventually(partial(has_health, system.gateway.address, serving=False), what="and its health says so")
+    await eventually(degraded, what="it is degraded while no state service answers")
+    await eventually(partial(has_health, system.gateway.address, serving=False), what="and its health is NOT_SERVING")
     await system.state.start()
 
     async def back() -> bool:
@@ -184,7 +185,7 @@ async def test_without_the_state_service_workers_are_still_reached(
 
     await eventually(back)
     await eventually(partial(has_health, system.gateway.address, serving=True), what="its health is as before")
-    assert (await http.get("/readyz")).status_code == 200
+    assert (await http.get("/readyz")).json() == {"status": "ready"}
 
 
 async def has_health(address: str, *, serving: bool) -> bool:
