@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Mapping
 
 from keelman.connect.records import TopicPartition
@@ -10,6 +11,7 @@ from keelman.engine.best_effort_writer import BestEffortWriter
 from keelman.runtime.logs.logging import get_logger
 
 _log = get_logger()
+LOG_SECONDS = 10.0
 
 
 def sync_key(partition: TopicPartition) -> bytes:
@@ -61,6 +63,8 @@ class OffsetSyncs:
         self._states: dict[TopicPartition, PartitionState] = {}
         self._due: list[tuple[TopicPartition, int, int]] = []
         self._late: dict[TopicPartition, tuple[int, int]] = {}
+        self._logged_at = float("-inf")
+        self._commits_lost = 0
 
     def note(self, partition: TopicPartition, upstream: int, downstream: int, *, skipped: bool = False) -> None:
         """A record was delivered; it is not committed yet."""
@@ -85,4 +89,7 @@ class OffsetSyncs:
         self._writer.close(1.0)
 
     def _lost(self, why: str) -> None:
-        _log.warning("offset_sync_lost", topic=self._topic, error=why)
+        self._commits_lost += 1
+        if (now := time.monotonic()) - self._logged_at >= LOG_SECONDS:  # a topic that is not there fails each commit
+            _log.warning("offset_sync_lost", topic=self._topic, error=why, commits=self._commits_lost)
+            self._logged_at, self._commits_lost = now, 0
