@@ -13,6 +13,7 @@ import structlog
 from keelman.connect.config.providers import secret_providers
 from keelman.connect.converters.configured import converter_for
 from keelman.engine.idle import park_after_seconds
+from keelman.engine.sink.commit_clock import flush_seconds
 from keelman.engine.sink.consumer.consumer import sink_consumer_properties
 from keelman.engine.slot import plugin_memory
 from keelman.engine.source.boundary import commit_interval_seconds
@@ -150,6 +151,7 @@ EFFECTS: dict[str, Seen] = {
     "keelman.plugin.jvm.options": Seen("-Da=b", lambda raw: machine(raw)[0].more, ("-Da=b",)),
     "keelman.plugin.tasks.per.slot": Seen("7", runs_of_a_slot, 7),
     "keelman.plugin.libraries": Seen("/libraries", libraries_of, ["/libraries"]),
+    "offset.flush.interval.ms": Seen("7000", lambda raw: flush_seconds(checked(raw).raw, {}), 7.0),
     "keelman.secrets.scope": Seen("mine", secret_providers, {"s": ("mine",)}, SECRETS),
     "keelman.secrets.policy": Seen("references", literal_secret, True),
     "keelman.jaas.file": Seen("@jaas", users, True, {"rest.extension.classes": BASIC}),
@@ -166,7 +168,6 @@ IGNORED = {
     "rest.port": "7",
     "internal.key.converter": "x",
     "internal.value.converter": "x",
-    "offset.flush.interval.ms": "7000",
 }
 
 
