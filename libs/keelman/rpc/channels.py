@@ -28,6 +28,7 @@ def channel(
     translate: bool = True,
     token: str = "",
     client: Pems | None = None,
+    apart: bool = False,
 ) -> Channel:
     """A channel to host:port or unix:path: `async with` closes it. Errors of unary calls come as our classes.
 
@@ -35,11 +36,18 @@ def channel(
     With `root_certificates` (PEM) it speaks TLS to host:port; `server_name` is then what the certificate must name, the
     address's host when empty; `client` has the certificate that is shown to the other side. `peer` says in words who is
     there, for the message when it cannot be reached. Without `translate` errors come as grpc's own: for passing them on
-    unchanged. A `token` goes with every call.
+    unchanged. A `token` goes with every call. `apart` gives it connections of its own: who looks each second whether
+    somebody is back has all others of a shared connection wait for its next try.
     """
     if len(several := addresses(address)) > 1:
         made = partial(
-            channel, root_certificates=root_certificates, server_name=server_name, peer=peer, token=token, client=client
+            channel,
+            root_certificates=root_certificates,
+            server_name=server_name,
+            peer=peer,
+            token=token,
+            client=client,
+            apart=apart,
         )
         return AnyOf([made(one, translate=translate) for one in several])
     options: list[tuple[str, int | str]] = [
@@ -48,6 +56,7 @@ def channel(
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take; refused ones end at once
         ("grpc.max_reconnect_backoff_ms", 2_000),
+        ("grpc.use_local_subchannel_pool", int(apart)),
     ]
     translating = [_TranslateUnary(f"{peer} at {address}" if peer else address)] if translate else []
     interceptors = [*translating, *bearer(token)]

@@ -61,7 +61,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         unchanged = await stack.enter_async_context(trust.to_state(translate=False))
         state_channel = await stack.enter_async_context(trust.to_state(peer="the state service"))
-        state, reach = State(state_channel), StateReach(unchanged, peer=peer)
+        looked_by = await stack.enter_async_context(trust.to_state(translate=False, apart=True))
+        state, reach = State(state_channel), StateReach(looked_by, peer=peer)
         workers = Rest(
             state.rest_urls,
             request_seconds=settings.request_seconds,

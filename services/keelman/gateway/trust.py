@@ -115,13 +115,13 @@ class Trust:
         )
         return cls(settings, tls, Agents(newest=of_agents.newest), files.newest)
 
-    def to_state(self, *, peer: str = "", translate: bool = True) -> Channel:
-        """A channel to the state services, with the newest certificate on each new connection."""
+    def to_state(self, *, peer: str = "", translate: bool = True, apart: bool = False) -> Channel:
+        """A channel to the state services, with the newest certificate on each connection; `apart` as of `channel`."""
 
         def make(pems: Pems) -> Channel:
             return channel(
                 self.settings.state_address, root_certificates=pems.roots or None, client=pems,
-                server_name=self.state_name, peer=peer, translate=translate,
+                server_name=self.state_name, peer=peer, translate=translate, apart=apart,
             )  # fmt: skip
 
         return RenewingChannel(make, self.newest) if self.newest().chain else make(self.newest())
