@@ -55,9 +55,9 @@ async def joined(group: GroupClient, worker: str, member: str = "") -> Joined:
         return False
 
     await eventually(known, seconds=60, what="the coordinator answers")
-    made = await group.join(member, PROTOCOL_TYPE, PROTOCOL, metadata)
+    made = await group.join(member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
     if made.error == codes.MEMBER_ID_REQUIRED:
-        made = await group.join(made.member, PROTOCOL_TYPE, PROTOCOL, metadata)
+        made = await group.join(made.member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
     assert made.error == codes.NONE
     return made
 

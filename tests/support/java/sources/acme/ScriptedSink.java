@@ -149,7 +149,8 @@ public class ScriptedSink extends SinkConnector {
         @Override public Map<TopicPartition, OffsetAndMetadata> preCommit(Map<TopicPartition, OffsetAndMetadata> current) {
             for (SinkRecord one : earlier) report(context.errantRecordReporter(), one);
             earlier.clear();
-            if (props.containsKey("commit.fails") && !failed) {
+            long sum = current.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
+            if (props.containsKey("commit.fails") && !failed && sum > 0) {
                 failed = true;
                 note("precommit fails");
                 throw new ConnectException("not now");
@@ -158,7 +159,7 @@ public class ScriptedSink extends SinkConnector {
             int behind = number("behind", 0);
             for (Map.Entry<TopicPartition, OffsetAndMetadata> one : current.entrySet())
                 safe.put(one.getKey(), new OffsetAndMetadata(Math.max(0, one.getValue().offset() - behind)));
-            note("precommit " + current.values().stream().mapToLong(OffsetAndMetadata::offset).sum());
+            note("precommit " + sum);
             return props.containsKey("opts.out") ? Map.of() : safe;
         }
 
