@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -22,7 +23,7 @@ from keelman.gateway.validation import check
 from keelman.gateway.web import application
 from keelman.rpc.forward import forwarded
 from keelman.rpc.generated import service_of
-from keelman.rpc.server import Service, check_drain, drain, serve
+from keelman.rpc.server import Health, Service, check_drain, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.own_lines import OWN
 from keelman.runtime.supervise import Siblings, first_of
@@ -61,8 +62,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         unchanged = await stack.enter_async_context(trust.to_state(translate=False))
         state_channel = await stack.enter_async_context(trust.to_state(peer="the state service"))
-        looked_by = await stack.enter_async_context(trust.to_state(translate=False, apart=True))
-        state, reach = State(state_channel), StateReach(looked_by, peer=peer)
+        own = await stack.enter_async_context(trust.to_state(translate=False, apart=True))
+        state, reach = State(state_channel), StateReach(own, peer=peer)
         workers = Rest(
             state.rest_urls,
             request_seconds=settings.request_seconds,
@@ -114,10 +115,15 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )
         certified = await stack.enter_async_context(access.serve_certified(services, state_channel))
         await health.ready()
-        siblings = await stack.enter_async_context(Siblings())
-        siblings.start(reach.run(), name="state's reach")
-        for one in (health, *certified):
-            siblings.start(one.follow(lambda: not (stop.is_set() or reach.problem), FOLLOW_SECONDS), name="health")
+        await _follow(reach, [health, *certified], stop, stack)
         log.info("serving", grpc=f"{settings.host}:{settings.port}", state=settings.state_address, **access.said)
         await first_of(stop.wait(), *([] if trust.member is None else [trust.member.run()]))
         await drain([health, *certified], settings.drain_seconds)
+
+
+async def _follow(reach: StateReach, healths: Sequence[Health], stop: asyncio.Event, stack: AsyncExitStack) -> None:
+    """Has health be NOT_SERVING while no state service can be reached, until the stack is closed."""
+    siblings = await stack.enter_async_context(Siblings())
+    siblings.start(reach.run(), name="state's reach")
+    for health in healths:
+        siblings.start(health.follow(lambda: not (stop.is_set() or reach.problem), FOLLOW_SECONDS), name="health")
