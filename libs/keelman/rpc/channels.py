@@ -36,8 +36,8 @@ def channel(
     With `root_certificates` (PEM) it speaks TLS to host:port; `server_name` is then what the certificate must name, the
     address's host when empty; `client` has the certificate that is shown to the other side. `peer` says in words who is
     there, for the message when it cannot be reached. Without `translate` errors come as grpc's own: for passing them on
-    unchanged. A `token` goes with every call. `apart` gives it connections of its own: who looks each second whether
-    somebody is back has all others of a shared connection wait for its next try.
+    unchanged. A `token` goes with every call. `apart` gives it connections of its own. A shared connection
+    also shares the back-off between tries to connect: frequent tries of one user would delay the calls of all others.
     """
     if len(several := addresses(address)) > 1:
         made = partial(

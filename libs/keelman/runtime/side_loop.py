@@ -160,7 +160,7 @@ class DrivenLoop:
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Calls a function in the loop, and lets the loop do what it can without waiting."""
         loop = self._made()
-        loop.catch_up()  # first, for its clock stands meanwhile: what is queued then would be late at once
+        loop.catch_up()  # before: its clock is set back meanwhile, so time limits that begin then have passed
         loop.call_soon(function, *arguments)
         loop.run(0, lambda: True)
 

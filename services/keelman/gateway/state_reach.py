@@ -1,4 +1,4 @@
-"""Keeps looking whether the state service can be reached: without it a gateway can do next to nothing."""
+"""Checks periodically whether the state service can be reached. Without it a gateway serves the workers' REST alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AWAY_SECONDS = 5.0
 
 
 class StateReach:
-    """Looks while `run` runs. `peer` says in words who is looked for."""
+    """Checks while `run` runs. `peer` names the state service in messages."""
 
     def __init__(self, channel: Channel, *, peer: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._channel, self._peer, self._clock = channel, peer, clock
