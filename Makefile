@@ -13,7 +13,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -74,36 +74,39 @@ contracts: $(STAMP) $(WIRE) ## which package may import which
 	PYTHONPATH=libs:services $(BIN)/lint-imports
 
 # Component tests wait for processes more than they compute: three at a time, each of the three with a broker and a Spark
-# service that its tests share; one that has no more to do takes the last half of what another has left.
+# service that its tests share. Each takes a file when it has no more to do, those that take longest first.
 PYTEST := $(BIN)/python -m pytest
-BESIDE := -n 3 --dist worksteal
+BESIDE := --dist loadfile --no-loadscope-reorder
 
 unit: $(STAMP) $(WIRE) ## tests that need nothing
-	$(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/golden tests/simulation
+	$(PYTEST) --costs unit -n 2 $(BESIDE) tests/unit tests/property tests/golden tests/simulation
 
 explore: $(STAMP) $(WIRE) ## property tests on random cases, other ones each time
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
-	$(PYTEST) $(BESIDE) -m 'not fault and not slow' tests/component
+	$(PYTEST) --costs component -n 3 $(BESIDE) -m 'not fault and not slow' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
 
 e2e: setup ## every process as a user would start it, with faults
-	$(PYTEST) -v -n 2 --dist worksteal -m 'not slow' tests/e2e
+	$(PYTEST) --costs e2e -v -n 2 $(BESIDE) -m 'not slow' tests/e2e
 
 chaos: setup ## one fault of each kind while records flow, and the hand-back to Kafka Connect
-	$(PYTEST) -v tests/chaos
+	$(PYTEST) --costs chaos -v tests/chaos
 
 alone: setup ## component tests that need the machine to themselves
-	$(PYTEST) -v -m 'fault and not slow' tests/component
+	$(PYTEST) --costs alone -v -m 'fault and not slow' tests/component
 
 slow: setup ## tests that take minutes each, and so are no part of `make test`
 	$(PYTEST) -v -m slow tests/component
 	$(PYTEST) -v -m slow tests/e2e
 
-test: unit component e2e chaos alone ## all tests; sets itself up on a clean clone
+test: unit component e2e chaos alone ## all tests; sets itself up on a clean clone; what each file cost is in build/durations.json
+
+durations: $(STAMP) ## what each test file cost in the last `make test`, beside tests/durations.json: [ALL=1] [KEEP=1]
+	PYTHONPATH=tests $(BIN)/python -m support.costs $(if $(ALL),--all) $(if $(KEEP),--keep)
 
 SEEDS ?= 3
 faults: setup ## every fault on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]

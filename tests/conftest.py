@@ -11,6 +11,8 @@ from hypothesis import settings
 
 from keelman.runtime import grpc_forks
 
+pytest_plugins = ["support.costs.plugin"]
+
 os.environ.setdefault("KEELMAN_STATE_SPARK_IDLE_SECONDS", "0")  # what no test needs any more makes room for the next
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell has what it starts in the background ignore it, and programs that tests interrupt would inherit that.

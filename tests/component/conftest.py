@@ -23,18 +23,6 @@ from support.worker.processes import LinkSide, link_side
 NUMBERS = itertools.count()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First those that need a Spark service, then those that share the broker: neighbours mostly run in one process,
-    and the last tests, which even out how long the processes take, are short ones. Those that need a schema registry
-    are neighbours whatever else they need: it takes longest to start."""
-
-    def place(item: pytest.Item) -> tuple[bool, bool]:
-        needed = getattr(item, "fixturenames", ())
-        return "spark" not in needed, "bootstrap" not in needed or "registry" in needed
-
-    items.sort(key=place)
-
-
 @pytest.fixture(scope="session")
 async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     """A broker with an offset topic for copy runs that no worker has granted."""

@@ -1,0 +1,108 @@
+"""A plugin of pytest: measures what each test file costs with `--costs PART`, and hands the longest files out first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic  # by this name, for tests put clocks of their own in the place of time.monotonic
+
+import pytest
+
+from support.costs.costs import KEPT, MEASURED, Cost, Part, dearest, load, longest_first, save
+from support.costs.processors import ProcessorTime
+
+PROPERTY = "cost"
+SHORT_SECONDS = 0.05
+"""After set-ups and tests that are shorter the processes are not looked at: the next look has their processor time."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--costs", metavar="PART", help=f"adds the cost of each test file to {MEASURED} under this name")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--costs"):
+        config.pluginmanager.register(Meter(), "costs-meter")
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(Collector(config), "costs-collector")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The tests of a file stay together, in their order; pytest workers take a file at a time."""
+    names = list(dict.fromkeys(_file(item.nodeid) for item in items))
+    place = {name: number for number, name in enumerate(longest_first(names, load(config.rootpath / KEPT)))}
+    items.sort(key=lambda item: place[_file(item.nodeid)])
+
+
+class Meter:
+    """Measures in the process that runs the tests; its figures are in the report of the end of each test."""
+
+    def __init__(self) -> None:
+        self._processors = ProcessorTime()
+        self._processors.since_last()
+        self._cost = Cost()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        """Fixtures that begin."""
+        self._cost = Cost(tests=1)
+        yield from self._measured("setup")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """The test itself."""
+        yield from self._measured("own")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+        """Fixtures that end."""
+        try:
+            yield from self._measured("setup")
+        finally:
+            if nextitem is None or _file(nextitem.nodeid) != _file(item.nodeid):
+                self._cost.own_processor += self._processors.since_last()  # of the file's tests that were short
+            item.user_properties.append((PROPERTY, self._cost.row()))
+
+    def _measured(self, kind: str) -> Iterator[None]:
+        begun = monotonic()
+        try:
+            return (yield)
+        finally:
+            seconds = monotonic() - begun
+            processor = self._processors.since_last() if seconds > SHORT_SECONDS else 0.0
+            if kind == "own":
+                self._cost.add(Cost(0, 0.0, 0.0, seconds, processor))
+            else:
+                self._cost.add(Cost(0, seconds, processor))
+
+
+class Collector:
+    """Adds up what the reports of all pytest workers have, and writes it at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._file: Path = config.rootpath / MEASURED
+        self._part: str = config.getoption("--costs")
+        self._begun = monotonic()
+        self._files: dict[str, Cost] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Called in the process that has the results."""
+        if report.when == "teardown":
+            for row in (row for key, row in report.user_properties if key == PROPERTY):
+                self._files.setdefault(_file(report.nodeid), Cost()).add(Cost(*row))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Prints the dearest files and keeps all."""
+        part = Part(monotonic() - self._begun, self._files)
+        save(self._file, load(self._file) | {self._part: part})
+        total = part.total()
+        terminalreporter.section(
+            f"{self._part}: {part.seconds:.0f} s, {total.processor:.0f} processor s; the dearest files"
+        )
+        for line in dearest(self._files):
+            terminalreporter.write_line(line)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
