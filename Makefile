@@ -7,55 +7,85 @@ unexport PYTHONDONTWRITEBYTECODE  # with it each process compiles all modules: m
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
-STAMP := $(VENV)/.ready
-JARS := $(VENV)/.jars
+STEP := $(PYTHON) tools/step.py
+CACHE := $(or $(KEELMAN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/keelman)
+# What running needs, then what checks and tests need beside it: a file for each step that is done. Steps that need
+# nothing of each other are done side by side; an interrupted set-up goes on with the first that is missing.
+PACKAGES := $(VENV)/.packages
+RUNS := $(PACKAGES) $(VENV)/.wire $(VENV)/.broker $(VENV)/.spark
+CHECKS := $(VENV)/.checks
+TESTS := $(RUNS) $(CHECKS) $(VENV)/.servers $(VENV)/.java-classes
+SIDE_BY_SIDE = +@$(MAKE) --no-print-directory -j 4
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-setup: $(STAMP) $(WIRE) $(JARS) ## virtual environment, Java, Kafka's jars, wire code
+install: ## what running needs: a virtual environment, Java, Kafka's jars; each step tells how long it took
+	$(SIDE_BY_SIDE) $(RUNS)
 
-$(STAMP): requirements/dev.txt pyproject.toml tools/build_protos.py
+setup: ## the same, and what checks and tests need beside it
+	$(SIDE_BY_SIDE) $(TESTS)
+
+$(VENV)/.uv: requirements/uv.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else f"keelman needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}: name another with make PYTHON=...")'
-	@echo "== virtual environment in $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "== $$(grep -c '==' requirements/dev.txt) Python packages: some minutes, where pip has none kept (PySpark alone: 400 MB)"
-	@$(PIP) --require-hashes -r requirements/dev.txt
-	@echo "== keelman itself"
-	@$(PIP) --no-deps --no-build-isolation -e .
+	@test -x $(BIN)/python || $(STEP) "virtual environment in $(VENV)" $(PYTHON) -m venv $(VENV)
+	@$(STEP) "installer of packages" sh -c "$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $< || echo none for this machine: pip is used"
 	@touch $@
 
-$(JARS): $(STAMP) libs/keelman/runtime/kafka_broker.lock
-	@echo "== Java, and PostgreSQL for its tests"
-	@$(BIN)/python tools/ensure_system.py
-	@echo "== Kafka's jars and the archive of their classes"
-	@$(BIN)/python -m keelman.broker prepare
-	@echo "== archive of Spark's classes: half a minute where there is none"
-	@$(BIN)/python -m keelman.spark.archive
-	@echo "== Kafka Connect's jars and the archive of their classes"
-	@$(BIN)/python -m keelman.connectors.java.archive
+# $(call packages,FILE): what a lock file has, by uv where there is one for this machine, else by pip.
+packages = sh -c "if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python --require-hashes -r $(1); \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(1); fi"
+
+$(PACKAGES): $(VENV)/.uv requirements/run.txt pyproject.toml tools/build_protos.py
+	@$(STEP) "$$(grep -c '==' requirements/run.txt) packages that running needs (PySpark alone: 400 MB)" --into $(VENV) $(call packages,requirements/run.txt)
+	@$(STEP) "keelman itself" $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(WIRE)
+
+$(VENV)/.java: tools/ensure_system.py
+	@$(STEP) "Java" env PYTHONPATH=libs $(PYTHON) $< java
+	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/.broker: $(PACKAGES) $(VENV)/.java libs/keelman/runtime/kafka_broker.lock
+	@$(STEP) "Kafka's jars and the archive of their classes" --into $(CACHE) $(BIN)/python -m keelman.broker prepare
 	@touch $@
 
-protos: $(STAMP) ## generate the wire code from protos/
+$(VENV)/.spark: $(PACKAGES) $(VENV)/.java
+	@$(STEP) "archive of Spark's classes" --into $(CACHE) $(BIN)/python -m keelman.spark.archive
+	@touch $@
+
+$(VENV)/.wire: $(WIRE)
+	@touch $@
+
+$(CHECKS): $(PACKAGES) requirements/dev.txt
+	@$(STEP) "$$(grep -c '==' requirements/dev.txt) packages, of which checks and tests need the rest" --into $(VENV) $(call packages,requirements/dev.txt)
+	@touch $@
+
+$(VENV)/.servers: tools/ensure_system.py $(VENV)/.java
+	@$(STEP) "PostgreSQL and MariaDB, for tests" env PYTHONPATH=libs $(PYTHON) $< databases
+	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/.java-classes: $(PACKAGES) $(VENV)/.java $(VENV)/.broker
+	@$(STEP) "Kafka Connect's jars and the archive of their classes" --into $(CACHE) $(BIN)/python -m keelman.connectors.java.archive
+	@touch $@
+
+protos: $(CHECKS) ## generate the wire code from protos/
 	$(BIN)/python tools/build_protos.py
 
-$(WIRE): $(PROTOS) tools/build_protos.py $(STAMP)
-	@echo "== wire code from protos"
-	@$(BIN)/python tools/build_protos.py 2>/dev/null
+$(WIRE): $(PROTOS) tools/build_protos.py $(PACKAGES)
+	@$(STEP) "wire code from protos" $(BIN)/python tools/build_protos.py
 	@$(BIN)/python -m compileall -q libs services
 	@touch $@
 
-fmt: $(STAMP) ## format everything
+fmt: $(CHECKS) ## format everything
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w protos
 
-lint: $(STAMP) $(WIRE) ## style of Python and of the wire contract; what is in deploy/; docs/api.md
+lint: $(CHECKS) $(WIRE) ## style of Python and of the wire contract; what is in deploy/; docs/api.md
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/buf lint
@@ -64,40 +94,42 @@ lint: $(STAMP) $(WIRE) ## style of Python and of the wire contract; what is in d
 	$(BIN)/helm lint --quiet deploy/helm/keelman
 	$(PYTEST) -q tests/unit/repository/test_deploy.py tests/unit/repository/test_api_page.py
 
-release-protos: $(STAMP) ## keep the wire contract as it is now: later changes are checked against it
+release-protos: $(CHECKS) ## keep the wire contract as it is now: later changes are checked against it
 	$(BIN)/buf build --exclude-source-info -o protos/released.binpb
 
-types: $(STAMP) $(WIRE) ## strict types
+types: $(CHECKS) $(WIRE) ## strict types
 	$(BIN)/mypy
 
-contracts: $(STAMP) $(WIRE) ## which package may import which
+contracts: $(CHECKS) $(WIRE) ## which package may import which
 	PYTHONPATH=libs:services $(BIN)/lint-imports
 
 # Component tests wait for processes more than they compute: three at a time, each of the three with a broker and a Spark
 # service that its tests share. Each takes a file when it has no more to do, those that take longest first.
 PYTEST := $(BIN)/python -m pytest
+# With SECOND_TRY=1, in .ci/run, failed tests of the parts that start processes are tried once more.
+TRIED := $(if $(SECOND_TRY),$(BIN)/python tools/second_try.py) $(PYTEST)
 BESIDE := --dist loadfile --no-loadscope-reorder
 
-unit: $(STAMP) $(WIRE) ## tests that need nothing
+unit: $(CHECKS) $(WIRE) ## tests that need nothing
 	$(PYTEST) --costs unit -n 2 $(BESIDE) tests/unit tests/property tests/golden tests/simulation
 
-explore: $(STAMP) $(WIRE) ## property tests on random cases, other ones each time
+explore: $(CHECKS) $(WIRE) ## property tests on random cases, other ones each time
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
-	$(PYTEST) --costs component -n 3 $(BESIDE) -m 'not fault and not slow' tests/component
+	$(TRIED) --costs component -n 3 $(BESIDE) -m 'not fault and not slow' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
 
 e2e: setup ## every process as a user would start it, with faults
-	$(PYTEST) --costs e2e -v -n 2 $(BESIDE) -m 'not slow' tests/e2e
+	$(TRIED) --costs e2e -v -n 2 $(BESIDE) -m 'not slow' tests/e2e
 
 chaos: setup ## one fault of each kind while records flow, and the hand-back to Kafka Connect
-	$(PYTEST) --costs chaos -v tests/chaos
+	$(TRIED) --costs chaos -v tests/chaos
 
 alone: setup ## component tests that need the machine to themselves
-	$(PYTEST) --costs alone -v -m 'fault and not slow' tests/component
+	$(TRIED) --costs alone -v -m 'fault and not slow' tests/component
 
 slow: setup ## tests that take minutes each, and so are no part of `make test`
 	$(PYTEST) -v -m slow tests/component
@@ -105,7 +137,7 @@ slow: setup ## tests that take minutes each, and so are no part of `make test`
 
 test: unit component e2e chaos alone ## all tests; sets itself up on a clean clone; what each file cost is in build/durations.json
 
-durations: $(STAMP) ## what each test file cost in the last `make test`, beside tests/durations.json: [ALL=1] [KEEP=1]
+durations: $(CHECKS) ## what each test file cost in the last `make test`, beside tests/durations.json: [ALL=1] [KEEP=1]
 	PYTHONPATH=tests $(BIN)/python -m support.costs $(if $(ALL),--all) $(if $(KEEP),--keep)
 
 SEEDS ?= 3
@@ -127,7 +159,7 @@ java-proofs: setup ## tests of published Java plugins; writes what is proven int
 	PYTHONPATH=tests $(BIN)/python -m support.java.proofs $(ONLY)
 
 simulation: SEEDS = 200
-simulation: $(STAMP) $(WIRE) ## the control plane on fake time, disturbed by seed; its rules are checked at each step: [SEEDS=200] [FIRST=1]
+simulation: $(CHECKS) $(WIRE) ## the control plane on fake time, disturbed by seed; its rules are checked at each step: [SEEDS=200] [FIRST=1]
 	PYTHONHASHSEED=0 PYTHONPATH=tests $(BIN)/python -m simulation --seeds '$(SEEDS)' --first '$(or $(FIRST),1)'
 
 SECONDS ?= 60
@@ -139,12 +171,18 @@ check: lint types contracts test ## everything that must be green before a commi
 bench: setup ## beside Apache Kafka Connect on this machine: [BENCH=name] [ROUNDS=n], a table and build/bench.json
 	PYTHONPATH=tests $(BIN)/python -m bench $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-run: setup ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path OUTPUT=path] [KEELMAN_HOME=path]
+run: install ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path OUTPUT=path] [KEELMAN_HOME=path]
 	@INPUT='$(INPUT)' OUTPUT='$(OUTPUT)' ONCE='$(ONCE)' $(BIN)/python -m keelman.cli.demo
 
-lock: ## compile the lock file again: hashes, no index
-	$(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --unsafe-package keelman --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
-	sed -i '/^# The following packages are considered to be unsafe/d;/^keelman @/,$$d' requirements/dev.txt  # ourselves: installed from the checkout
+COMPILE := $(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+lock: $(CHECKS) ## compile the lock files again: hashes, no index
+	$(COMPILE) -o requirements/uv.txt requirements/uv.in
+	$(COMPILE) --unsafe-package keelman --all-extras -o requirements/run.txt pyproject.toml requirements/run.in
+	$(COMPILE) --unsafe-package keelman --all-extras -c requirements/run.txt -o requirements/dev.txt pyproject.toml requirements/dev.in
+	sed -i '/^# The following packages are considered to be unsafe/d;/^keelman @/,$$d' requirements/run.txt requirements/dev.txt  # ourselves: installed from the checkout
 
 clean: ## remove what the build made; keeps the virtual environment and caches
 	rm -rf build dist libs/keelman/api .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+distclean: clean ## remove the virtual environment and keelman's cache of jars and archives too
+	rm -rf $(VENV) $(CACHE)

@@ -1,7 +1,9 @@
-"""Sees to what comes from the operating system: Java for Spark and brokers, PostgreSQL and MariaDB for tests.
+"""Installs packages of the operating system: Java, PostgreSQL, MariaDB.
 
-Installs with apt-get where that is allowed (root); otherwise prints the exact command to type. Exits with 1 when Java
-is missing.
+    python tools/ensure_system.py java | databases
+
+Spark and brokers need Java; tests need the databases. Installs with apt-get where that is allowed (root); otherwise
+prints the exact command to type. Exits with 1 when Java is missing.
 """
 
 from __future__ import annotations
@@ -61,7 +63,14 @@ def ensure_mariadb() -> None:
         )
 
 
-if __name__ == "__main__":
+def main(wanted: str) -> int:
+    """Returns the exit code: 1 where there is no Java."""
+    if wanted == "java":
+        return 0 if ensure_java() else 1
     ensure_postgresql()
     ensure_mariadb()
-    sys.exit(0 if ensure_java() else 1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
