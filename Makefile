@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+export V
 unexport PYTHONDONTWRITEBYTECODE  # with it each process compiles all modules: more than half of a worker's start
 
 PYTHON ?= python3
