@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from recorded.data.data_notation import (
@@ -25,6 +26,7 @@ from recorded.data.data_notation import (
     struct,
 )
 
+WRITERS = Path(__file__).with_name("avro_writers.txt")
 A = "io.confluent.connect.avro."
 PLAIN: dict[str, str] = {}
 ENHANCED = {"enhanced.avro.schema.support": "true"}
@@ -302,7 +304,14 @@ def _read() -> list[Case]:
         _avro("default of bytes", _record(_field("bytes", default="\u00ff")), "0261"),
         _avro("default of an enum", _record(_field(enum, default="B")), "00"),
         *_beyond(enum),
+        *_of_writers(),
     ]
+
+
+def _of_writers() -> list[Case]:
+    """What record_avro_writers.py has recorded."""
+    lines = WRITERS.read_text(encoding="utf-8").split("\n")[:-1]
+    return [{"config": PLAIN, **json.loads(line)} for line in lines]
 
 
 def _beyond(enum: dict[str, Any]) -> list[Case]:
