@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import struct
 import subprocess
@@ -20,7 +21,9 @@ def may_set() -> bool:
 
 @cache
 def _library() -> Path:
-    made = Path(tempfile.mkdtemp(prefix="wall-clock-")) / "clock.so"
+    folder = Path(tempfile.mkdtemp(prefix="wall-clock-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made = folder / "clock.so"
     command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(made), str(SOURCE), "-ldl", "-lpthread"]
     subprocess.run(command, check=True, timeout=COMPILE_SECONDS)
     return made

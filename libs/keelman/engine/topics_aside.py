@@ -1,4 +1,5 @@
-"""Keeps which partitions of a task are set aside because their target does not take them, while the others go on."""
+"""Keeps which partitions of a task are set aside while the others go on: their target does not take them, or they may
+not be read."""
 
 from __future__ import annotations
 

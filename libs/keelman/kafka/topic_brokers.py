@@ -25,12 +25,12 @@ from keelman.kafka.fetching.leader_epochs import (
     metadata_of,
     passes,
 )
-from keelman.kafka.fetching.position_checks import offsets_of
+from keelman.kafka.fetching.log_bounds import log_bounds
+from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED
 from keelman.kafka.topic_requests import TIMEOUT_MS, ChangeConfig, ConfigChanged, CreatedTopic, CreateTopic
 from keelman.model.errors import FailedPrecondition, KeelmanError, PermissionDenied, Unavailable
 
 CLIENT = "keelman-topics"
-EARLIEST, LATEST = -2, -1
 AT_ONCE = 100
 """Of so many topics one answer is asked for: while it is read nothing else has its turn."""
 _ITS_OWN = 1  # DYNAMIC_TOPIC_CONFIG
@@ -115,29 +115,9 @@ class TopicBrokers:
         """Where partitions begin and end; without those whose leaders do not say."""
         found: dict[Part, tuple[int, int]] = {}
         for some in _portions(sorted(topics)):
-            by_node: dict[int, dict[Part, int]] = {}
-            for name in some:
-                for number, leader in topics[name].partitions.items():
-                    if leader.node >= 0:
-                        by_node.setdefault(leader.node, {})[name, number] = leader.epoch
-            answers = await asyncio.gather(*(self._offsets(node, parts) for node, parts in by_node.items()))
-            for answer in answers:
-                found |= answer
+            parts = [(name, number) for name in some for number in topics[name].partitions]
+            found |= await log_bounds(self._client, parts, topics, isolation=READ_UNCOMMITTED)
         return found
-
-    async def _offsets(self, node: int, parts: Mapping[Part, int]) -> dict[Part, tuple[int, int]]:
-        try:
-            begins, ends = [
-                await offsets_of(self._client, node, 0, {part: (where, epoch) for part, epoch in parts.items()})
-                for where in (EARLIEST, LATEST)
-            ]
-        except (KafkaError, OSError, TimeoutError):
-            return {}
-        return {
-            part: (begins[part].offset, ends[part].offset)
-            for part in parts
-            if not (begins[part].code or ends[part].code)
-        }
 
     async def configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
         """The whole configuration of topics that the brokers have, and let this client see."""

@@ -22,6 +22,7 @@ from keelman.model.workload import joined_address
 from keelman.rpc.credentials import Newest, Pems, Tls
 from keelman.rpc.enums import check_enums
 from keelman.rpc.errors import to_status
+from keelman.runtime.home import leave_sockets
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import check_port, port_taken
 from keelman.runtime.tls.refused_handshakes import HANDSHAKES
@@ -207,6 +208,7 @@ async def serve(
         await server.stop(grace_seconds)
         if socket is not None:
             socket.unlink(missing_ok=True)
+            leave_sockets(socket.parent)
 
 
 def _credentials(newest: Newest) -> grpc.ServerCredentials:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -103,6 +104,13 @@ class Home:
         if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
             path = path.with_name(hashlib.sha256(file.encode()).hexdigest()[:12] + ".sock")
         return path
+
+
+def leave_sockets(folder: Path) -> None:
+    """Removes a temporary folder of sockets, one of those that `Home.socket` names, once there are none in it."""
+    if folder.parent == Path(tempfile.gettempdir()) and folder.name.startswith(f"keelman-{os.getuid()}-"):
+        with contextlib.suppress(OSError):  # others have sockets in it
+            folder.rmdir()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         # A killed JVM leaves its files.
         spark = Kept(lambda: begin(fresh_folder(folder)))
         stack.callback(spark.close)
-        tasks.start(spark.live())
+        jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
+        stack.callback(jobs.close)
+        tasks.start(spark.live(jobs.warm_up))
         await first_of(spark.up.wait(), stop.wait())
         if not spark.up.is_set():
             return
@@ -94,8 +96,6 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
             ReportPublisher(settings.reports_bootstrap_servers, source, reports)
         )
         reporter = Reporter(publisher, source)
-        jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
-        stack.callback(jobs.close)
         dispatcher = Dispatcher(
             jobs,
             settings.limits,

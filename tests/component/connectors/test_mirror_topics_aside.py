@@ -172,26 +172,87 @@ def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
     run.drain()
 
 
-def test_a_copy_that_may_not_be_written_waits_by_name_until_it_may(
-    broker: SecureBroker, name: str, runs: Callable[..., Run]
-) -> None:
+@pytest.fixture(scope="module")
+def open_bootstrap(broker: SecureBroker) -> str:
+    """Where anybody may do anything, at a broker with access rules; a topic for offsets is there."""
     bootstrap = broker.at("PLAINTEXT")
-    good, bad = f"{name}-good", f"{name}-bad"
     create_topic(bootstrap, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+    return bootstrap
+
+
+def test_a_copy_that_may_not_be_written_waits_by_name_until_it_may(
+    broker: SecureBroker, open_bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    good, bad = f"{name}-good", f"{name}-bad"
     for topic in (good, bad, f"{name}.{bad}"):
-        create_topic(bootstrap, topic, 1)
-    allow_only(bootstrap, f"{name}.{bad}", AclOperation.DESCRIBE)
-    write(bootstrap, bad, b"bad")
-    write(bootstrap, good, b"good")
+        create_topic(open_bootstrap, topic, 1)
+    allow_only(open_bootstrap, f"{name}.{bad}", AclOperation.DESCRIBE)
+    write(open_bootstrap, bad, b"bad")
+    write(open_bootstrap, good, b"good")
     producer = {f"producer.override.{key}": value for key, value in limited(broker).items()}
-    run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad, **producer))))
+    run = runs(ticket(open_bootstrap, tasks(mirror(open_bootstrap, name, good, bad, **producer))))
     told = run.until(set_aside(bad))
     assert "TOPIC_AUTHORIZATION_FAILED" in told.message
-    until(lambda: values(bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
-    allow_all(bootstrap, f"{name}.{bad}")
+    until(lambda: values(open_bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
+    allow_all(open_bootstrap, f"{name}.{bad}")
     run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)
-    assert values(bootstrap, f"{name}.{bad}") == [b"bad"]
+    assert values(open_bootstrap, f"{name}.{bad}") == [b"bad"]
     run.drain()
+
+
+def source_as_limited_user(broker: SecureBroker) -> dict[str, str]:
+    return {f"source.cluster.{key}": value for key, value in limited(broker).items()}
+
+
+READ_REFUSED = (AclOperation.DESCRIBE, "TOPIC_AUTHORIZATION_FAILED")
+DESCRIBE_REFUSED = (AclOperation.ALTER_CONFIGS, "may not be read")
+
+
+@pytest.mark.parametrize("rule", [READ_REFUSED, DESCRIBE_REFUSED], ids=["read", "describe"])
+def test_a_topic_that_may_not_be_read_waits_by_name_until_it_may(
+    broker: SecureBroker, open_bootstrap: str, runs: Callable[..., Run], rule: tuple[AclOperation, str], name: str
+) -> None:
+    allowed, says = rule
+    good, bad = f"{name}-good", f"{name}-bad"
+    create_topic(open_bootstrap, good, 1)
+    create_topic(open_bootstrap, bad, 2)
+    write(open_bootstrap, bad, b"bad")
+    write(open_bootstrap, good, b"good 1")
+    config = tasks(mirror(open_bootstrap, name, good, bad, **source_as_limited_user(broker)))
+    allow_only(open_bootstrap, bad, allowed)
+    run = runs(ticket(open_bootstrap, config))
+    told = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
+    assert f"topic {bad} is set aside" in told.message
+    assert says in told.message
+    write(open_bootstrap, good, b"good 2")
+    until(lambda: values(open_bootstrap, f"{name}.{good}") == [b"good 1", b"good 2"], "the good one is copied")
+    allow_all(open_bootstrap, bad)
+    run.until(lambda u: u.progress.records >= 3 and not u.progress.set_aside)
+    assert values(open_bootstrap, f"{name}.{bad}") == [b"bad"]
+    run.drain()
+
+
+def test_a_topic_that_may_be_read_no_more_is_taken_up_where_it_was_left(
+    broker: SecureBroker, open_bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    good, bad = f"{name}-good", f"{name}-bad"
+    for topic in (good, bad):
+        create_topic(open_bootstrap, topic, 1)
+        write(open_bootstrap, topic, b"1")
+    run = runs(ticket(open_bootstrap, tasks(mirror(open_bootstrap, name, good, bad, **source_as_limited_user(broker)))))
+    run.until_records(2)
+    allow_only(open_bootstrap, bad, AclOperation.DESCRIBE)
+    run.until(set_aside(bad))
+    for topic in (good, bad):
+        write(open_bootstrap, topic, b"2")
+    run.until_records(3)
+    allow_all(open_bootstrap, bad)
+    run.until(lambda u: u.progress.records >= 4 and not u.progress.set_aside)
+    assert values(open_bootstrap, f"{name}.{bad}") == values(open_bootstrap, f"{name}.{good}") == [b"1", b"2"]
+    allow_only(open_bootstrap, good, AclOperation.DESCRIBE)
+    allow_only(open_bootstrap, bad, AclOperation.DESCRIBE)
+    failed = run.until_state("FAILED")  # nothing else is left to copy
+    assert (failed.reason, failed.retriable) == ("NOT_ALLOWED", False)
 
 
 def test_a_topic_that_its_source_deletes_keeps_nothing_of_the_others(

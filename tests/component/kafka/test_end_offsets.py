@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
-from keelman.kafka.fetching.end_offsets import Ends, EndWatch
+from keelman.kafka.fetching.end_offsets import REFRESH_SECONDS, Ends, EndWatch
 from keelman.kafka.fetching.fetched import Part
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
@@ -143,3 +143,16 @@ async def test_a_broker_that_is_away_is_told(tmp_path: Path, name: str) -> None:
                 await asyncio.wait_for(running, SECONDS)
     finally:
         await broker.end()
+
+
+async def test_new_partitions_are_known_as_soon_as_metadata_may_be_old(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name, 1)
+    seen = Seen({(name, 0): 0})
+    async with watching(bootstrap, seen) as ends:
+        ends.refresh_seconds = 0.5
+        await seen.until(lambda: ends.partitions_of(name) == 1, "it is known")
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        await asyncio.to_thread(admin.create_partitions([NewPartitions(name, 3)])[name].result, 60)
+        begun = time.monotonic()
+        await seen.until(lambda: ends.partitions_of(name) == 3, "there are more")
+        assert time.monotonic() - begun < REFRESH_SECONDS / 2

@@ -8,13 +8,17 @@ from pathlib import Path
 import psutil
 import pytest
 
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import CLASS, numbers_wheel
+from support.kafka.three_brokers import write
 from support.kafka.topics import create_topic
+from support.spark.cluster import Cluster
 from support.worker.starts import STRINGS, Started, folder_of, gone, lines, properties
 
 pytestmark = pytest.mark.component
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
 
 async def test_a_worker_needs_nothing_but_a_broker(
@@ -94,6 +98,47 @@ async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(boot
         assert task["state"] == "UNASSIGNED"
         assert task["trace"].startswith(f"No worker of the group can run it now: 127.0.0.1:{worker.port}: no Spark")
         assert await worker.end(signal.SIGINT) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_a_worker_whose_cluster_has_no_executor_says_so_until_there_is_one(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    """A standalone master is up; workers come and go."""
+    create_topic(bootstrap, "no-executor-lines")
+    cluster = Cluster(tmp_path, free_ports(1)[0])
+    try:
+        await cluster.start(workers=0, cores=0)
+        async with folder_of(tmp_path / "home") as worker:
+            worker.more |= {"KEELMAN_SPARK_MASTER": cluster.master}
+            worker.more["KEELMAN_SPARK_SPARK_PROPERTIES"] = str(cluster.properties())
+            topics = {f"{kind}.storage.topic": f"no-executor-{kind}" for kind in ("config", "offset", "status")}
+            given = {"bootstrap.servers": bootstrap, "group.id": "no-executor", **STRINGS, **topics}
+            given |= {"listeners": f"http://127.0.0.1:{worker.port}"}
+            await worker.start("run", properties(tmp_path / "w.properties", given))
+            config = {"connector.class": SINK, "file": str(tmp_path / "out.txt"), "topics": "no-executor-lines"}
+            await worker.ask("PUT", "/connectors/out/config", config)
+
+            async def unable() -> bool:
+                health = await worker.ask("GET", "/health")
+                return health.status_code == 503 and "gives it no executor" in health.json()["message"]
+
+            async def unassigned() -> bool:
+                tasks = (await worker.ask("GET", "/connectors/out/status")).json()["tasks"]
+                return bool(tasks) and tasks[0]["state"] == "UNASSIGNED" and "no executor" in tasks[0]["trace"]
+
+            await eventually(unable, seconds=90, what="its health says why")
+            await eventually(unassigned, seconds=30, what="its task says why")
+            write(bootstrap, "no-executor-lines", [b"one", b"two"])
+            cluster.work("worker-0", cores=4)
+            await eventually(lambda: lines(tmp_path / "out.txt") == ["one", "two"], seconds=120, what="it copies")
+            assert (await worker.ask("GET", "/health")).status_code == 200
+            cluster.end("worker-0")
+            await eventually(unable, seconds=90, what="its health says why again")
+            assert await worker.end(signal.SIGINT) == 0
+    finally:
+        cluster.stop()
 
 
 async def _made(worker: Started, config: dict[str, str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from recorded.data.data_notation import (
@@ -25,6 +26,7 @@ from recorded.data.data_notation import (
     struct,
 )
 
+WRITERS = Path(__file__).with_name("avro_writers.txt")
 A = "io.confluent.connect.avro."
 PLAIN: dict[str, str] = {}
 ENHANCED = {"enhanced.avro.schema.support": "true"}
@@ -301,4 +303,44 @@ def _read() -> list[Case]:
         _avro("default of an array", _record(_field({"type": "array", "items": "int"}, default=[1])), "00"),
         _avro("default of bytes", _record(_field("bytes", default="\u00ff")), "0261"),
         _avro("default of an enum", _record(_field(enum, default="B")), "00"),
+        *_beyond(enum),
+        *_of_writers(),
     ]
+
+
+def _of_writers() -> list[Case]:
+    """What record_avro_writers.py has recorded."""
+    lines = WRITERS.read_text(encoding="utf-8").split("\n")[:-1]
+    return [{"config": PLAIN, **json.loads(line)} for line in lines]
+
+
+def _beyond(enum: dict[str, Any]) -> list[Case]:
+    """Numbers of more bits than their type, places that are not there, lengths below 0."""
+    nullable = _record(_field(["null", "string"]))
+    return [
+        *(_avro(f"int {name}", "int", number) for name, number in _NUMBERS.items()),
+        *(_avro(f"long {name}", "long", number) for name, number in _NUMBERS.items()),
+        *(_avro(f"union at {place}", nullable, f"{place}0261") for place in ("01", "03", "04", "0f", "ffffffff0f")),
+        *(_avro(f"enum at {place}", _record(_field(enum)), place) for place in ("01", "03", "04", "0f", "ffffffff0f")),
+        *(_avro(f"{kind} of -1", kind, "01616263") for kind in ("string", "bytes")),
+        _avro("string beyond the end", "string", "12616263"),
+        _avro("array with sizes", {"type": "array", "items": "int"}, "01020a00"),
+        _avro("array without an end", {"type": "array", "items": "int"}, "020a"),
+        _avro("map with sizes", {"type": "map", "values": "int"}, "010602610a00"),
+        _avro("nothing", "int", ""),
+        _avro("more than a value", "int", "027a7a"),
+        _avro("a boolean of 2", "boolean", "02"),
+        _avro("a string that is none of UTF-8", "string", "04fffe"),
+    ]
+
+
+_NUMBERS = {
+    "of 31 bits": "feffffff0f",
+    "of 32 bits": "8080808010",
+    "of 33 bits": "8080808020",
+    "of 6 bytes": "808080808040",
+    "of 10 bytes": "ffffffffffffffffff01",
+    "of 10 bytes with bits to spare": "ffffffffffffffffff7f",
+    "of 11 bytes": "ffffffffffffffffffff01",
+}
+"""As Avro writes integers; by how many bits or bytes they take."""

@@ -56,14 +56,18 @@ class Cluster:
         self.java("master", "org.apache.spark.deploy.master.Master", *listen, "--port", str(self.port))
         await eventually(lambda: "I have been elected leader" in self.text("master"), seconds=START_SECONDS)
         for n in range(workers):
-            name = f"worker-{n}"
-            size = ["--cores", str(cores), "--memory", "1100m", "--work-dir", str(self.folder / name)]
-            self.java(name, "org.apache.spark.deploy.worker.Worker", *listen, *size, self.master)
+            self.work(f"worker-{n}", cores=cores)
         for n in range(workers):
             name = f"worker-{n}"
             await eventually(
                 lambda name=name: "Successfully registered" in self.text(name), seconds=START_SECONDS, what=name
             )
+
+    def work(self, name: str, *, cores: int) -> None:
+        """Starts a worker, which starts executors."""
+        size = ["--cores", str(cores), "--memory", "1100m", "--work-dir", str(self.folder / name)]
+        listen = ["--host", self.host, "--webui-port", "0"]
+        self.java(name, "org.apache.spark.deploy.worker.Worker", *listen, *size, self.master)
 
     def java(self, name: str, main: str, *arguments: str, options: Sequence[str] = SMALL, **more: str) -> None:
         """Starts one of Spark's programs; `more` are variables of its environment."""

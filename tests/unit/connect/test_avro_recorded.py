@@ -22,6 +22,18 @@ DIFFERENT = {
     "default of a record": "the record's own notation has none for it",
     "decimal of fixed size": "theirs stumbles over its name, Confluent's does not",
     "decimal of no bytes": "told as what it is",
+    "bytes of -1": "bytes by themselves have no length in Confluent's format",
+    "int of 32 bits": "Avro for Java drops the bits that are too many and reads 0: refused",
+    "int of 33 bits": "the same",
+    "long of 11 bytes": "the library drops what is too much",
+    "a boolean of 2": "the library takes all but 0 for true, Avro for Java all but 1 for false",
+}
+
+REFUSED_BYTES = {
+    "java.io.EOFException",
+    "java.lang.ArrayIndexOutOfBoundsException",
+    "org.apache.avro.AvroRuntimeException",
+    "org.apache.avro.InvalidNumberEncodingException",
 }
 
 
@@ -64,6 +76,8 @@ def test_the_same_comes_out() -> None:
         ours, theirs = made(case), wanted(case)
         if "error" in theirs and "error" in ours:  # ours says besides where, and what to do
             ours["error"] = ours["error"].partition("; ")[0].partition(" (")[0]
+            if case["answer"]["error"]["class"] in REFUSED_BYTES:  # the libraries have words of their own
+                theirs["error"] = ours["error"]
         if (ours == theirs) == (case["name"].partition(": ")[2] in DIFFERENT):
             different.append(f"{case['name']}\n  {theirs}\n  {ours}")
     assert not different, f"{len(different)} differ, or do no longer\n" + "\n".join(different)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.runtime.home import SOCKET_PATH_BYTES, Home, cache_folder, private_folder, writable
+from keelman.runtime.home import SOCKET_PATH_BYTES, Home, cache_folder, leave_sockets, private_folder, writable
 
 
 def test_the_environment_names_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -38,6 +39,25 @@ def test_a_sockets_path_fits_the_kernel(tmp_path: Path) -> None:
     assert all(len(os.fsencode(p)) <= SOCKET_PATH_BYTES for p in paths)
     assert Home(tmp_path / ("e" * 120)).socket("worker/demo/0") not in paths
     assert deep.socket("worker/demo/0") == deep.socket("worker/demo/0")
+
+
+def test_a_temporary_folder_of_sockets_goes_with_its_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    deep = Home(Path("/h") / ("d" * 120))
+    first, second = deep.socket("agent"), deep.socket("worker/demo/0")
+    folder = first.parent
+    assert folder == second.parent
+    assert folder.parent == tmp_path
+    folder.mkdir()
+    first.touch()
+    leave_sockets(folder)
+    assert first.exists()
+    first.unlink()
+    leave_sockets(folder)
+    assert not folder.exists()
+    (tmp_path / "run").mkdir()
+    leave_sockets(tmp_path / "run")
+    assert (tmp_path / "run").exists(), "a folder of somebody else"
 
 
 def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

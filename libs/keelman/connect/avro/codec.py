@@ -11,7 +11,7 @@ from typing import Any
 from fastavro import _read_py, schemaless_reader, schemaless_writer
 
 from keelman.connect.avro.names import ANYTHING, AvroOptions
-from keelman.connect.avro.parsed import Parsed, holds_itself, parse
+from keelman.connect.avro.parsed import Parsed, guarded, holds_itself, parse
 from keelman.connect.avro.read_schema import read_schema
 from keelman.connect.avro.reading import read_anything, read_function
 from keelman.connect.avro.write_schema import anything, full_name, write_schema
@@ -90,7 +90,7 @@ def read_bytes(
     if _is_anything(parsed):
         return None, lambda payload: read_anything(_read_carefully(parsed.whole, payload))
     schema = read_schema(parsed, options, version)
-    function, whole = read_function(schema, parsed, options), parsed.whole
+    function, whole = read_function(schema, parsed, options), guarded(parsed.whole)
     read = _read_carefully if holds_itself(parsed) else _read
     if _plain_bytes(parsed):
         return schema, lambda payload: function(payload[HEADER_BYTES:])

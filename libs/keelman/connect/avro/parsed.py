@@ -20,6 +20,12 @@ LOGICAL_TYPE = "keelman.logicalType"
 TAGGED = "keelman-tagged"
 """The logical type of a union's member that is no named one: the library then gives its values with their types, as it
 does with named ones by itself. So those of int and long, say, are distinguished."""
+NO_SYMBOL = ""
+"""In place of a symbol: none may be empty."""
+_NO_MEMBER = {"type": "keelman.NoMember"}
+_GUARDS = 8
+"""More would cost time with each value: the library goes through all members of a union."""
+_NAMED = "__named_schemas"
 _TAGGABLE = ("boolean", "int", "long", "float", "double", "bytes", "string", "array", "map")
 
 
@@ -93,6 +99,23 @@ def parse(text: str, references: Mapping[str, str]) -> Parsed:
     except RecursionError:
         raise DataError("The Avro schema is nested too deeply") from None
     return Parsed(whole["fields"][0]["type"] if wrapped else whole, named, whole, wrapped)
+
+
+def guarded(whole: Any) -> Any:
+    """A parsed schema for reading: the library counts a negative place in a union, or among an enum's symbols, from the
+    end, as Python does. There it finds what it cannot read, or NO_SYMBOL."""
+    if isinstance(whole, list):
+        return [*map(guarded, whole), *[_NO_MEMBER] * _GUARDS]
+    if not isinstance(whole, dict):
+        return whole
+    made = {key: guarded(one) if key in ("type", "items", "values") else one for key, one in whole.items()}
+    if "fields" in whole:
+        made["fields"] = [{**one, "type": guarded(one["type"])} for one in whole["fields"]]
+    if whole.get("type") == "enum":
+        made["symbols"] = [*whole["symbols"], *[NO_SYMBOL] * _GUARDS]
+    if _NAMED in whole:
+        made[_NAMED] = {name: guarded(one) for name, one in whole[_NAMED].items()}
+    return made
 
 
 def _unlogical(tree: Any) -> Any:

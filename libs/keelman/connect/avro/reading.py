@@ -9,7 +9,7 @@ from typing import Any
 from keelman.connect.avro import names
 from keelman.connect.avro.logical import reader
 from keelman.connect.avro.names import AvroOptions
-from keelman.connect.avro.parsed import TAGGED, Avro, Parsed, is_entry, member_field
+from keelman.connect.avro.parsed import NO_SYMBOL, TAGGED, Avro, Parsed, is_entry, member_field
 from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, Int32, cut
@@ -92,8 +92,8 @@ class _Functions:
         if kind in ("int8", "int16"):
             bits = INTEGERS[kind][1]
             return lambda value: cut(value, bits)
-        if kind == "float":
-            return Float32
+        if (plain := _PLAIN.get("enum" if node["type"] == "enum" else kind)) is not None:
+            return plain
         if kind == "array" and schema.value is not None:
             inner = self.of(schema.value, node["items"])
             return None if inner is None else lambda value: [inner(one) for one in value]
@@ -162,5 +162,20 @@ class _Functions:
         return read
 
 
+def _int(value: int) -> int:
+    if -0x80000000 <= value <= 0x7FFFFFFF:
+        return value
+    raise DataError(f"{value} is no int of Avro: it has more than 32 bits")
+
+
+def _symbol(value: str) -> str:
+    if value == NO_SYMBOL:
+        raise DataError("The place of a symbol is beyond those of its enum")
+    return value
+
+
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+_PLAIN: Mapping[str, Read] = {"int32": _int, "float": Float32, "enum": _symbol}

@@ -21,7 +21,9 @@ MOST_DIGITS = 1000
 MOST_NAME = 50_000
 MOST_STRING = 20_000_000
 MOST_LEVELS = 1000
+_BEYOND = f"more than {MOST_LEVELS} levels, or {MOST_NAME} characters of a name, {MOST_STRING} of a string"
 _HALF = MOST_NAME // 2
+_LEAST_DEEP = 2 * MOST_LEVELS  # bytes: each level takes two
 _MANY, _SOME = b"0" * 19, b"0" * 9
 _MARKED = re.compile("[\udc80-\udcff]")
 _OVERLONG = re.compile(rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]")
@@ -42,9 +44,8 @@ def quick_trees(texts: Sequence[bytes | None]) -> list[Any] | None:
     # Numbers of many digits, and zeros with a sign, are other ones to Jackson.
     if _has_long_numbers(whole) or _MINUS_ZERO.search(whole):
         return None
-    if _may_exceed(whole) and not all(map(_is_within_limits, trees)):
-        return None
-    return trees
+    doubtful = _may_exceed(whole) or _is_any_doubtful(texts)  # type: ignore[arg-type]
+    return None if doubtful and not all(map(_is_within_limits, trees)) else trees
 
 
 def _has_long_numbers(text: bytes) -> bool:
@@ -58,6 +59,17 @@ def _may_exceed(text: bytes) -> bool:
     return len(text) > MOST_NAME and any(text.find(b'"', at, at + _HALF) < 0 for at in steps)
 
 
+def _is_any_doubtful(texts: Sequence[bytes]) -> bool:
+    return max(map(len, texts), default=0) > _LEAST_DEEP and any(map(_is_doubtful, texts))
+
+
+def _is_doubtful(text: bytes) -> bool:
+    """Whether it has more brackets than there may be levels, or quotation marks within a name that may be too long."""
+    if len(text) <= _LEAST_DEEP:
+        return False
+    return text.count(b"[") + text.count(b"{") > MOST_LEVELS or (len(text) > MOST_NAME and b'\\"' in text)
+
+
 def loads(payload: bytes, *, exact: bool = False) -> Any:
     """The tree of a JSON text: of nothing it is null, zeros may lead, what follows does not count; with `exact`
     fractions are Decimals. Raises DataError."""
@@ -68,8 +80,10 @@ def loads(payload: bytes, *, exact: bool = False) -> Any:
         text = _decoded(payload)
         found = None if exact else quick_trees([text.encode("utf-8", "surrogatepass")])
         return _read(text, exact=exact) if found is None else found[0]
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise DataError(UNREADABLE) from SerializationError(str(error))
+    except RecursionError:
+        raise DataError(UNREADABLE) from SerializationError(_BEYOND)
 
 
 def _decoded(payload: bytes) -> str:
@@ -142,9 +156,7 @@ def _read(text: str, *, exact: bool) -> Any:
         raise ValueError(f"the byte {ord(marked[0]) & 0xFF:#x} at character {marked.start()} is none of UTF-8")
     _check_end(text, end)
     if not _is_within_limits(tree):
-        raise ValueError(
-            f"more than {MOST_LEVELS} levels, or {MOST_NAME} characters of a name, {MOST_STRING} of a string"
-        )
+        raise ValueError(_BEYOND)
     return tree
 
 
@@ -167,17 +179,24 @@ def _is_within_limits(tree: Any) -> bool:
         inner: list[Any] = []
         for one in level:
             if isinstance(one, dict):
-                if any(len(name) > MOST_NAME for name in one):
+                if any(_is_longer(name, MOST_NAME) for name in one):
                     return False
                 inner += one.values()
             elif isinstance(one, list):
                 inner += one
-            elif isinstance(one, str) and len(one) > MOST_STRING:
+            elif isinstance(one, str) and _is_longer(one, MOST_STRING):
                 return False
         if not inner:
             return True
         level = inner
     return not any(isinstance(one, dict | list) for one in level)
+
+
+def _is_longer(text: str, most: int) -> bool:
+    """By Java's characters, two of them for one beyond the first plane."""
+    if len(text) > most or 2 * len(text) <= most or text.isascii():
+        return len(text) > most
+    return len(text.encode("utf-16-le", "surrogatepass")) > 2 * most
 
 
 def _whole(text: str) -> int:

@@ -4,6 +4,7 @@ involved."""
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
@@ -80,7 +81,9 @@ class MirrorReader(Reader):
         self._given = dict(starts)
         self._before: dict[TopicPartition, Offset | None] = {}  # what of it the last batch has replaced
         self._last: tuple[str, dict[TopicPartition, int]] = "", {}  # its topic, and where it begins in each partition
-        self._aside = TopicsAside()
+        self._aside = TopicsAside()  # whose target does not take them
+        self._refused = TopicsAside()  # that may not be read
+        self._refusals: deque[tuple[Part, FetchFailure]] = deque()
         self._left: dict[TopicPartition, Position] = {}
         self._written: set[TopicPartition] = set()
         self.sets_aside = len(self._topics) > 1
@@ -111,7 +114,13 @@ class MirrorReader(Reader):
             reset=reset,
             settings=self._settings,
             arrived=self._news.set,
+            refused=self._note_refusal,
         )
+
+    def _note_refusal(self, one: Part, failure: FetchFailure) -> None:
+        """In the fetcher's loop."""
+        self._refusals.append((one, failure))
+        self._news.set()
 
     def partitions(self) -> Sequence[Partition]:
         """Those of the task."""
@@ -123,8 +132,9 @@ class MirrorReader(Reader):
         Raises KafkaException, and ConnectError for a batch that is damaged where it is read.
         """
         try:
-            if self._aside:
-                self._return_to(self._aside.due())
+            for aside in (self._aside, self._refused):
+                if aside:
+                    self._return_to(aside.due())
             if not self._backlog:
                 self._receive()
             portion = self._backlog.take(self.most_records, self.most_bytes)
@@ -147,6 +157,10 @@ class MirrorReader(Reader):
         try:
             for fetched in self._fetcher.take():
                 self._backlog.add(fetched)
+                if self._refused:
+                    self._refused.taken([TopicPartition(fetched.topic, fetched.partition)])
+            while self._refusals:
+                self._leave_refused(*self._refusals.popleft())
         except FetchFailure as error:
             raise KafkaException(KafkaError(error.code, str(error))) from error
 
@@ -162,14 +176,25 @@ class MirrorReader(Reader):
         else:
             self._at_end.discard(one)
 
+    def _leave_refused(self, part: Part, failure: FetchFailure) -> None:
+        """Sets aside all of a topic that may not be read. Raises the failure where nothing else is copied."""
+        topic = part[0]
+        if part in self._left:
+            return  # with another partition of its topic
+        if not self._others(topic):
+            raise failure
+        theirs = self._parts_of(topic)
+        self._left |= self._leave(theirs)
+        self._wait_in(self._refused, theirs, str(failure))
+
     def set_aside(self, why: str) -> bool:
         """All of the topic, where the task has another one that it copies."""
         topic, begins = self._last
-        theirs = {one for one in self._names if one.topic == topic}
-        if not self._names.keys() - theirs - self._aside.partitions:
+        if not self._others(topic):
             return False
         self._given |= self._before
-        positions = KAFKA_LOOP.call(self._fetcher.leave([(*one,) for one in theirs]))
+        theirs = self._parts_of(topic)
+        positions = self._leave(theirs)
         self._take_in()
         begins = self._backlog.drop(topic) | begins
         for one in theirs:
@@ -179,20 +204,36 @@ class MirrorReader(Reader):
             else:
                 self._left[one] = Position(begins[one]) if last is None else position_behind(last)
                 self._next[one] = self._left[one].offset
-        self._at_end -= theirs
-        self._ends_met -= theirs
         self._written -= theirs
-        self._aside.put(theirs, why)
+        self._wait_in(self._aside, theirs, why)
         return True
 
+    def _wait_in(self, aside: TopicsAside, theirs: set[TopicPartition], why: str) -> None:
+        self._at_end -= theirs
+        self._ends_met -= theirs
+        aside.put(theirs, why)
+
+    def _parts_of(self, topic: str) -> set[TopicPartition]:
+        return {one for one in self._names if one.topic == topic}
+
+    def _others(self, topic: str) -> bool:
+        """Whether the task copies another one now."""
+        return bool(self._names.keys() - self._parts_of(topic) - self._aside.partitions - self._refused.partitions)
+
+    def _leave(self, parts: set[TopicPartition]) -> dict[TopicPartition, Position]:
+        """Fetches these no more; where it is in each."""
+        positions = KAFKA_LOOP.call(self._fetcher.leave([(*one,) for one in parts]))
+        return {TopicPartition(*one): at for one, at in positions.items()}
+
     def aside(self) -> Mapping[str, int]:
-        """By topic."""
-        return self._aside.counts()
+        """By topic, whatever the reason."""
+        return {**self._aside.counts(), **self._refused.counts()}
 
     def _return_to(self, partitions: Collection[TopicPartition]) -> None:
-        """Their target is tried again."""
-        if partitions:
-            KAFKA_LOOP.call(self._fetch_again({(*one,): self._left.pop(one) for one in partitions}))
+        """They are tried again."""
+        positions = {(*one,): self._left.pop(one) for one in partitions if one in self._left}
+        if positions:
+            KAFKA_LOOP.call(self._fetch_again(positions))
 
     async def _fetch_again(self, positions: Mapping[Part, Position]) -> None:
         self._fetcher.add(positions)
@@ -263,9 +304,10 @@ class MirrorReader(Reader):
         return None
 
     def waits_for(self) -> str:
-        """The source cluster, while it has a problem, and targets that do not take their topics."""
+        """The source cluster, while it has a problem, and what is set aside."""
         problem = self._fetcher.problem
-        return "; ".join(filter(None, (problem and f"waits for the source cluster: {problem}", self._aside.text())))
+        waits = (problem and f"waits for the source cluster: {problem}", self._aside.text(), self._refused.text())
+        return "; ".join(filter(None, waits))
 
     def close(self) -> None:
         """Closes the clients."""

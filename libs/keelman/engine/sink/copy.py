@@ -107,7 +107,9 @@ class SinkCopy:
             else:
                 consumer = Consumer(with_token({**properties, **self._callbacks()}, self._control.beat))
                 stack.callback(close_soon, consumer)
-            topics = SourceTopics(watch_properties(self._worker, self._config), self._control.beat)
+            committed = properties["isolation.level"] == "read_committed"
+            watched = watch_properties(self._worker, self._config)
+            topics = SourceTopics(watched, self._control.beat, read_committed=committed)
             stack.callback(topics.close)
             self._polling = Polling(consumer, self._positions, lapse_seconds(properties))
             self._copy(consumer, writer, topics, reset)

@@ -83,8 +83,8 @@ class SinkLoop:
                 self.assignment.follow()
             except GaveUp:  # drained, or the batch was another's by the time it could be taken
                 continue
+            self.subscription.refresh(self.consumer)
             if self.reporter.due():
-                self.subscription.refresh(self.consumer)
                 self.reports.report()
         self.reporter.report(COPY_RUN_STATE_DRAINING)
         commits.finish()

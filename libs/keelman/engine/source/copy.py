@@ -26,7 +26,7 @@ from keelman.engine.source.producer_options import producer_options
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.reports import SourceReports
 from keelman.engine.source.split_plan import SplitPlan
-from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer
+from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer, outlived
 from keelman.engine.source.worker_offsets import WorkerOffsets
 from keelman.engine.topics import ensure_offset_topic
 from keelman.kafka.batches.producer import ProduceFailure
@@ -184,7 +184,7 @@ class SourceCopy:
         except BaseException as error:
             self._reporter.final_progress = reports.message()
             producer.abort()
-            too_long = producer.outlived(self._boundary.age) if commits.open else None
-            if too_long is not None and isinstance(error, ProduceFailure):
-                raise too_long from error
+            age = self._boundary.age
+            if commits.open and age >= producer.open_seconds and isinstance(error, ProduceFailure):
+                raise outlived(age, producer.open_seconds) from error
             raise

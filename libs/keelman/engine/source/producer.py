@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -63,6 +64,11 @@ class RunProducer(ABC):
         self._window = SendWindow(options.settings.most_waiting_bytes)
         self._sent_bytes = 0
         self._done_bytes = 0  # counted in the loop's thread, but when nothing is under way
+
+    @property
+    def open_seconds(self) -> float:
+        """For how long brokers let that which is committed together be open; without end where it is no transaction."""
+        return math.inf
 
     @property
     def codec(self) -> int | None:
@@ -141,11 +147,6 @@ class RunProducer(ABC):
     @abstractmethod
     def abort(self) -> None:
         """Gives up what was sent since the last commit, as far as that can be done quickly. Raises nothing."""
-
-    def outlived(self, seconds: float) -> RunFailure | None:
-        """What to report where what failed had been in one transaction for so long that its brokers have ended it."""
-        del seconds
-        return None
 
     def close(self) -> None:
         """Drops the producer without waiting for anything it still holds."""

@@ -19,6 +19,16 @@ COMMIT_SECONDS = 5.0
 ABORT_SECONDS = 2.0
 
 
+def outlived(seconds: float, most: float) -> RunFailure:
+    """To report of a transaction that was open for so many seconds, and may be for `most`."""
+    return RunFailure(
+        "TASK_FAILED",
+        f"a transaction was open for {seconds:.0f} s, and may be for {most:g} s (transaction.timeout.ms):"
+        " it is aborted, and all of it is read again. Raise producer.override.transaction.timeout.ms, up to the"
+        " brokers' transaction.max.timeout.ms, or have the source give less at a time",
+    )
+
+
 class TransactionalProducer(RunProducer):
     """Records and offsets in one transaction. After any failure the producer is of no further use."""
 
@@ -34,17 +44,10 @@ class TransactionalProducer(RunProducer):
         self._wait(self._commit())
         self._notify_delivered()
 
-    def outlived(self, seconds: float) -> RunFailure | None:
-        """Its failure, once the time-out is over."""
-        timeout = self._options.settings.transaction_timeout_ms
-        if seconds * 1000 < timeout:
-            return None
-        return RunFailure(
-            "TASK_FAILED",
-            f"a transaction was open for {seconds:.0f} s, and may be for {timeout / 1000:g} s (transaction.timeout.ms):"
-            " it is aborted, and all of it is read again. Raise producer.override.transaction.timeout.ms, up to the"
-            " brokers' transaction.max.timeout.ms, or have the source give less at a time",
-        )
+    @property
+    def open_seconds(self) -> float:
+        """The time-out of a transaction."""
+        return self._options.settings.transaction_timeout_ms / 1000
 
     def abandon(self) -> None:
         """Aborts the open transaction because its connector asked for it; the producer stays of use.

@@ -25,6 +25,7 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings, wait_or_stop
 
 REFRESH_SECONDS = 10.0
+EARLY_SECONDS = 0.1  # by which a timer may be before the one that it comes with
 RETRY_SECONDS = 0.25
 CALM_SECONDS = 1.0  # a leader that is lost after so long without a loss is looked for at once
 MIN_WAIT_MS, MAX_WAIT_MS = 250, 1_000  # what is wanted newly waits for an answer that is under way
@@ -58,6 +59,8 @@ class EndWatch:
         self._ids: dict[str, str] = {}
         self._topics: frozenset[str] = frozenset()
         self._changed = asyncio.Event()
+        self.refresh_seconds = REFRESH_SECONDS
+        """How old metadata may be; may change, with a `look`."""
         self._lost_at = float("-inf")
         client.cluster.add_listener(self._learned)
         self.refreshed = float("-inf")
@@ -85,7 +88,7 @@ class EndWatch:
         self._changed.set()
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions the topic has by the newest metadata, at most ten seconds old; 0 when not known."""
+        """How many partitions the topic has by the newest metadata, as old as that may be; 0 when not known."""
         return len(self._client.cluster.partitions_for_topic(topic) or ())
 
     async def run(self) -> None:
@@ -102,7 +105,7 @@ class EndWatch:
                     self._place(leaders)
                     homeless = not self._wanted.keys() <= self._home.keys()
                     before = self._lost_at
-                    await self._other(RETRY_SECONDS if homeless else REFRESH_SECONDS)
+                    await self._other(RETRY_SECONDS if homeless else self.refresh_seconds)
                     if self._lost_at == before or self._lost_at - before < CALM_SECONDS:
                         await asyncio.sleep(RETRY_SECONDS)  # many that park together are one change
         except (KafkaError, OSError, TimeoutError) as error:
@@ -119,7 +122,7 @@ class EndWatch:
         if topics != self._topics:
             self._topics = topics
             known = await self._client.set_topics(list(topics))
-        elif now - self.refreshed > REFRESH_SECONDS:
+        elif now - self.refreshed > self.refresh_seconds - EARLY_SECONDS:
             known = await self._client.force_metadata_update()
         else:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import product
 
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
@@ -16,6 +16,7 @@ from keelman.kafka.fetching.arrivals import Arrivals
 from keelman.kafka.fetching.client import FetchClient, FetchSettings, one_line
 from keelman.kafka.fetching.fetched import Fetched, Part, whole_batches
 from keelman.kafka.fetching.leader_epochs import passes
+from keelman.kafka.fetching.overdue import overdue
 from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, made_anew
 from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks, Reset
 from keelman.kafka.fetching.session import FetchedPart, FetchSession
@@ -32,10 +33,8 @@ CALM_SECONDS = 10.0
 REFRESH_SECONDS = 10.0
 """So often the brokers are asked who leads while a leader brings nothing, or does not answer."""
 CONFIRM_SECONDS = 0.5
-OVERDUE_SECONDS, OVERDUE_AGAIN_SECONDS = 2.0, 1.0
-"""An answer that is so late, by the time that the leader was to wait for records, may never come: others are asked
-whether it still leads, and again so often."""
 CLOSE_SECONDS = 2.0
+NOT_ALLOWED = CODES["TOPIC_AUTHORIZATION_FAILED"]
 
 
 class BatchFetcher:
@@ -54,11 +53,13 @@ class BatchFetcher:
         reset: Reset,
         settings: FetchSettings | None = None,
         arrived: Callable[[], None] = lambda: None,
+        refused: Callable[[Part, FetchFailure], None] | None = None,
     ) -> None:
         """`positions` are the next offsets to read, EARLIEST or LATEST; `reset` is for those that are not there, "none"
         also for logs that were truncated and topics that were created again, which are read on where they differ else.
 
-        `arrived` is called in the loop when there is something to take. Begins at once.
+        `arrived` is called in the loop when there is something to take, `refused` with a partition that this client may
+        not read: it is fetched no more until it is added again. Without `refused` that is a failure. Begins at once.
         """
         self._client = client
         self._isolation = int(read_committed)
@@ -85,6 +86,7 @@ class BatchFetcher:
         self._records_at = self._loop.time()
         self._unconfirmed = asyncio.Event()
         client.cluster.add_listener(self._learned)
+        self._refused = refused
         self._tasks = Background(self._arrivals.fail)
         self._tasks.start(self._place())
         self._tasks.start(self._refresh())
@@ -215,7 +217,8 @@ class BatchFetcher:
     def _home(self, one: Part) -> str:
         """Gives a partition to its leader; why that failed, or empty."""
         if one[0] in self._client.cluster.unauthorized_topics:
-            raise FetchFailure(CODES["TOPIC_AUTHORIZATION_FAILED"], f"topic {one[0]} may not be read")
+            self._refuse(one, FetchFailure(NOT_ALLOWED, f"topic {one[0]} may not be read"))
+            return ""
         leader = self._client.leader_of(one)
         if leader is None:
             return f"there is no partition {one[1]} of topic {one[0]}"
@@ -231,6 +234,12 @@ class BatchFetcher:
         self._near.pop(one, None)
         self._lead(leader.node, one, leader.epoch)
         return ""
+
+    def _refuse(self, one: Part, failure: FetchFailure) -> None:
+        if self._refused is None:
+            raise failure
+        self._homeless.discard(one)
+        self._refused(one, failure)
 
     def _lead(self, node: int, one: Part, epoch: int) -> None:
         if node not in self._led:
@@ -314,7 +323,7 @@ class BatchFetcher:
         if not wanted:
             return False
         brought = False
-        with self._overdue(wait_ms / 1000):
+        with overdue(self._loop, wait_ms / 1000, self._unconfirmed.set):
             answer = await answer_of(self._client, node, session.request(wanted, wait_ms))
         now = self._loop.time()
         heard = {one: now for one, (_, epoch) in wanted.items() if led.get(one) == epoch}
@@ -334,22 +343,6 @@ class BatchFetcher:
                 self._lead(fetched.near, one, led.pop(one))
         self._heard.update(heard)
         return brought
-
-    @contextlib.contextmanager
-    def _overdue(self, seconds: float) -> Iterator[None]:
-        """Around a wait for an answer that is due in so many seconds."""
-
-        timers: list[asyncio.TimerHandle] = []
-
-        def late() -> None:
-            self._unconfirmed.set()
-            timers[:] = [self._loop.call_later(OVERDUE_AGAIN_SECONDS, late)]
-
-        timers.append(self._loop.call_later(seconds + OVERDUE_SECONDS, late))
-        try:
-            yield
-        finally:
-            timers[0].cancel()
 
     def _reaches(self, node: int, one: Part, code: int) -> bool:
         """Whether the answer for a partition says what is at its position."""
@@ -392,6 +385,10 @@ class BatchFetcher:
         if not code:
             return True
         text = f"partition {one[1]} of topic {one[0]}: {name_of(code)}"
+        if code == NOT_ALLOWED:
+            del self._led[node][one]
+            self._refuse(one, FetchFailure(code, text))
+            return False
         if not passes(code):
             raise FetchFailure(code, text)
         self._problems[None] = text

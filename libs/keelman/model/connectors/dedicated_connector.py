@@ -33,6 +33,7 @@ CODES: Mapping[str, str] = {
     "TASK_FAILED": "ConnectorError.TaskFailed",
     "NO_NODE": "CapacityError.NoNodeAvailable",
     "WORKER_FAILED": "CapacityError.WorkerStartFailed",
+    "SPARK_UNREACHABLE": "CapacityError.SparkUnreachable",
 }
 """By the reason of an operation's error: why a dedicated connector has failed, as <area>.<cause>."""
 

@@ -18,6 +18,8 @@ from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 
+SOCKETS = Path("/tmp")
+"""Where it makes sockets beside its ports, whatever it is told."""
 KEY, SECRET, REGION = "keelman-tests", "keelman-tests-secret", "us-east-1"
 
 
@@ -27,6 +29,7 @@ class ObjectStore:
 
     endpoint: str
     master: str
+    folder: Path
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -48,7 +51,7 @@ class ObjectStore:
         if versioned:
             lines.append(f"s3.bucket.versioning -name {name} -enable")
         child = await asyncio.create_subprocess_exec(
-            program(), "shell", f"-master={self.master}", stdin=asyncio.subprocess.PIPE,
+            program(), f"-logdir={self.folder}", "shell", f"-master={self.master}", stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         async with asyncio.timeout(60):
@@ -90,7 +93,9 @@ async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
         )  # fmt: skip
     try:
         made = ObjectStore(
-            f"http://127.0.0.1:{ports['s3.port']}", f"127.0.0.1:{ports['master.port']}.{ports['master.port.grpc']}"
+            f"http://127.0.0.1:{ports['s3.port']}",
+            f"127.0.0.1:{ports['master.port']}.{ports['master.port.grpc']}",
+            folder,
         )
         ready: bool = await eventually(
             partial(_is_ready, made, child, folder), seconds=90, what="the S3 server answers"
@@ -101,6 +106,9 @@ async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
         if child.returncode is None:
             child.kill()
         await child.wait()
+        for port in ports.values():
+            for socket in SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
+                socket.unlink(missing_ok=True)
 
 
 async def _is_ready(made: ObjectStore, child: asyncio.subprocess.Process, folder: Path) -> bool:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import shlex
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,12 @@ class ConnectServer:
         if operation is not None:
             self._session.interruptOperation(operation)
 
-    async def lost(self) -> None:
+    @property
+    def problem(self) -> str:
+        """None is known: a server does not show its executors."""
+        return ""
+
+    async def lost(self, unable: Callable[[], None]) -> None:
         """Raises when the server is gone, or knows this session no more."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,17 @@ from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.engine.slot.ending import FOLDER
 from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import find
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline, first_of
 from keelman.spark.data_sets.reads import SCHEMA, DataSets, PartRequest, Sessions, Split, Work
 from keelman.spark.data_sets.writes import write
+from keelman.spark.masters.executor_watch import ExecutorWatch
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
 from keelman.spark.masters.jvm import Gateway, command, jvm
-from keelman.spark.masters.master import Master
+from keelman.spark.masters.master import Master, MasterKind
+
+log = get_logger()
 
 LOOK_SECONDS = 1.0
 # A JVM that says nothing for so long starts no slots either, and takes those that run along when it is ended.
@@ -112,19 +116,23 @@ def session_configuration(master: str, folder: str) -> dict[str, str]:
 class Driver:
     """Jobs through the JVM of our own (keelman.spark.masters.jobs.Spark)."""
 
-    def __init__(self, session: Any, process: Process) -> None:
+    def __init__(self, session: Any, process: Process, master: Master) -> None:
         self._session, self._process = session, process
+        self._watch = ExecutorWatch(master.shown) if master.kind is MasterKind.STANDALONE else None
+        self._jobs: set[str] = set()
         self._sessions = Sessions(session)
         self._data = DataSets(self._sessions)
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job in a job group of its name."""
-        self._session.sparkContext.setJobGroup(job, job, interruptOnCancel=True)
-        self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA).collect()
+        with self._under_way(job):
+            self._session.sparkContext.setJobGroup(job, job, interruptOnCancel=True)
+            self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA).collect()
 
     def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """Runs a job over a part of a data set in a job group of its name."""
-        self._data.read(job, wanted, work)
+        with self._under_way(job):
+            self._data.read(job, wanted, work)
 
     def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Runs a write job in a job group of its name."""
@@ -138,20 +146,40 @@ class Driver:
         """Cancels the job group."""
         self._session.sparkContext.cancelJobGroup(job)
 
-    async def lost(self) -> None:
-        """Raises when the JVM has ended or Spark in it has stopped, as it does without a master or an executor."""
-        await first_of(self._ended(), self._stopped())
+    @contextlib.contextmanager
+    def _under_way(self, job: str) -> Iterator[None]:
+        self._jobs.add(job)
+        try:
+            yield
+        finally:
+            self._jobs.discard(job)
+
+    @property
+    def problem(self) -> str:
+        """That a cluster gives it no executor."""
+        return "" if self._watch is None else self._watch.problem
+
+    async def lost(self, unable: Callable[[], None]) -> None:
+        """Raises when the JVM has ended or Spark in it has stopped, as it does without a master. Calls `unable` when
+        jobs wait and there is no executor."""
+        await first_of(self._ended(), self._look(unable))
 
     async def _ended(self) -> None:
         raise await ended(self._process)
 
-    async def _stopped(self) -> None:
+    async def _look(self, unable: Callable[[], None]) -> None:
         while True:
             frozen = Unavailable(f"Spark's JVM did not answer for {FROZEN_SECONDS:.0f} s", reason="SPARK_LOST")
             async with deadline(FROZEN_SECONDS, frozen):
                 stopped = await asyncio.to_thread(_stopped, self._session.sparkContext)
             if stopped:
                 raise Unavailable("Spark has stopped: its master or its executors are gone", reason="SPARK_LOST")
+            if self._watch is not None:
+                async with deadline(FROZEN_SECONDS, frozen):
+                    executors = await asyncio.to_thread(_executors, self._session.sparkContext)
+                if self._watch.note(executors=executors, jobs=len(self._jobs)):
+                    log.warning("no_executor", error=self.problem, jobs=len(self._jobs))
+                    unable()
             await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -186,7 +214,7 @@ async def driver(
 
         try:
             await first_of(open_it(), stop.wait(), broken())
-            yield None if session is None else Driver(session, process)
+            yield None if session is None else Driver(session, process, master)
         finally:
             await loop.run_in_executor(None, forget_session)
 
@@ -195,6 +223,14 @@ async def ended(process: Process) -> Unavailable:
     """Waits for the JVM's end and says so."""
     code = await process.wait()
     return Unavailable(f"Spark's JVM (pid {process.pid}) ended: exit code {code}", reason="SPARK_LOST")
+
+
+def _executors(context: Any) -> int:
+    """How many there are beside the driver, which is counted as one."""
+    try:
+        return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+    except Exception:
+        return 1  # the JVM is gone, which its watcher logs
 
 
 def _stopped(context: Any) -> bool:

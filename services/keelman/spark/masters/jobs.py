@@ -25,6 +25,7 @@ from keelman.spark.slots.choice import Slot
 log = get_logger()
 
 CANCEL_SECONDS = 1.0
+WARM_UP = "warm-up"
 
 
 class Runner(Protocol):
@@ -50,8 +51,13 @@ class Runner(Protocol):
 class Spark(Runner, Protocol):
     """One life of Spark."""
 
-    async def lost(self) -> None:
-        """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns."""
+    @property
+    def problem(self) -> str:
+        """Why no job can run at present, for people; empty while one can."""
+
+    async def lost(self, unable: Callable[[], None]) -> None:
+        """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns. Calls `unable` each time
+        there is a `problem` only now."""
 
 
 class SparkJobs:
@@ -61,6 +67,7 @@ class SparkJobs:
         """`order` is what all slots get alike; `most` is how many jobs there may be at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
+        self._warms_up = False
         self._writes: set[str] = set()
         self._unwanted: set[str] = set()
         self._places: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
@@ -88,8 +95,15 @@ class SparkJobs:
         asyncio.get_running_loop().run_in_executor(self._calls, self._cancel, slot_id)
 
     def warm_up(self) -> None:
-        """Runs one empty job, so that the first slot finds the classes loaded and the daemon forked."""
-        self._tasks.start(self._run("warm-up", iter, None, _ignore_end))
+        """Runs one empty job, unless it is under way: so the first slot finds the classes loaded and the daemon forked,
+        and a cluster that has no executor learns that one is wanted."""
+        if not self._warms_up:
+            self._warms_up = True
+            self._tasks.start(self._run(WARM_UP, iter, None, self._warmed_up))
+
+    def _warmed_up(self, job: str, error: str) -> None:
+        """No slot depends on it."""
+        self._warms_up = False
 
     def close(self) -> None:
         """Leaves the threads to end with Spark."""
@@ -160,10 +174,6 @@ class SparkJobs:
             self._spark.cancel(slot_id)
         except Exception as error:
             log.warning("slot_cancel_failed", slot=slot_id, error=short(error))
-
-
-def _ignore_end(job: str, error: str) -> None:
-    """Nobody waits for the first job, and no slot depends on it."""
 
 
 def short(error: Exception) -> str:

@@ -34,11 +34,16 @@ class Kept:
         self._changed = threading.Condition()
         self._waiting: set[str] = set()
         self.up = asyncio.Event()
-        self.problem = ""
-        """Why there is no Spark now, once there was one; empty while there is."""
+        self._lost = ""
 
-    async def live(self) -> None:
-        """Keeps Spark running until cancelled or the service is to stop.
+    @property
+    def problem(self) -> str:
+        """Why there is no Spark now, once there was one, or why it can run nothing; empty while it can."""
+        spark = self._spark
+        return self._lost or ("" if spark is None else spark.problem)
+
+    async def live(self, unable: Callable[[], None] = lambda: None) -> None:
+        """Keeps Spark running until cancelled or the service is to stop. Calls `unable` when it can run nothing.
 
         Raises Unavailable (SPARK_LOST) when the first start fails, or five lives in a row each ended within a minute.
         """
@@ -50,19 +55,19 @@ class Kept:
                     if spark is None:
                         return
                     self._set(spark)
-                    self.problem = ""
+                    self._lost = ""
                     log.info("spark_started", seconds=round(time.monotonic() - begun, 2))
                     self.up.set()
                     begun = time.monotonic()
                     try:
-                        await spark.lost()
+                        await spark.lost(unable)
                     finally:
                         self._set(None)
             except Unavailable as error:
                 failures = 1 if time.monotonic() - begun > HEALTHY_SECONDS else failures + 1
                 if not self.up.is_set() or failures >= MAX_FAILURES:
                     raise
-                self.problem = error.message
+                self._lost = error.message
                 log.warning("spark_lost", error=error.message, failures=failures)
                 if failures == 1:
                     backoff.reset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,6 +18,7 @@ from keelman.model.operation import Operation, OperationKind
 from keelman.model.workload import (
     BROKER_PROBLEMS,
     CONSUMER_GROUP_UNREACHABLE,
+    SPARK_UNREACHABLE,
     Goal,
     ProcessState,
     Workload,
@@ -118,14 +119,17 @@ def _failure_of_report(reported: Connector | None) -> DedicatedFailure | None:
 def _failure_of_workers(
     connector: DedicatedConnector, snapshot: Snapshot, reported: Reported, now: datetime
 ) -> DedicatedFailure | None:
-    """That one of its workers does not come up until somebody changes something, or none has been ready for long. On a
-    node that is offline for keelman workers may run on."""
+    """That none of its workers has a Spark service, one does not come up until somebody changes something, or none has
+    been ready for long. On a node that is offline for keelman workers may run on."""
     cluster = snapshot.worker_clusters.get(connector.name)
     if cluster is None:
         return None
+    workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
+    idle = _out_of_reach(workers, snapshot, {SPARK_UNREACHABLE})
+    if idle is not None:
+        return DedicatedFailure(code_of(idle.reason), idle.message)
     if not cluster.status.stuck and (reported.in_group or not _lasts(cluster.status.down_since, WORKERS_AWAY, now)):
         return None
-    workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
     has_no_node = not cluster.status.stuck and (cluster.note or all(snapshot.is_offline(w.node) for w in workers))
     why = cluster.status.message or f"none of its workers is ready: its worker cluster is {cluster.status.state}"
     return DedicatedFailure(code_of("NO_NODE" if has_no_node else workers_reason(workers)), why)
@@ -136,10 +140,14 @@ def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:
 
 
 def brokers_away(workers: Sequence[Workload], snapshot: Snapshot) -> WorkloadStatus | None:
-    """What an agent says of the first of these workers where they run and none reaches its brokers. What was last said
-    on nodes that are offline counts for nothing."""
+    """What an agent says of the first of these workers where they run and none reaches its brokers."""
+    return _out_of_reach(workers, snapshot, BROKER_PROBLEMS)
+
+
+def _out_of_reach(workers: Sequence[Workload], snapshot: Snapshot, reasons: Container[str]) -> WorkloadStatus | None:
+    """The same of these reasons. What was last said on nodes that are offline counts for nothing."""
     heard = [w for w in workers if w.goal is Goal.RUNNING and not snapshot.is_offline(w.node)]
-    said = [w.current for w in heard if w.current is not None and w.current.reason in BROKER_PROBLEMS]
+    said = [w.current for w in heard if w.current is not None and w.current.reason in reasons]
     return said[0] if said and len(said) == len(heard) else None
 
 

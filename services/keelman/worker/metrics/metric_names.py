@@ -51,7 +51,7 @@ TAKEN_BACK = Family(
 SET_ASIDE = Family(
     "keelman_task_set_aside_partitions",
     GAUGE,
-    "Partitions of a topic that the task does not copy now, because their target does not take them; the others go on.",
+    "Partitions of a topic that the task does not copy now: their target does not take them, or it may not read them.",
 )
 BYTES = Family("keelman_task_bytes_total", COUNTER, "Bytes of the keys and values that the task has committed.")
 BYTES_RATE = Family("keelman_task_bytes_per_second", GAUGE, "Bytes that the task commits in a second now.")

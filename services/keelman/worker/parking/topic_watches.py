@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from keelman.connect.records import TopicPartition
 from keelman.connect.watches import TopicWatch
-from keelman.kafka.fetching.end_offsets import Ends, EndWatch
+from keelman.kafka.fetching.end_offsets import REFRESH_SECONDS, Ends, EndWatch
 from keelman.kafka.fetching.fetched import Part
 from keelman.kafka.fetching.isolation import reads_committed
 from keelman.model.errors import KeelmanError, Unavailable
@@ -17,6 +17,8 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()
+AGE = "metadata.max.age.ms"
+LEAST_REFRESH_SECONDS = 0.5
 CONNECTION = ("bootstrap.servers", "isolation.level", "security.", "sasl.", "ssl.")
 
 
@@ -106,7 +108,15 @@ class _Cluster:
 
     def _look(self) -> None:
         if self._ends is not None:
+            self._ends.refresh_seconds = self.refresh_seconds
             self._ends.look()
+
+    @property
+    def refresh_seconds(self) -> float:
+        """How often it is looked for new partitions: as often as the one who wants that most often says."""
+        ages = (one.watch.properties.get(AGE, "") for one in self.watched)
+        least = min((int(age) / 1000 for age in ages if age.strip().isdigit()), default=REFRESH_SECONDS)
+        return max(LEAST_REFRESH_SECONDS, min(least, REFRESH_SECONDS))
 
     async def run(self) -> None:
         """Until nothing is watched any more. A cluster that does not answer is asked again and again."""
@@ -114,6 +124,7 @@ class _Cluster:
             try:
                 opened = EndWatch.open(self._properties, self._least, self._on_ends, client_id=self._client_id)
                 async with opened as self._ends:
+                    self._ends.refresh_seconds = self.refresh_seconds
                     await self._ends.run()
             except Unavailable as error:
                 if not self._silent:

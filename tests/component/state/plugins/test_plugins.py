@@ -188,7 +188,7 @@ async def cut_off(clients: Clients, data: bytes) -> None:
 async def left(home: Path, url: str, kept: dict[str, str]) -> int:
     """Files that are stored."""
     if endpoint := kept.get("plugin_s3_endpoint"):
-        return sum([len(some) async for some in obstore.list(ObjectStore(endpoint, "").bucket(BUCKET))])
+        return sum([len(some) async for some in obstore.list(ObjectStore(endpoint, "", Path()).bucket(BUCKET))])
     async with open_store(url, key_file=home / "state" / "secrets.key") as store:
         chunks = await DatabaseStorage(store.database).stored()
     return len(chunks) + sum(path.is_file() for path in (home / "shared").rglob("*"))

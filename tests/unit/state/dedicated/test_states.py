@@ -161,6 +161,10 @@ def test_it_runs_while_brokers_and_workers_are_there_or_away_for_some_seconds(
          "ClusterError.AuthenticationFailed", "0: no broker answers"),
         (known(BROKERS, CLUSTER, away=["CONSUMER_GROUP_UNREACHABLE"]), RUNS,
          "ClusterError.BrokerUnreachable", "0: no broker answers"),
+        (known(BROKERS, CLUSTER, away=["SPARK_UNREACHABLE"] * 2), RUNS,
+         "CapacityError.SparkUnreachable", "0: no broker answers"),
+        (known(BROKERS, CLUSTER, away=["SPARK_UNREACHABLE"]), SILENT,
+         "CapacityError.SparkUnreachable", "0: no broker answers"),
     ],
 )  # fmt: skip
 def test_a_failure_that_is_known_has_its_cause(snapshot: Snapshot, seen: Reported, code: str, message: str) -> None:
@@ -185,10 +189,12 @@ def test_brokers_that_its_workers_reach_are_there() -> None:
         (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE", ""]), SILENT),
         (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE"]), RUNS),
         (known(BROKERS, CLUSTER, away=["CONSUMER_GROUP_UNREACHABLE", ""]), RUNS),
+        (known(BROKERS, CLUSTER, away=["SPARK_UNREACHABLE", ""]), RUNS),
+        (known(BROKERS, CLUSTER, away=["SPARK_UNREACHABLE"], node=NodeState.OFFLINE), SILENT),
         (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE"], node=NodeState.OFFLINE), SILENT),
     ],
 )
-def test_what_a_worker_says_of_its_brokers_counts_where_no_worker_has_them(snapshot: Snapshot, seen: Reported) -> None:
+def test_what_a_worker_does_not_reach_counts_where_no_worker_has_it(snapshot: Snapshot, seen: Reported) -> None:
     """Neither what agents of nodes said that are away, nor what the group knows better."""
     assert standing(ONE, None, snapshot, seen, NOW) == (S.RUNNING, None)
 

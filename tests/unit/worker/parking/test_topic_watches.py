@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from keelman.connect.records import TopicPartition
 from keelman.connect.watches import TopicWatch
 from keelman.kafka.fetching.end_offsets import Ends, EndWatch
@@ -72,3 +74,19 @@ def test_one_whose_topic_was_not_asked_about_yet_has_no_new_partitions() -> None
     assert cluster.tells(a=0, b=0) == []
     cluster.counts, cluster.refreshed = {"a": 5, "b": 1}, 2.0
     assert cluster.tells(a=0, b=0) == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("ages", "seconds"), [([], 10), (["", "300000"], 10), (["5000", "2000"], 2), (["100"], 0.5), (["x"], 10)]
+)
+def test_new_partitions_are_looked_for_as_often_as_who_wants_it_most_often_says(
+    ages: list[str], seconds: float
+) -> None:
+    watched = _Cluster({}, "client")
+    for number, age in enumerate(ages):
+        given = {"metadata.max.age.ms": age} if age else {}
+        watched.add(WatchedTopics(TopicWatch(given, {TopicPartition("a", number): 0}), lambda: None))
+    assert watched.refresh_seconds == seconds
+    for one in list(watched.watched):
+        watched.remove(one)
+    assert watched.refresh_seconds == 10

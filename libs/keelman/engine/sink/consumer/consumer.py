@@ -55,6 +55,7 @@ ASSIGNORS = {
     for name, kind in (("range", "Range"), ("roundrobin", "RoundRobin"))
 }
 
+AGE = "metadata.max.age.ms"
 CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
 
 
@@ -134,14 +135,15 @@ def most_records(worker: Mapping[str, str], config: Mapping[str, str]) -> int:
 
 def metadata_age_seconds(worker: Mapping[str, str], config: Mapping[str, str]) -> float | None:
     """How old what the sink knows of topics may be, where somebody says so. What is no number the client refuses."""
-    text = merged(worker, config, "consumer").get("metadata.max.age.ms", "").strip()
+    text = merged(worker, config, "consumer").get(AGE, "").strip()
     return int(text) / 1000 if text.isdigit() else None
 
 
 def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
-    """How to reach the cluster that the sink reads, in the names of Java's clients: what a topic watch needs."""
+    """How to reach the cluster that the sink reads, and how old what is known of it may be, in the names of Java's
+    clients: what a topic watch needs."""
     given = merged(worker, config, "consumer")
-    return {k: v for k, v in given.items() if k.startswith(CONNECTION)}
+    return {k: v for k, v in given.items() if k.startswith(CONNECTION) or k == AGE}
 
 
 def close_soon(consumer: Consumer) -> None:

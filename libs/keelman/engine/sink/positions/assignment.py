@@ -109,8 +109,10 @@ class SinkAssignment:
             self.positions.begin(one.where, one.group.shown, one.start.offset, one.topic_id, one.leader_epoch)
             starts[one.where], start = one.start.offset, self._start(one)
             if one.start.offset is None and self.writer.commits_on_time:
-                starts[one.where] = start = self._looked_up(one.where, start)
+                starts[one.where] = start = self._looked_up(one, start)
                 self.positions.move(one.where, start)
+            elif start < 0 and one.bounds is not None:
+                start = self._looked_up(one, start)
             chosen.append(ClientPartition(*one.where, start))
         self._starts = {(one.topic, one.partition): one.offset for one in chosen}
         contract.ASSIGNED.of(self.writer.assigned, starts)
@@ -130,9 +132,10 @@ class SinkAssignment:
             return int(OFFSET_BEGINNING)
         return self.reset.offset(str(one.where), "its group has no offset")
 
-    def _looked_up(self, where: TopicPartition, start: int) -> int:
+    def _looked_up(self, one: Begun, start: int) -> int:
         """The offset behind such a number."""
-        begin, end = self.consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
+        known = one.bounds
+        begin, end = known or self.consumer.get_watermark_offsets(ClientPartition(*one.where), timeout=ANSWER_SECONDS)
         return int(begin if start == OFFSET_BEGINNING else end)
 
     def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:

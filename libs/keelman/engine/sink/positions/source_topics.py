@@ -17,6 +17,7 @@ from keelman.connect.records import TopicPartition
 from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
 from keelman.kafka.error_codes import name_of
 from keelman.kafka.fetching.leader_epochs import epoch_ends, metadata_of
+from keelman.kafka.fetching.log_bounds import log_bounds
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -37,9 +38,13 @@ _log = get_logger()
 class SourceTopics:
     """Asks about the topics of one copy run, whose thread alone uses it; its connections are kept until `close`."""
 
-    def __init__(self, properties: Mapping[str, str], beat: Callable[[], None]) -> None:
-        """`properties` of the cluster are Java's."""
+    def __init__(
+        self, properties: Mapping[str, str], beat: Callable[[], None], *, read_committed: bool = False
+    ) -> None:
+        """`properties` of the cluster are Java's. With `read_committed` partitions end where the first transaction is
+        open."""
         self._properties, self._beat = properties, beat
+        self._isolation = int(read_committed)
         self._stack = AsyncExitStack()
         self._client: Client | None = None
         self._ids: dict[str, str] = {}
@@ -106,6 +111,11 @@ class SourceTopics:
             return {}
         return self._asked(self._ends({(one.topic, one.partition): epoch for one, epoch in epochs.items()}))
 
+    def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """Where these begin and end, without those whose leaders do not answer soon. On the consumer's connections such
+        a question waits until a fetch is answered, half a second where nothing is written."""
+        return self._asked(self._bounds(partitions)) if partitions else {}
+
     def _asked(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return KAFKA_LOOP.call(work, self._beat)
@@ -138,6 +148,20 @@ class SourceTopics:
             await self._close_client()
             return None
         return set() if known is None else topics - known.keys()
+
+    async def _bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        try:
+            async with asyncio.timeout(TOPICS_SECONDS):
+                client = await self._open()
+                known = await metadata_of(client, {one.topic for one in partitions})
+                found = await log_bounds(
+                    client, [(*one,) for one in partitions], known.topics, isolation=self._isolation
+                )
+        except (ClientError, KeelmanError, OSError, TimeoutError) as error:
+            _log.info("partition_bounds_not_told", error=repr(error))
+            await self._close_client()
+            return {}
+        return {TopicPartition(*one): bounds for one, bounds in found.items()}
 
     async def _close_client(self) -> None:
         self._client = None

@@ -27,13 +27,14 @@ _log = get_logger()
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A partition at the assignment: what the group shows for it, where to begin, the id of its topic and the epoch of
-    the last record before that, where they are known."""
+    the last record before that, where they are known; and where its log begins and ends, where that was asked."""
 
     where: TopicPartition
     group: GroupOffset
     start: Start
     topic_id: str = ""
     leader_epoch: int = NO_EPOCH
+    bounds: tuple[int, int] | None = None
 
 
 class Beginnings:
@@ -53,6 +54,7 @@ class Beginnings:
         self._topics = topics
         self._parked = parked or TopicWatch({}, {})
         self._cluster = ""
+        self._reads = False
 
     def of(self, consumer: Consumer, writer: Writer, partitions: list[ClientPartition]) -> list[Begun]:
         """Where to begin in each; a writer that keeps offsets takes the partitions over.
@@ -71,11 +73,15 @@ class Beginnings:
         epochs = {where: kept.get(where, group).leader_epoch for where, group in groups.items()}
         ends = self._topics.epoch_ends({where: epoch for where, epoch in epochs.items() if epoch > NO_EPOCH})
         found = []
+        bounds = self._topics.bounds(groups) if self._reads else {}  # else no fetch is under way yet
+        self._reads = True
         parked = self._parked_at([w for w, group in groups.items() if w not in kept and group.shown is None])
         for where, group in groups.items():
             topic_id = ids.get(where.topic, "")
             end = None
-            if where in kept:
+            if where in bounds:
+                end = bounds[where][1]
+            elif where in kept:
                 client = ClientPartition(where.topic, where.partition)
                 end = consumer.get_watermark_offsets(client, timeout=ANSWER_SECONDS)[1]
             start = parked.get(where) or start_of(kept.get(where), group, Log(end, topic_id, ends.get(where)))
@@ -87,7 +93,7 @@ class Beginnings:
                     why=start.reason,
                 )
             stands = start.offset == kept.get(where, group).offset
-            found.append(Begun(where, group, start, topic_id, epochs[where] if stands else NO_EPOCH))
+            found.append(Begun(where, group, start, topic_id, epochs[where] if stands else NO_EPOCH, bounds.get(where)))
         return found
 
     def _parked_at(self, forgotten: Collection[TopicPartition]) -> dict[TopicPartition, Start]:
