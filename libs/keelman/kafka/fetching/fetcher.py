@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import product
 
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 
 from keelman.kafka.batches.record_batch import CorruptBatch
-from keelman.kafka.connections import answer_of
 from keelman.kafka.error_codes import CODES, name_of
 from keelman.kafka.fetching.arrivals import Arrivals
+from keelman.kafka.fetching.asking import Asking
 from keelman.kafka.fetching.client import FetchClient, FetchSettings, one_line
+from keelman.kafka.fetching.fetch_wire import FetchedPart
 from keelman.kafka.fetching.fetched import Fetched, Part, whole_batches
 from keelman.kafka.fetching.leader_epochs import passes
 from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, made_anew
 from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks, Reset
-from keelman.kafka.fetching.session import FetchedPart, FetchSession
+from keelman.kafka.fetching.session import FetchSession
 from keelman.runtime.background import Background
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.supervise import wait_or_stop
@@ -32,9 +33,6 @@ CALM_SECONDS = 10.0
 REFRESH_SECONDS = 10.0
 """So often the brokers are asked who leads while a leader brings nothing, or does not answer."""
 CONFIRM_SECONDS = 0.5
-OVERDUE_SECONDS, OVERDUE_AGAIN_SECONDS = 2.0, 1.0
-"""An answer that is so late, by the time that the leader was to wait for records, may never come: others are asked
-whether it still leads, and again so often."""
 CLOSE_SECONDS = 2.0
 
 
@@ -255,6 +253,10 @@ class BatchFetcher:
 
     async def _follow(self, node: int) -> None:
         """Fetches from one broker for as long as it has any of the partitions."""
+        with contextlib.closing(Asking(self._client, node, self._unconfirmed.set)) as asking:
+            await self._fetch_on(node, asking)
+
+    async def _fetch_on(self, node: int, asking: Asking) -> None:
         led, least = self._led[node], self._settings.max_wait_ms
         session = FetchSession(self._settings, self._isolation)
         idle_ms = 0
@@ -267,7 +269,7 @@ class BatchFetcher:
                 self._return_from_near(node)
                 await self._check(node)
                 wait_ms = self._wait_ms(node, idle_ms, joined=joined)
-                brought = await self._fetch(node, session, wait_ms)
+                brought = await self._fetch(node, asking, session, wait_ms)
             except (KafkaError, OSError, TimeoutError) as error:
                 self._problems[node] = one_line(error)
                 self._unhome(node, list(led))
@@ -303,7 +305,7 @@ class BatchFetcher:
             for one, code in problems.items():
                 self._good(node, one, code)
 
-    async def _fetch(self, node: int, session: FetchSession, wait_ms: int) -> bool:
+    async def _fetch(self, node: int, asking: Asking, session: FetchSession, wait_ms: int) -> bool:
         """One Fetch; whether it brought records."""
         led = self._led[node]
         # What brought something last comes last: an answer that is full before its end begins with others.
@@ -314,8 +316,7 @@ class BatchFetcher:
         if not wanted:
             return False
         brought = False
-        with self._overdue(wait_ms / 1000):
-            answer = await answer_of(self._client, node, session.request(wanted, wait_ms))
+        answer = await asking.ask(session.request(wanted, wait_ms), wait_ms / 1000)
         now = self._loop.time()
         heard = {one: now for one, (_, epoch) in wanted.items() if led.get(one) == epoch}
         for fetched in session.answered(answer):
@@ -334,22 +335,6 @@ class BatchFetcher:
                 self._lead(fetched.near, one, led.pop(one))
         self._heard.update(heard)
         return brought
-
-    @contextlib.contextmanager
-    def _overdue(self, seconds: float) -> Iterator[None]:
-        """Around a wait for an answer that is due in so many seconds."""
-
-        timers: list[asyncio.TimerHandle] = []
-
-        def late() -> None:
-            self._unconfirmed.set()
-            timers[:] = [self._loop.call_later(OVERDUE_AGAIN_SECONDS, late)]
-
-        timers.append(self._loop.call_later(seconds + OVERDUE_SECONDS, late))
-        try:
-            yield
-        finally:
-            timers[0].cancel()
 
     def _reaches(self, node: int, one: Part, code: int) -> bool:
         """Whether the answer for a partition says what is at its position."""
