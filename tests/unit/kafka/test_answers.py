@@ -101,7 +101,7 @@ async def test_answers_come_in_pieces_and_several_at_a_time() -> None:
         for piece in (sent[:2], sent[2:7], sent[7:9], sent[9:]):  # within a size, within a frame, two of them
             broker.writer.write(piece)
             await broker.writer.drain()
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
         assert [bytes(one) for one in await asyncio.gather(*answers)] == texts
         assert not connection._requests
 

@@ -17,6 +17,7 @@ from keelman.kafka.fetching.client import FetchClient, FetchSettings, one_line
 from keelman.kafka.fetching.fetch_wire import FetchedPart
 from keelman.kafka.fetching.fetched import Fetched, Part, whole_batches
 from keelman.kafka.fetching.leader_epochs import passes
+from keelman.kafka.fetching.pauses import Pauses
 from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, made_anew
 from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks, Reset
 from keelman.kafka.fetching.session import FetchSession
@@ -82,6 +83,7 @@ class BatchFetcher:
         """The newest known end of each partition: its high watermark or, with read_committed, last stable offset."""
         self._records_at = self._loop.time()
         self._unconfirmed = asyncio.Event()
+        self.pauses = Pauses(self._settings)
         client.cluster.add_listener(self._learned)
         self._tasks = Background(self._arrivals.fail)
         self._tasks.start(self._place())
@@ -277,6 +279,7 @@ class BatchFetcher:
             self._problems.pop(node, None)
             if brought:
                 self._brought[node] = self._records_at = self._loop.time()
+                await self.pauses.make_way(brought)
             grown = max(least, min(2 * idle_ms, MAX_IDLE_WAIT_MS))
             idle_ms = grown if self._settings.grows and not brought else least
         del self._led[node]
@@ -305,8 +308,8 @@ class BatchFetcher:
             for one, code in problems.items():
                 self._good(node, one, code)
 
-    async def _fetch(self, node: int, asking: Asking, session: FetchSession, wait_ms: int) -> bool:
-        """One Fetch; whether it brought records."""
+    async def _fetch(self, node: int, asking: Asking, session: FetchSession, wait_ms: int) -> dict[str, int]:
+        """One Fetch; how many bytes of records it brought, by topic."""
         led = self._led[node]
         # What brought something last comes last: an answer that is full before its end begins with others.
         positions = self._positions
@@ -314,8 +317,8 @@ class BatchFetcher:
             one: (positions[one].offset, epoch) for one, epoch in led.items() if not positions[one].doubtful(epoch)
         }
         if not wanted:
-            return False
-        brought = False
+            return {}
+        brought = dict[str, int]()
         answer = await asking.ask(session.request(wanted, wait_ms), wait_ms / 1000)
         now = self._loop.time()
         heard = {one: now for one, (_, epoch) in wanted.items() if led.get(one) == epoch}
@@ -328,7 +331,7 @@ class BatchFetcher:
                 continue
             self._take_in(fetched, led[one], fetched.last_stable_offset if self._isolation else fetched.high_watermark)
             if fetched.data:
-                brought = True
+                brought[one[0]] = brought.get(one[0], 0) + len(fetched.data)
                 led[one] = led.pop(one)
             elif fetched.near not in (-1, node):
                 self._near[one] = self._loop.time() + self._client._metadata_max_age_ms / 1000
