@@ -152,56 +152,6 @@ async def test_a_commit_whose_answer_is_lost(kafka: KafkaProxy, topic: str, open
     assert await visible(kafka.address, topic) == (["first", "second"] if version == 2 else ["first"])
 
 
-async def test_a_commit_goes_out_as_soon_as_all_is_delivered(
-    kafka: KafkaProxy, topic: str, opened: Open, version: int
-) -> None:
-    """Before who waits for the delivery continues. With an epoch for each transaction only: else a commit is never
-    repeated."""
-    allowed: list[int] = []
-    async with opened(f"tx-{topic}") as producer:
-        for turn in range(2):
-            producer.send(topic, 0, batch(f"a{turn}"), 1)
-            producer.send(topic, 1, batch(f"b{turn}"), 1)
-            await producer.flush()  # the coordinator's connection is there from the first commit on
-            before = kafka.counts.get(END_TXN, 0)
-            producer.send(topic, 0, batch(f"c{turn}"), 1)
-            producer.ship()
-            producer.commit_when_delivered(lambda turn=turn: allowed.append(turn))
-            await producer.flush()
-            assert producer.is_ending == (version == 2)
-            await producer.end(commit=True)
-            assert not producer.is_ending
-            assert kafka.counts[END_TXN] - before == 1
-    assert allowed == ([0, 1] if version == 2 else [])
-    assert await visible(kafka.address, topic) == ["a0", "c0", "a1", "c1"]
-
-
-async def test_a_commit_that_is_not_allowed_any_more_does_not_go_out(
-    kafka: KafkaProxy, topic: str, opened: Open
-) -> None:
-    def cut() -> None:
-        raise InterruptedError
-
-    async with opened(f"tx-{topic}") as producer:
-        producer.send(topic, 0, batch("first"), 1)
-        await producer.end(commit=True)
-        producer.send(topic, 0, batch("second"), 1)
-        producer.ship()
-        producer.commit_when_delivered(cut)
-        before = kafka.counts.get(END_TXN, 0)
-        await producer.flush()
-        assert not producer.is_ending
-        assert kafka.counts[END_TXN] == before
-        await producer.end(commit=False)
-        producer.send(topic, 0, batch("third"), 1)
-        producer.ship()
-        producer.commit_when_delivered(lambda: None)
-        await producer.end(commit=False)  # what was to be committed is aborted after all, before it was delivered
-        producer.send(topic, 0, batch("fourth"), 1)
-        await producer.end(commit=True)
-    assert await visible(kafka.address, topic) == ["first", "fourth"]
-
-
 async def test_a_commit_that_comes_late_does_not_touch_the_next_transaction(
     kafka: KafkaProxy, topic: str, opened: Open
 ) -> None:
