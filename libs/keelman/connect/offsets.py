@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from keelman.connect.errors import DataError
-from keelman.connect.java.text import hash_order, json_text
+from keelman.connect.java.text import hash_order, json_string, json_text
 from keelman.connect.records import Offset, Partition, RawOffset
 
 AlteredOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
@@ -92,11 +93,15 @@ class CommittedOffsets:
         """The committed offset of a partition, None when there is none."""
         return self._offsets.get(identity(partition))
 
-    def record(self, partition: Partition, offset: Offset | None) -> tuple[bytes, bytes | None]:
-        """Key and value bytes that commit an offset; the topic's own key bytes where it has the partition."""
-        key = self._keys.get(identity(partition))
+    def record(
+        self, partition: Partition, offset: Offset | None, name: str | None = None
+    ) -> tuple[bytes, bytes | None]:
+        """Key and value bytes that commit an offset; the topic's own key bytes where it has the partition. `name` is
+        the partition's identity, where it is known."""
+        name = name or identity(partition)
+        key = self._keys.get(name)
         if key is None:
-            key = self._keys[identity(partition)] = key_bytes(self.connector, partition)
+            key = self._keys[name] = key_bytes(self.connector, partition)
         return key, value_bytes(offset)
 
     def note(self, partition: Partition, offset: Offset | None) -> None:
@@ -142,4 +147,10 @@ def _flat(mapping: Mapping[str, Any]) -> str:
     for name, value in mapping.items():
         if not isinstance(name, str) or not isinstance(value, _PRIMITIVES):
             raise DataError(f"offsets may only contain string keys and primitive values, not {name!r}: {value!r}")
-    return json_text({name: mapping[name] for name in hash_order(mapping)})
+    return "{" + ",".join([begin + json_text(mapping[name]) for name, begin in _fields(tuple(mapping))]) + "}"
+
+
+@lru_cache(maxsize=1024)  # the offsets of a connector have the same few names
+def _fields(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """In Java's order, each with how it begins."""
+    return [(name, f"{json_string(name)}:") for name in hash_order(names)]

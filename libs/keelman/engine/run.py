@@ -18,7 +18,8 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
-from keelman.connect.contract import DATA_SINK, WrongAnswer, standing_of
+from keelman.connect.contract import DATA_SINK, standing_of
+from keelman.connect.expected import WrongAnswer
 from keelman.connect.plugin import Connector, Direction
 from keelman.engine.control import Control, CutShort
 from keelman.engine.failure import judge, raised, release

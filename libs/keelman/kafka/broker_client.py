@@ -15,23 +15,29 @@ import asyncio
 import contextlib
 import inspect
 import socket
+import struct
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import ConnectionGroup
-from aiokafka.conn import READER_LIMIT, AIOKafkaProtocol
-from aiokafka.errors import KafkaError, RequestTimedOutError, StaleMetadata
+from aiokafka.conn import READER_LIMIT, AIOKafkaProtocol, CloseReason
+from aiokafka.errors import KafkaConnectionError, KafkaError, RequestTimedOutError, StaleMetadata
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.util import create_future
 
+from keelman.kafka.answers import Answer, AnswerProtocol
 from keelman.kafka.bootstrap_errors import NoneAnswered, connect
 from keelman.kafka.reaching import NEXT_SECONDS, connecting, note_silent, reach
 from keelman.kafka.security.reauthentication import RenewedConnection
 from keelman.runtime.supervise import heeded
 
+_INT32 = struct.Struct(">i")
+_CORRELATION_AT = 8
+"""Where a message has its number, behind its size, the request's key and version."""
 _ARGUMENTS = frozenset(inspect.signature(AIOKafkaClient.__init__).parameters)
 _BOOTSTRAP = "bootstrap", ConnectionGroup.DEFAULT
 
@@ -89,13 +95,48 @@ class ClientConnection(RenewedConnection):
         except BaseException:
             self.close()
             raise
+        transport.set_protocol(AnswerProtocol(self))
         return reader, writer
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """Sends a request; an awaitable of its answer. Raises KafkaError where it cannot be sent."""
-        if isinstance(request, MetadataRequest):
-            request = MetadataRequest(request._topics, allow_auto_topic_creation=False)
-        return super().send(request, expect_response)
+        return super().send(_without_creation(request), expect_response)
+
+    def ask(self, request: Any) -> Answer:
+        """Sends a request; its answer, which has no time-out of its own. Raises KafkaError where it cannot be sent.
+
+        The library's `send` gives a coroutine that waits with a timer: a task and two turns of the loop for each.
+        """
+        return self.prepared(request)()
+
+    def prepared(self, request: Any) -> Callable[[], Answer]:
+        """What does the same when it is called, once, with the request encoded already."""
+        request = _without_creation(request).prepare(self._versions)
+        header = request.build_request_header(correlation_id=0, client_id=self._client_id).encode()
+        body = request.encode()
+        message = bytearray().join((_INT32.pack(len(header) + len(body)), header, body))
+        return partial(self._ask, request, message)
+
+    def _ask(self, request: Any, message: bytearray) -> Answer:
+        writer = self._writer
+        if writer is None:
+            raise KafkaConnectionError(f"no connection to broker at {self.host}:{self.port}")
+        number = self._next_correlation_id()
+        _INT32.pack_into(message, _CORRELATION_AT, number)
+        try:
+            writer.transport.write(message)
+        except OSError as error:
+            self.close(CloseReason.CONNECTION_BROKEN)
+            raise KafkaConnectionError(f"connection at {self.host}:{self.port} broken: {error}") from error
+        answer = Answer(self._loop)
+        self._requests.append((number, request, answer))
+        return answer
+
+
+def _without_creation(request: Any) -> Any:
+    if type(request) is MetadataRequest:
+        return MetadataRequest(request._topics, allow_auto_topic_creation=False)
+    return request
 
 
 class BrokerClient(AIOKafkaClient):  # type: ignore[misc]

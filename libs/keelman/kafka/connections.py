@@ -7,7 +7,7 @@ import contextlib
 import fcntl
 import sys
 import termios
-from typing import Any, cast
+from typing import Any
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.conn import CloseReason
@@ -28,6 +28,12 @@ async def connection_to(client: Client, node: int, group: ConnectionGroup = Conn
     The library's own `send` would do, but that two requests behind one connection that is being made may change places.
     """
     return await client._get_conn(node, group=group)
+
+
+def open_connection(client: Client, node: int, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any | None:
+    """The connection to a broker that there is; None where there is none to use."""
+    found = client._conns.get((node, group))
+    return found if found is not None and found.connected() else None
 
 
 def unsent_bytes(connection: Any) -> int:
@@ -60,21 +66,12 @@ def give_up(connection: Any) -> None:
         writer.transport.abort()
 
 
-def asked(connection: Any, request: Any) -> asyncio.Future[Any]:
-    """Sends a request; its answer, which has no time-out of its own. Raises KafkaError where it cannot be sent.
-
-    The library's `send` gives a coroutine that waits for this with a timer: a task and two turns of the loop for each.
-    """
-    connection.send(request).close()
-    return cast("asyncio.Future[Any]", connection._requests[-1][-1])
-
-
 async def answer_of(client: Client, node: int, request: Any) -> Any:
     """What a broker answers, as the library's `send` of a client, sooner. Raises KafkaError."""
     connection = await connection_to(client, node)
     if connection is None:
         raise NodeNotReadyError(f"no connection to broker {node}")
-    waiting = asked(connection, request)
+    waiting = connection.ask(request)
     try:
         async with asyncio.timeout(client._request_timeout_ms / 1000):
             return await waiting

@@ -107,6 +107,13 @@ class SideLoop:
         else:
             self._running().call_soon_threadsafe(function, *arguments)
 
+    def do(self, function: Callable[..., object], *arguments: object) -> None:
+        """Calls a function as the loop would: before this returns where the thread drives the loop, else soon."""
+        if self._here.loop is not None:
+            self._here.loop.do(function, *arguments)
+        else:
+            self._running().call_soon_threadsafe(function, *arguments)
+
     def signal(self) -> Signal:
         """One for this thread to wait for."""
         return threading.Event() if self._here.loop is None else self._here.loop.signal()
@@ -164,6 +171,16 @@ class DrivenLoop:
         loop.call_soon(function, *arguments)
         loop.run(0, lambda: True)
 
+    def do(self, function: Callable[..., object], *arguments: object) -> None:
+        """Calls a function as the loop would, without a turn of it."""
+        loop = self._made()
+        loop.catch_up()
+        asyncio._set_running_loop(loop)
+        try:
+            function(*arguments)
+        finally:
+            asyncio._set_running_loop(None)
+
     def signal(self) -> LoopSignal:
         """One that is set in the loop."""
         return LoopSignal(self._made())
@@ -215,6 +232,7 @@ class _CatchingUpLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._sockets = selectors.DefaultSelector()
         self._clock_stands_at: float | None = None
+        self._stop_timer: asyncio.TimerHandle | None = None
         self._stood_since = time.monotonic()
         super().__init__(self._sockets)
 
@@ -264,10 +282,22 @@ class _CatchingUpLoop(asyncio.SelectorEventLoop):
         self.run_forever()
 
     def _run_until(self, deadline: float, done: Callable[[], bool]) -> None:
-        timer = self.call_at(deadline, self.stop)
         while not done() and self.time() < deadline:
+            self._stop_by(deadline)
             self.run_forever()
-        timer.cancel()
+
+    def _stop_by(self, deadline: float) -> None:
+        """Has the loop stop then, or sooner: a timer that is there for an earlier wait serves the next one, too."""
+        timer = self._stop_timer
+        if timer is not None and timer.when() <= deadline:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._stop_timer = self.call_at(deadline, self._stop_due)
+
+    def _stop_due(self) -> None:
+        self._stop_timer = None
+        self.stop()
 
 
 KAFKA_LOOP = SideLoop("kafka")

@@ -11,7 +11,7 @@ import pytest
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.connections import asked, connection_to
+from keelman.kafka.connections import connection_to
 from keelman.kafka.security import reauthentication
 from keelman.kafka.security.jaas import SCRAM
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
@@ -45,7 +45,7 @@ async def sessions(properties: Properties, many: int) -> None:
                 connection = await connection_to(client, node)
                 if connection not in used:
                     used.append(connection)
-                assert await asked(connection, MetadataRequest([]))
+                assert await connection.ask(MetadataRequest([]))
         await eventually(lambda: all(one._writer is None for one in used[:-1]), what="those before are closed")
 
 
@@ -68,7 +68,7 @@ async def test_what_is_asked_before_a_session_ends_is_answered(broker: SecureBro
     given = scram(broker, "SASL")
     async with low_level_client(given, client_id="asking", timeout_ms=30_000) as client:
         connection: Any = await connection_to(client, client.get_random_node())
-        answers = [asked(connection, MetadataRequest([])) for _ in range(3)]
+        answers = [connection.ask(MetadataRequest([])) for _ in range(3)]
         answers[-1].cancel()
         connection.retire()
         assert not connection.connected()

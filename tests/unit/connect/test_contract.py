@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from keelman.connect import contract
-from keelman.connect.contract import ReturnCheck, WrongAnswer
+from keelman.connect.contract import ReturnCheck
 from keelman.connect.converters.logical import DECIMAL
+from keelman.connect.expected import WrongAnswer
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
 from keelman.connect.schema import STRING, Field, Schema, Struct

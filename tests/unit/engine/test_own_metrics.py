@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
-from keelman.connect.contract import WrongAnswer
+from keelman.connect.expected import WrongAnswer
 from keelman.connect.tasks.own_metric import OwnMetric
 from keelman.engine.own_metrics import EVERY_SECONDS, MAX_METRICS, OwnMetrics, reported
 

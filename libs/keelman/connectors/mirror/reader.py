@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
@@ -98,7 +99,7 @@ class MirrorReader(Reader):
         # the brokers that it is passed on to refuse a wrong one. The run that comes after that looks at all until its
         # first commit, and so finds the one that was refused and says where it is.
         self._check_crcs = FetchSettings.of({"check.crcs": "false", **properties}).check_crcs
-        self._settings = FetchSettings.of({**properties, "check.crcs": "true"})
+        self._settings = replace(FetchSettings.of({**properties, "check.crcs": "true"}), makes_way=True)
         first = LATEST if reset == "latest" else EARLIEST
         positions: dict[Part, Position] = {
             (*one,): Position(first) if offset is None else position_behind(offset) for one, offset in starts.items()

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 
 from keelman.connect import contract
 from keelman.connect.config.info import keys_to_json
-from keelman.connect.contract import Expected
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.connect.expected import Expected
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
 from keelman.connectors.plugins import plugin_path as plugins

@@ -125,7 +125,7 @@ class SourceCommits:
 
     def _commit(self) -> None:
         pending = {name: one for name, one in self.pending.items() if name}
-        offsets = [self._record(one) for one in pending.values()]
+        offsets = [self._record(name, one) for name, one in pending.items()]
         self.producer.committed = False
         if self.worker_offsets is not None:
             self.worker_offsets.before_commit(offsets)
@@ -139,8 +139,8 @@ class SourceCommits:
                 if not self._gave_up:  # it would take the batch that was given up for committed, too
                     contract.COMMITTED.of(self.reader.committed)
 
-    def _record(self, one: Pending) -> tuple[bytes, bytes | None]:
-        return self.committed.raw_record(one) if isinstance(one, RawOffset) else self.committed.record(*one)
+    def _record(self, name: str, one: Pending) -> tuple[bytes, bytes | None]:
+        return self.committed.raw_record(one) if isinstance(one, RawOffset) else self.committed.record(*one, name)
 
     def _settle(self, pending: Mapping[str, Pending]) -> None:
         offsets = {}

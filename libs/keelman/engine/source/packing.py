@@ -113,6 +113,10 @@ class Packing:
             else:
                 yield from self._put(batch.topic, partition, columns)
 
+    def keyed(self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> Iterator[Packed]:
+        """These keys and values of one partition, ready to go out."""
+        return self._packed(topic, partition, Columns([value for _, value in records], [key for key, _ in records]))
+
     @property
     def held_bytes(self) -> int:
         """About how much is held."""

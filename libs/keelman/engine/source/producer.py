@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from keelman.connect.records import Column, SourceBatch
+from keelman.connect.records import SourceBatch
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import payload_bytes
@@ -128,7 +128,8 @@ class RunProducer(ABC):
         What is small waits for the commit: with the offsets it is one request, of which a transaction needs two else.
         """
         self._in_mid_poll = batch.more
-        self._post(self._packing.flush())
+        if self._packing.held_bytes:
+            self._post(self._packing.flush())
         self._kept += self._whole(batch)
         if sum(len(one.data) for one in self._kept) >= SEND_BYTES and not self._is_slow(time.monotonic()):
             self._post(self._take_kept())
@@ -256,29 +257,31 @@ class RunProducer(ABC):
         self._note(notify, partition, base + records - 1)
 
     def _offsets(self, topic: str, offsets: Sequence[OffsetRecord]) -> list[Packed]:
-        """The offset records, behind all that is held."""
+        """The offset records, for behind all that is held."""
         if not offsets or not topic:
             return []
-        keys, values = [key for key, _ in offsets], [value for _, value in offsets]
         among = self.known_partitions(topic)
-        partitions = [partition_for(key, among) for key in keys]
-        batch = SourceBatch(topic, Column(values), Column(keys), partitions=partitions, raw=True)
-        return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
+        by_partition: dict[int, list[OffsetRecord]] = {}
+        for one in offsets:
+            by_partition.setdefault(partition_for(one[0], among), []).append(one)
+        return [one for number, some in by_partition.items() for one in self._packing.keyed(topic, number, some)]
 
-    def _post_together(self, batches: list[Packed]) -> None:
-        """Sends them while their waiter still prepares to wait."""
+    def _post_together(self, batches: list[Packed], *, commits: bool = False) -> None:
+        """Sends them while their waiter still prepares to wait. `commits`: which is for the end of the transaction."""
         self._sent_bytes += sum(len(one.data) for one in batches)
-        KAFKA_LOOP.post(self._send_together, self._made, batches)
+        KAFKA_LOOP.do(self._send_together, self._made, batches, commits)
 
     def _deliver(self, batches: list[Packed]) -> None:
         """Returns once they are in their logs."""
         self._post_together(batches)
         self._wait(self._made.flush())
 
-    def _send_together(self, producer: BatchProducer, batches: list[Packed]) -> None:
+    def _send_together(self, producer: BatchProducer, batches: list[Packed], commits: bool) -> None:
         for one in batches:
             self._send(producer, one)
         producer.ship()
+        if commits and batches:
+            producer.commit_when_delivered(self._control.beat)
 
     def batch_bytes(self, topic: str) -> int:
         """How much one batch for the topic may take, before compression."""

@@ -40,7 +40,7 @@ class TransactionalProducer(RunProducer):
         a success by `committed`.
         """
         self.committed = False
-        self._post_together([*self._held(), *self._offsets(offset_topic, offsets)])
+        self._post_together([*self._held(), *self._offsets(offset_topic, offsets)], commits=True)
         self._wait(self._commit())
         self._notify_delivered()
 
@@ -70,7 +70,8 @@ class TransactionalProducer(RunProducer):
 
     async def _commit(self) -> None:
         await self._made.flush()
-        self._control.beat()  # a slot that was frozen and given up must not commit when it wakes
+        if not self._made.is_ending:
+            self._control.beat()  # a slot that was frozen and given up must not commit when it wakes
         await self._end(commit=True)
 
     async def _abort(self) -> None:

@@ -14,7 +14,7 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from keelman.kafka.batches.produce_failure import NETWORK, delay, first_delay
 from keelman.kafka.batches.wire import Produce, Produced
 from keelman.kafka.clients import Client
-from keelman.kafka.connections import BATCHES, asked, connection_to, give_up, unsent_bytes
+from keelman.kafka.connections import BATCHES, connection_to, give_up, unsent_bytes
 from keelman.runtime.background import Background
 
 OnAnswer: TypeAlias = Callable[[list[Produced], str], None]
@@ -71,9 +71,10 @@ class BrokerConnection:
         IncompatibleBrokerVersion.
         """
         connection = self._connection
+        assert connection is not None  # who asks has looked whether it is open
         self.in_flight += 1
         try:
-            answer = asked(connection, request)
+            answer = connection.ask(request)
         except IncompatibleBrokerVersion:
             self.in_flight -= 1
             raise
@@ -111,9 +112,6 @@ class BrokerConnection:
             give_up(connection)
 
     def _answered(self, patience: _Patience, on_answer: OnAnswer, answer: asyncio.Future[Any]) -> None:
-        for timer in (patience.timer, patience.overdue_timer):
-            if timer is not None:
-                timer.cancel()
         self.in_flight -= 1
         error = answer.exception()
         if error is None:
@@ -123,6 +121,9 @@ class BrokerConnection:
             on_answer(found.parts, "")
         else:
             on_answer([], str(error) if isinstance(error, TimeoutError) else repr(error))
+        for timer in (patience.timer, patience.overdue_timer):
+            if timer is not None:
+                timer.cancel()
 
     async def _connect(self) -> None:
         try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from aiokafka.errors import BrokerResponseError, IncompatibleBrokerVersion, KafkaError
 
+from keelman.kafka.answers import Answer
 from keelman.kafka.batches.produce_failure import (
     AGAIN,
     COORDINATOR_MOVED,
@@ -19,7 +21,7 @@ from keelman.kafka.batches.produce_failure import (
 )
 from keelman.kafka.batches.wire import AddPartitionsAnswer, WireRequest
 from keelman.kafka.clients import Client
-from keelman.kafka.connections import asked, connection_to, give_up
+from keelman.kafka.connections import connection_to, give_up, open_connection
 from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
 
 
@@ -34,6 +36,13 @@ class CoordinatorAnswer(Protocol):
 A = TypeVar("A", bound=CoordinatorAnswer)
 
 
+class Begun(NamedTuple):
+    """A request that is under way."""
+
+    connection: Any
+    answer: Answer
+
+
 class Coordinator:
     """Used in one loop. Without a transactional id any broker is as good."""
 
@@ -46,10 +55,31 @@ class Coordinator:
         self.losses = 0
         """How often a request that may have arrived had no answer."""
 
-    async def ask(self, request: WireRequest, answer: type[A], *, seconds: float, repeated: bool = True) -> A:
+    def prepared(self, request: WireRequest) -> Callable[[], Begun] | None:
+        """What sends the request at once when it is called, once; None where there is no connection to the coordinator.
+
+        The call raises KafkaError and OSError where the request cannot be sent.
+        """
+        connection = None if self._node is None else open_connection(self._client, self._node)
+        try:
+            send = None if connection is None else connection.prepared(request)
+        except IncompatibleBrokerVersion:  # `ask` says so
+            return None
+        return None if send is None else lambda: Begun(connection, send())
+
+    async def ask(
+        self,
+        request: WireRequest,
+        answer: type[A],
+        *,
+        seconds: float,
+        repeated: bool = True,
+        begun: Begun | None = None,
+    ) -> A:
         """An answer without an error. What passes is asked again until the time is over.
 
-        With `repeated` false a request that may have arrived is not sent a second time. Raises ProduceFailure.
+        With `repeated` false a request that may have arrived is not sent a second time. `begun`: it was sent already.
+        Raises ProduceFailure.
         """
         clock = asyncio.get_running_loop().time
         deadline = clock() + seconds
@@ -58,7 +88,8 @@ class Coordinator:
             code, text, arrived = NETWORK, "the transaction coordinator cannot be reached", False
             try:
                 attempt = self._attempt_seconds if repeated else seconds
-                found = await self._once(request, deadline - clock(), attempt)
+                sent, begun = begun or await self._send(request, deadline - clock()), None
+                found = await self._answer(sent, attempt)
             except IncompatibleBrokerVersion as error:
                 raise ProduceFailure(UNSUPPORTED, str(error)) from None
             except Lost as error:
@@ -84,20 +115,23 @@ class Coordinator:
             await asyncio.sleep(delay(tries, first_delay(code)))
             tries += 1
 
-    async def _once(self, request: WireRequest, seconds: float, attempt: float) -> CoordinatorAnswer:
-        """Raises Lost when it may have arrived, others when it cannot have."""
+    async def _send(self, request: WireRequest, seconds: float) -> Begun:
+        """Raises what says that it cannot have arrived."""
         async with asyncio.timeout(min(seconds, self._attempt_seconds)):
             if self._node is None:
                 self._node = await self._find()
             connection = await connection_to(self._client, self._node)
             if connection is None:
                 raise ConnectionError(f"no connection to broker {self._node}")
-        waiting = asked(connection, request)
+        return Begun(connection, connection.ask(request))
+
+    async def _answer(self, sent: Begun, attempt: float) -> CoordinatorAnswer:
+        """Raises Lost: it may have arrived."""
         try:
             async with asyncio.timeout(attempt):
-                return cast("CoordinatorAnswer", await waiting)
+                return cast("CoordinatorAnswer", await sent.answer)
         except TimeoutError:
-            give_up(connection)
+            give_up(sent.connection)
             raise Lost(f"no answer within {attempt:g} s") from None
         except (KafkaError, OSError) as error:
             raise Lost(str(error)) from None

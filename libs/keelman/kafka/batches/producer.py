@@ -9,7 +9,9 @@ https://cwiki.apache.org/confluence/display/KAFKA/KIP-890:+Transactions+Server-S
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.admin import DescribeConfigsRequest
@@ -17,7 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
-from keelman.kafka.batches.coordinator import Coordinator
+from keelman.kafka.batches.coordinator import Begun, Coordinator
 from keelman.kafka.batches.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.batches.produce_failure import NETWORK, SHUT_OUT, TOO_LONG, TOPIC_DENIED, ProduceFailure
 from keelman.kafka.batches.producer_settings import ProducerSettings
@@ -69,6 +71,7 @@ class BatchProducer:
             client, settings.transactional_id, min(settings.request_timeout_ms / 2000, ATTEMPT_SECONDS)
         )
         self._failure: ProduceFailure | None = None
+        self._ending: Begun | None = None
         self._sent_before = 0
         self._ended_at = float("-inf")
         self._added: set[tuple[str, int]] = set()
@@ -133,6 +136,31 @@ class BatchProducer:
         """Sends what is queued at once, as far as it may go; for a caller that queues nothing more now."""
         self._sender.drain_now()
 
+    def commit_when_delivered(self, allowed: Callable[[], None]) -> None:
+        """Has the request to commit go out in the turn in which the last of what was sent turns out to be delivered,
+        for a caller that sends nothing more before `end`, which waits for the answer.
+
+        `allowed` is called right before; where it raises nothing is sent, and neither is it before transaction version
+        2, whose commits are never repeated.
+        """
+        if self._failure is not None or self.transaction_version < EPOCH_EACH:
+            return
+        send = self._coordinator.prepared(self._end_request(commit=True))
+        if send is not None:
+            self._sender.when_delivered = partial(self._commit_now, send, allowed)
+
+    def _commit_now(self, send: Callable[[], Begun], allowed: Callable[[], None]) -> None:
+        """What keeps it from being sent, `end` meets too, and reports it."""
+        if self._failure is None and not self._busy:
+            with contextlib.suppress(Exception):
+                allowed()
+                self._ending = send()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the request to commit is under way."""
+        return self._ending is not None
+
     @property
     def most_bytes(self) -> Mapping[str, int]:
         """How large batches should be for topics that refused larger ones: those are sent in halves."""
@@ -169,6 +197,10 @@ class BatchProducer:
             await self.flush()
         elif self._failure is not None and self._failure.code in SHUT_OUT:
             return
+        self._sender.when_delivered = None
+        begun, self._ending = self._ending, None
+        if begun is not None and not commit:
+            self._fail(ProduceFailure(NETWORK, "the end of the transaction was not waited for"))
         if self._busy:
             try:
                 async with asyncio.timeout(seconds):
@@ -177,11 +209,15 @@ class BatchProducer:
                 raise self._fail(ProduceFailure(NETWORK, "requests were not answered before the end")) from None
         if self._sender.sent == self._sent_before and not self._added:
             return
-        version, who = self.transaction_version, self._sender.identity
-        kind = EndTxnWithEpoch if version >= EPOCH_EACH else EndTxn
-        request = kind(self._settings.transactional_id, who.producer_id, who.epoch, commit)
+        version = self.transaction_version
         try:
-            answer = await self._coordinator.ask(request, ProducerId, seconds=seconds, repeated=version >= EPOCH_EACH)
+            answer = await self._coordinator.ask(
+                self._end_request(commit=commit),
+                ProducerId,
+                seconds=seconds,
+                repeated=version >= EPOCH_EACH,
+                begun=begun if commit else None,
+            )
         except ProduceFailure as error:
             raise self._fail(error) from None
         except asyncio.CancelledError:
@@ -193,6 +229,12 @@ class BatchProducer:
         self._sender.ended()
         self._ended_at = asyncio.get_running_loop().time()
         self._added.clear()
+
+    def _end_request(self, *, commit: bool) -> EndTxn:
+        assert self._settings.transactional_id is not None
+        who = self._sender.identity
+        kind = EndTxnWithEpoch if self.transaction_version >= EPOCH_EACH else EndTxn
+        return kind(self._settings.transactional_id, who.producer_id, who.epoch, commit)
 
     async def _quiet(self) -> None:
         """Drops what never went out, and returns once nothing is under way."""

@@ -14,6 +14,7 @@ from itertools import count
 from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.structs import TopicPartition
 
+from keelman.kafka.answers import Occasion
 from keelman.kafka.batches.broker_connection import BrokerConnection
 from keelman.kafka.batches.produce_failure import (
     AGAIN,
@@ -63,8 +64,11 @@ class BatchSender:
         """Batches that went out, each time that they did."""
         self.most_bytes: dict[str, int] = {}
         """How large batches should be for topics that refused larger ones."""
-        self.moved = asyncio.Event()
-        """Set, and another one made, whenever batches were delivered or dropped."""
+        self._loop = asyncio.get_running_loop()
+        self.moved = Occasion(self._loop)
+        """Batches were delivered or dropped."""
+        self.when_delivered: Callable[[], object] | None = None
+        """Called once, as soon as nothing is queued or in flight any more."""
         self._client = client
         self._settings = settings
         self._background = background
@@ -75,7 +79,6 @@ class BatchSender:
         self._connections: dict[int, BrokerConnection] = {}
         self._refreshing: set[str] = set()
         self._numbers = count()
-        self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Handle | None = None
         self._timer_at = 0.0
         self._moved_at = 0.0
@@ -94,7 +97,7 @@ class BatchSender:
     @property
     def throttled_until(self) -> float:
         """The latest of all brokers."""
-        return max((connection.throttled_until for connection in tuple(self._connections.values())), default=0.0)
+        return max([connection.throttled_until for connection in tuple(self._connections.values())], default=0.0)
 
     def send(
         self, topic: str, partition: int, batch: bytearray, records: int, on_stored: Callable[[int], None] | None
@@ -149,8 +152,7 @@ class BatchSender:
 
     def notify(self) -> None:
         """Wakes those that wait for `moved`."""
-        moved, self.moved = self.moved, asyncio.Event()
-        moved.set()
+        self.moved.happen()
 
     def _look_again(self, when: float) -> None:
         if self._timer is not None:
@@ -295,8 +297,12 @@ class BatchSender:
                 self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
         except Exception as error:  # as in _drain
             self._failed(ProduceFailure(NETWORK, repr(error)))
-        self.notify()
-        self.drain()
+        if not self.outstanding and self.when_delivered is not None:
+            call, self.when_delivered = self.when_delivered, None
+            call()
+        self.moved.happen(at_once=True)
+        if self._active:
+            self.drain()
 
     def _judge(self, queue: PartitionQueue, batch: QueuedBatch, code: int, offset: int, text: str) -> None:
         if batch not in queue.in_flight:  # dropped meanwhile

@@ -20,6 +20,7 @@ from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
 from keelman.kafka.error_codes import CODES
 
 _INT32 = struct.Struct(">i")
+_PRODUCED = struct.Struct(">ihqqq")
 NOT_ATTEMPTED = CODES["OPERATION_NOT_ATTEMPTED"]
 
 
@@ -29,10 +30,13 @@ class Header(NamedTuple):
     correlation_id: int
 
 
-class _RequestHeader(NamedTuple):
+class RequestHeader(NamedTuple):
+    """A request's header, encoded."""
+
     data: bytes
 
     def encode(self) -> bytes:
+        """Itself."""
         return self.data
 
 
@@ -59,11 +63,11 @@ class WireRequest:
             raise IncompatibleBrokerVersion(f"the broker knows {name} {low} to {high}, not {self.API_VERSION}")
         return self
 
-    def build_request_header(self, correlation_id: int, client_id: str) -> _RequestHeader:
+    def build_request_header(self, correlation_id: int, client_id: str) -> RequestHeader:
         """Header version 2, whose client id is no compact string."""
         name = client_id.encode()
         head = struct.pack(">hhih", self.API_KEY, self.API_VERSION, correlation_id, len(name))
-        return _RequestHeader(head + name + NO_TAGS)
+        return RequestHeader(head + name + NO_TAGS)
 
     def parse_response_header(self, data: BytesIO) -> Header:
         """Header version 1."""
@@ -99,23 +103,20 @@ class ProduceAnswer(NamedTuple):
         fields = Fields(data.read())
 
         def one(topic: str) -> Produced:
-            partition, error, offset = fields.int32(), fields.int16(), fields.int64()
-            fields.int64()  # log append time
-            fields.int64()  # log start offset
+            partition, error, offset, _append_time, _start_offset = fields.several(_PRODUCED)
             records = []
             for _ in range(fields.count()):
                 records.append((fields.int32(), fields.text()))
                 fields.tags()
-            return Produced(topic, partition, error, offset, _reason(fields.text(), records))
+            text = fields.text()
+            return Produced(topic, partition, error, offset, _reason(text, records) if records else text)
 
         return cls(fields.of_partitions(one), fields.int32())
 
 
 def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
-    """Why a batch was refused: of single records that are at fault, index in it and message, the first is named. The
-    brokers' message for the whole then only lists them, as Java shows objects."""
-    if not records:
-        return message
+    """Why a batch was refused: of the single records that are at fault, index in it and message, the first is named.
+    The brokers' message for the whole then only lists them, as Java shows objects."""
     index, text = records[0]
     others = f", {len(records) - 1} more after it" if len(records) > 1 else ""
     return f"{text or message} (record {index + 1} of its batch{others})"

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 NO_TAGS = b"\0"
+_SHORT = [bytes((value,)) for value in range(0x80)]
 
 
 def varint(value: int) -> bytes:
     """An unsigned variable-length number."""
+    if 0 <= value < len(_SHORT):
+        return _SHORT[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -26,6 +30,7 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
+@lru_cache(maxsize=1024)  # a client sends the same few names again and again
 def compact(text: str | None) -> bytes:
     """A compact string: its length plus one, 0 for none, then UTF-8."""
     if text is None:
@@ -53,8 +58,18 @@ class Fields:
         """Eight bytes."""
         return self._number(_INT64)
 
+    def several(self, form: struct.Struct) -> tuple[Any, ...]:
+        """Several fields at once, of fixed lengths."""
+        found = form.unpack_from(self._data, self._at)
+        self._at += form.size
+        return found
+
     def varint(self) -> int:
         """An unsigned variable-length number."""
+        value = self._data[self._at]
+        if value < 0x80:
+            self._at += 1
+            return value
         value = shift = 0
         while True:
             byte = self._data[self._at]
@@ -66,7 +81,8 @@ class Fields:
 
     def count(self) -> int:
         """How many items a compact array has; 0 for none."""
-        return max(0, self.varint() - 1)
+        count = self.varint()
+        return count - 1 if count else 0
 
     def raw(self, count: int) -> bytes:
         """So many bytes."""
@@ -76,7 +92,8 @@ class Fields:
 
     def text(self) -> str:
         """A compact string; empty for none."""
-        return self.raw(self.count()).decode()
+        count = self.count()
+        return self.raw(count).decode() if count else ""
 
     def tags(self) -> dict[int, bytes]:
         """Tagged fields by their tags."""

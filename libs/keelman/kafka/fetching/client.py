@@ -36,6 +36,8 @@ class FetchSettings:
     """The limits of a fetch, in bytes and milliseconds, and of what is held until somebody takes it.
 
     A broker that has nothing to give answers after `max_wait_ms`; while nothing comes that `grows` to some seconds.
+    Behind records of the `calm` topics alone a moment passes before there is another request. With `makes_way` it goes
+    out in the loop's next turn, where little came: who waits for the records goes first.
     """
 
     max_wait_ms: int = 500
@@ -46,6 +48,8 @@ class FetchSettings:
     held_bytes: int = 4 << 20
     check_crcs: bool = True
     rack: str = ""
+    calm: frozenset[str] = frozenset()
+    makes_way: bool = False
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> FetchSettings:

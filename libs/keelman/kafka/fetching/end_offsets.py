@@ -17,10 +17,11 @@ from aiokafka.errors import KafkaError, NoError, for_code
 from keelman.kafka.connections import answer_of
 from keelman.kafka.error_codes import name_of
 from keelman.kafka.fetching.client import FetchClient, FetchSettings
+from keelman.kafka.fetching.fetch_wire import FetchedPart
 from keelman.kafka.fetching.fetched import Part
 from keelman.kafka.fetching.isolation import reads_committed
 from keelman.kafka.fetching.leader_epochs import NOBODY, passes
-from keelman.kafka.fetching.session import FetchedPart, FetchSession
+from keelman.kafka.fetching.session import FetchSession
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings, wait_or_stop
 

@@ -33,7 +33,7 @@ class Fetched:
 
 
 def whole_batches(
-    data: bytes,
+    data: bytes | memoryview,
     position: int,
     aborted: Iterable[tuple[int, int]],
     *,

@@ -10,16 +10,17 @@ from itertools import product
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 
 from keelman.kafka.batches.record_batch import CorruptBatch
-from keelman.kafka.connections import answer_of
 from keelman.kafka.error_codes import CODES, name_of
 from keelman.kafka.fetching.arrivals import Arrivals
+from keelman.kafka.fetching.asking import Asking
 from keelman.kafka.fetching.client import FetchClient, FetchSettings, one_line
+from keelman.kafka.fetching.fetch_wire import FetchedPart
 from keelman.kafka.fetching.fetched import Fetched, Part, whole_batches
 from keelman.kafka.fetching.leader_epochs import passes
-from keelman.kafka.fetching.overdue import overdue
+from keelman.kafka.fetching.pauses import Pauses
 from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, made_anew
 from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks, Reset
-from keelman.kafka.fetching.session import FetchedPart, FetchSession
+from keelman.kafka.fetching.session import FetchSession
 from keelman.runtime.background import Background
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.supervise import wait_or_stop
@@ -85,6 +86,7 @@ class BatchFetcher:
         """The newest known end of each partition: its high watermark or, with read_committed, last stable offset."""
         self._records_at = self._loop.time()
         self._unconfirmed = asyncio.Event()
+        self.pauses = Pauses(self._settings)
         client.cluster.add_listener(self._learned)
         self._refused = refused
         self._tasks = Background(self._arrivals.fail)
@@ -228,7 +230,7 @@ class BatchFetcher:
         if leaders.disputed(one[0]) or (another and not leaders.agreed(one[0])):
             return f"topic {one[0]} may have been created again: another broker is asked"
         if another:
-            self._checks.restart(one, self._positions[one], self._client.leaders.topic_id(one[0]))
+            self._checks.restart(one, self._positions[one], leaders.topic_id(one[0]))
             self._notified_end[one] = -1
         self._homeless.discard(one)
         self._near.pop(one, None)
@@ -264,6 +266,10 @@ class BatchFetcher:
 
     async def _follow(self, node: int) -> None:
         """Fetches from one broker for as long as it has any of the partitions."""
+        with contextlib.closing(Asking(self._client, node, self._unconfirmed.set)) as asking:
+            await self._fetch_on(node, asking)
+
+    async def _fetch_on(self, node: int, asking: Asking) -> None:
         led, least = self._led[node], self._settings.max_wait_ms
         session = FetchSession(self._settings, self._isolation)
         idle_ms = 0
@@ -276,7 +282,7 @@ class BatchFetcher:
                 self._return_from_near(node)
                 await self._check(node)
                 wait_ms = self._wait_ms(node, idle_ms, joined=joined)
-                brought = await self._fetch(node, session, wait_ms)
+                brought = await self._fetch(node, asking, session, wait_ms)
             except (KafkaError, OSError, TimeoutError) as error:
                 self._problems[node] = one_line(error)
                 self._unhome(node, list(led))
@@ -284,6 +290,7 @@ class BatchFetcher:
             self._problems.pop(node, None)
             if brought:
                 self._brought[node] = self._records_at = self._loop.time()
+                await self.pauses.make_way(brought)
             grown = max(least, min(2 * idle_ms, MAX_IDLE_WAIT_MS))
             idle_ms = grown if self._settings.grows and not brought else least
         del self._led[node]
@@ -312,21 +319,18 @@ class BatchFetcher:
             for one, code in problems.items():
                 self._good(node, one, code)
 
-    async def _fetch(self, node: int, session: FetchSession, wait_ms: int) -> bool:
-        """One Fetch; whether it brought records."""
+    async def _fetch(self, node: int, asking: Asking, session: FetchSession, wait_ms: int) -> dict[str, int]:
+        """One Fetch; how many bytes of records it brought, by topic."""
         led = self._led[node]
         # What brought something last comes last: an answer that is full before its end begins with others.
-        positions = self._positions
         wanted = {
-            one: (positions[one].offset, epoch) for one, epoch in led.items() if not positions[one].doubtful(epoch)
+            one: (at.offset, epoch) for one, epoch in led.items() if not (at := self._positions[one]).doubtful(epoch)
         }
         if not wanted:
-            return False
-        brought = False
-        with overdue(self._loop, wait_ms / 1000, self._unconfirmed.set):
-            answer = await answer_of(self._client, node, session.request(wanted, wait_ms))
-        now = self._loop.time()
-        heard = {one: now for one, (_, epoch) in wanted.items() if led.get(one) == epoch}
+            return {}
+        brought = dict[str, int]()
+        answer = await asking.ask(session.request(wanted, wait_ms), wait_ms / 1000)
+        heard = dict.fromkeys((one for one, (_, epoch) in wanted.items() if led.get(one) == epoch), self._loop.time())
         for fetched in session.answered(answer):
             one = fetched.part
             if (self._positions[one].offset, led.get(one)) != wanted.get(one):
@@ -336,7 +340,7 @@ class BatchFetcher:
                 continue
             self._take_in(fetched, led[one], fetched.last_stable_offset if self._isolation else fetched.high_watermark)
             if fetched.data:
-                brought = True
+                brought[one[0]] = brought.get(one[0], 0) + len(fetched.data)
                 led[one] = led.pop(one)
             elif fetched.near not in (-1, node):
                 self._near[one] = self._loop.time() + self._client._metadata_max_age_ms / 1000

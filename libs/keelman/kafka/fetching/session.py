@@ -6,40 +6,28 @@ https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/messa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from aiokafka.errors import for_code
 from aiokafka.protocol.api import Request
-from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v5, FetchRequest_v7, FetchRequest_v11
+from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v5, FetchRequest_v7
 
 from keelman.kafka.error_codes import CODES
 from keelman.kafka.fetching.client import FetchSettings
+from keelman.kafka.fetching.fetch_wire import Fetch11, FetchAnswer, FetchedPart
 from keelman.kafka.fetching.fetched import Part
 
-_Struct: TypeAlias = FetchRequest_v4 | FetchRequest_v5 | FetchRequest_v7 | FetchRequest_v11
+_Struct: TypeAlias = FetchRequest_v4 | FetchRequest_v5 | FetchRequest_v7
 _CONSUMER, _UNKNOWN = -1, -1
 _FORGOTTEN = frozenset(CODES[name] for name in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"))
 MAX_EPOCH = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedPart:
-    """A broker's answer for one partition. `near` is the replica that it wants to be asked instead, -1 for none."""
-
-    part: Part
-    code: int
-    high_watermark: int
-    last_stable_offset: int
-    aborted: list[tuple[int, int]]
-    near: int
-    data: bytes
-
-
 @dataclass
 class Fetch(Request[_Struct]):  # type: ignore[misc]
-    """A Fetch in the newest version that both sides know: with sessions from 7 on, with racks from 11 on.
+    """A Fetch in the newest version that both sides know: with sessions from 7 on, with epochs and racks in 11.
 
     `wanted` is all that is to be read, for brokers without sessions, `positions` what the session asks for: the offset
     and leader epoch of each."""
@@ -55,15 +43,28 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
     positions: Mapping[Part, tuple[int, int]]
     forgotten: list[Part]
 
+    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Any:
+        """The request in the version for a broker that knows these."""
+        low, high = versions.get(self.API_KEY, (0, -1))
+        if not low <= Fetch11.API_VERSION <= high:
+            return super().prepare(versions)
+        return Fetch11(
+            self.settings,
+            isolation=self.isolation,
+            wait_ms=self.wait_ms,
+            session=self.session,
+            positions=self.positions,
+            forgotten=self.forgotten,
+        )
+
     def build(self, request_struct_class: type[_Struct]) -> _Struct:
         """The request in the version of that class."""
         version = request_struct_class.API_VERSION
         settings, size = self.settings, self.settings.partition_bytes
         topics: dict[str, list[tuple[int, ...]]] = {}
-        for (topic, number), (at, led_in) in (self.positions if version >= 7 else self.wanted).items():
-            epoch = (led_in,) if version >= 9 else ()
+        for (topic, number), (at, _) in (self.positions if version >= 7 else self.wanted).items():
             start = (_UNKNOWN,) if version >= 5 else ()
-            topics.setdefault(topic, []).append((number, *epoch, at, *start, size))
+            topics.setdefault(topic, []).append((number, at, *start, size))
         fields: list[Any] = [_CONSUMER, self.wait_ms, settings.min_bytes, settings.answer_bytes, self.isolation]
         if version >= 7:
             forgotten: dict[str, list[int]] = {}
@@ -72,8 +73,6 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
             fields += [*self.session, list(topics.items()), list(forgotten.items())]
         else:
             fields.append(list(topics.items()))
-        if version >= 11:
-            fields.append(settings.rack)
         return request_struct_class(*fields)
 
 
@@ -105,25 +104,26 @@ class FetchSession:
         )
 
     def answered(self, answer: Any) -> list[FetchedPart]:
-        """What it says of partitions; nothing when it has forgotten the session, so that all is asked for again.
+        """The parts of an answer; none when the broker has forgotten the session, so that all is asked for again.
 
         Raises KafkaError for any other refusal.
         """
-        version = answer.API_VERSION
-        if version >= 7:
-            if answer.error_code in _FORGOTTEN:
-                self._epoch = 0
-                return []
-            if answer.error_code:
-                raise for_code(answer.error_code)
-            self._id = answer.session_id
-            self._epoch = 0 if not self._id else 1 + self._epoch % MAX_EPOCH
-        return list(_parts(answer, version))
+        found: FetchAnswer = answer if isinstance(answer, FetchAnswer) else _as_newest(answer)
+        if found.error_code in _FORGOTTEN:
+            self._epoch = 0
+            return []
+        if found.error_code:
+            raise for_code(found.error_code)
+        self._id = found.session_id
+        self._epoch = 0 if not self._id else 1 + self._epoch % MAX_EPOCH
+        return found.parts
 
 
-def _parts(answer: Any, version: int) -> Iterator[FetchedPart]:
+def _as_newest(answer: Any) -> FetchAnswer:
+    """An older version's answer; without a session those of before 7."""
+    version, parts = answer.API_VERSION, list[FetchedPart]()
     for topic, partitions in answer.topics:
         for number, code, high, stable, *more in partitions:
             aborted = more[1 if version >= 5 else 0] or []
-            near = more[-2] if version >= 11 else -1
-            yield FetchedPart((topic, number), code, high, stable, aborted, near, more[-1] or b"")
+            parts.append(FetchedPart((topic, number), code, high, stable, aborted, -1, more[-1] or b""))
+    return FetchAnswer(answer.error_code, answer.session_id, parts) if version >= 7 else FetchAnswer(0, 0, parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 
 from keelman.kafka.fetching.client import FetchClient, FetchSettings, open_client
@@ -22,13 +22,21 @@ class TopicTables:
     of its time on its topics, so they share the requests that wait for news."""
 
     def __init__(
-        self, tables: Sequence[TopicTable], properties: Mapping[str, str], *, client_id: str, read_committed: bool
+        self,
+        tables: Sequence[TopicTable],
+        properties: Mapping[str, str],
+        *,
+        client_id: str,
+        read_committed: bool,
+        calm: Collection[str] = (),
     ) -> None:
-        """`properties` are those of Java's clients. Connects nothing yet."""
+        """`properties` are those of Java's clients. Of the `calm` topics nobody waits for news but in `read_to`: they
+        are looked at some times a second, however often they are written. Connects nothing yet."""
         self._tables = tables
         self._properties = properties
         self._client_id = client_id
         self._read_committed = read_committed
+        self._calm = frozenset(calm)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[TopicTables]:
@@ -89,5 +97,5 @@ class TopicTables:
     def _fetcher(self, tables: Sequence[TopicTable]) -> BatchFetcher:
         positions = {(table.topic, number): at for table in tables for number, at in table.positions.items()}
         client = FetchClient(self._properties, client_id=self._client_id, request_timeout_ms=REQUEST_MS)
-        settings = FetchSettings(check_crcs=False)  # taking batches apart looks at them
+        settings = FetchSettings(check_crcs=False, calm=self._calm)  # taking batches apart looks at their checksums
         return BatchFetcher(client, positions, read_committed=self._read_committed, reset="earliest", settings=settings)

@@ -4,6 +4,7 @@ it follow the topic."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -172,9 +173,10 @@ class TopicTable:
         For the end that a write came to: it and all that was written before it is applied then.
         """
         try:
-            async with asyncio.timeout(seconds):
-                while any(self._positions[partition] < end for partition, end in ends.items()):
-                    await self._moved.wait()
+            with contextlib.nullcontext() if self._reading is None else self._reading.pauses.hurried():
+                async with asyncio.timeout(seconds):
+                    while any(self._positions[partition] < end for partition, end in ends.items()):
+                        await self._moved.wait()
         except TimeoutError:
             why = f": {self._problem}" if self._problem else ""
             raise DeadlineExceeded(f"topic {self.topic} was not read to its end {dict(ends)} in time{why}") from None

@@ -77,7 +77,13 @@ class Store:
             stack.push_async_callback(store.config_topic.fencing.close)
             tables = [topic.table for topic in (store.config_topic, store.offset_topic, store.status_topic)]
             # Statuses are in no transaction: read committed they are the same.
-            together = TopicTables(tables, raw, client_id=client_id, read_committed=properties.fenced)
+            together = TopicTables(
+                tables,
+                raw,
+                client_id=client_id,
+                read_committed=properties.fenced,
+                calm=[store.offset_topic.table.topic],  # which copy runs write all the time
+            )
             opened = await stack.enter_async_context(together.open())
             store._follow = [opened.follow, topics.watch]
             yield store

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from keelman.connect import contract
-from keelman.connect.contract import WRITE, WrongAnswer
+from keelman.connect.contract import WRITE
+from keelman.connect.expected import WrongAnswer
 from keelman.engine.slot.ending import FOLDER, LastCall, end_of, how_ended
 
 SLOT = """

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from keelman.kafka.fetching.client import FetchSettings
 from keelman.kafka.fetching.fetched import Fetched
 from keelman.kafka.fetching.fetcher import FetchFailure
+from keelman.kafka.fetching.pauses import Pauses
 from keelman.kafka.tables.following import TopicTables
 from keelman.kafka.tables.table import NewestRows, Row, TopicTable
 from keelman.model.errors import PermissionDenied
@@ -24,6 +26,7 @@ class Fetcher:
 
     def __init__(self, topics: Sequence[str], refused: Sequence[str], problem: str) -> None:
         self._topics, self.problem = list(topics), problem
+        self.pauses = Pauses(FetchSettings())
         self._fails = any(topic in refused for topic in topics)
 
     async def next(self, seconds: float) -> list[Fetched]:

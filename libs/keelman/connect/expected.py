@@ -1,0 +1,45 @@
+"""What a value may be: in words, and as a test."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keelman.connect.errors import ConnectError
+
+
+class WrongAnswer(ConnectError):
+    """A connector answered what it may not. `connector` is its class, once somebody says so who knows it."""
+
+    tolerable = False
+    connector = ""
+
+    def __str__(self) -> str:
+        return f"{self.connector}: {super().__str__()}" if self.connector else super().__str__()
+
+
+class Expected(NamedTuple):
+    """A legal value: in words, and as a test."""
+
+    text: str
+    fits: Callable[[Any], bool]
+
+    def expect(self, what: str, found: object) -> None:
+        """Raises WrongAnswer, which calls it `what`, unless it fits."""
+        if not self.fits(found):
+            raise WrongAnswer(f"{what} is {_shown(found)}; expected {self.text}")
+
+
+def _shown(found: object) -> str:
+    """Its type, and of plain data the beginning: other things may be of any length, and raise when shown."""
+    if found is None:
+        return "None"
+    kind = f"of type {type(found).__name__}"
+    if inspect.iscoroutine(found):
+        found.close()
+        return f"{kind}, which nobody awaits"
+    if isinstance(found, str | int | float):
+        return f"{kind}: {found!r:.100}"
+    return f"{kind}: {reprlib.repr(found)}" if type(found) in (list, tuple, dict) else kind
