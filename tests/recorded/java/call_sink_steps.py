@@ -237,8 +237,8 @@ async def _another_worker(play: Play) -> None:
         await play.acts[act]()
         await play.until_started(starts)
         await play.send_all(2, 4)
-    await play.delete()
-    await play.until("stop", 1)
+    await play.delete(stops=0)
+    await play.until_stopped()
 
 
 async def _steered(play: Play) -> None:

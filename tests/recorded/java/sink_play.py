@@ -134,6 +134,15 @@ class Play:
 
         await eventually(given, seconds=SEEN_SECONDS, what=f"{self.name}: {times} starts")
 
+    async def until_stopped(self) -> None:
+        """Returns once each of its tasks was stopped as often as started."""
+
+        def stopped() -> bool:
+            kinds = [[_kind(line) for line in self.lines(task)] for task in range(self.tasks)]
+            return all(one.count("stop") == one.count("start") for one in kinds)
+
+        await eventually(stopped, seconds=SEEN_SECONDS, what=f"{self.name} is stopped")
+
     async def until_state(self, *states: str) -> None:
         """Returns once its tasks are in these."""
 
