@@ -14,11 +14,12 @@ from pathlib import Path
 from confluent_kafka import Consumer
 
 from keelman.testing.eventually import eventually
-from recorded.java.sink_play import SEEN_SECONDS, Ask, Play
-from support.kafka.topics import create_topic
+from recorded.java.sink_play import SEEN_SECONDS, Acts, Ask, Play
+from support.kafka.topics import add_partitions, create_topic
 
 FLUSH_MS = 2000
 AT_ONCE = 8
+GROUP = {"scheduled.rebalance.max.delay.ms": "1000"}
 WORKER = {"offset.flush.interval.ms": str(FLUSH_MS), "task.shutdown.graceful.timeout.ms": "5000"}
 
 
@@ -33,6 +34,9 @@ class Scenario:
     config: Mapping[str, str] = field(default_factory=dict)
     partitions: int = 1
     waits: bool = False
+    tasks: int = 1
+    alone: bool = False
+    """Whether its group has nothing else, and gets and loses a worker."""
 
 
 async def _life(play: Play) -> None:
@@ -172,6 +176,71 @@ async def _joined(play: Play) -> None:
     await play.delete()
 
 
+async def _joined_step_by_step(play: Play) -> None:
+    """Another member of the cooperative kind takes one of two partitions, and gives it back."""
+    await play.send(3, 0)
+    await play.send(2, 1)
+    await play.create()
+    await play.until("preCommit {0=3, 1=2}")
+    settings = {"group.id": f"connect-{play.name}", "partition.assignment.strategy": "cooperative-sticky"}
+    other = Consumer({"bootstrap.servers": play.bootstrap, "enable.auto.commit": False, **settings})
+    other.subscribe([play.name])
+
+    async def has_one() -> bool:
+        await asyncio.to_thread(other.poll, 0.1)
+        return len(other.assignment()) == 1
+
+    await eventually(has_one, seconds=SEEN_SECONDS, what="another has a partition")
+    await asyncio.to_thread(other.close)
+    await play.until("open [1] of [0, 1]")
+    await play.delete()
+
+
+async def _one_two_one(play: Play) -> None:
+    """It has one task, then two, then one, of four partitions."""
+    await play.create()
+    await play.until("open [0, 1, 2, 3] of [0, 1, 2, 3]")
+    await play.send_all(3, 4)
+    await play.create(tasks_max="2")
+    await play.until("open [0, 1] of [0, 1]")
+    await play.until("open [2, 3] of [2, 3]", 1)
+    await play.send_all(2, 4)
+    await play.create(tasks_max="1")
+    await play.until("stop", 1)
+    await play.until("open [0, 1, 2, 3] of [0, 1, 2, 3]")
+    await play.send_all(2, 4)
+    await play.delete()
+
+
+async def _more_partitions(play: Play) -> None:
+    """Its topic has two partitions, then four."""
+    await play.create(tasks_max="2")
+    await play.until("open [0] of [0]")
+    await play.until("open [1] of [1]", 1)
+    await play.send_all(3, 2)
+    await asyncio.to_thread(add_partitions, play.bootstrap, play.name, 4)
+    await play.until("open [0, 1] of [0, 1]")
+    await play.until("open [2, 3] of [2, 3]", 1)
+    await play.send(3, 2, 3)
+    await play.send_all(2, 4)
+    await play.delete()
+    await play.until("stop", 1)
+
+
+async def _another_worker(play: Play) -> None:
+    """A second worker takes one of two tasks, and gives it back."""
+    await play.create(tasks_max="2")
+    await play.until("open [0, 1] of [0, 1]")
+    await play.until("open [2, 3] of [2, 3]", 1)
+    await play.send_all(3, 4)
+    for starts, act in ((3, "join"), (4, "leave")):
+        await play.acts[act]()
+        await play.until_started(starts)
+        await play.send_all(2, 4)
+    await play.delete(stops=0)
+    await play.until_stopped()
+
+
 async def _steered(play: Play) -> None:
     """It holds one of two partitions back, and lets it go when there are records of the other."""
     await play.send(3, 0)
@@ -195,6 +264,10 @@ TOLERANT = _errors(
     errors_deadletterqueue_topic_replication_factor="1",
 )
 
+COOPERATIVE = {
+    "consumer.override.partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+}
+FRESH = {"consumer.override.metadata.max.age.ms": "1000"}
 ONCE_MORE = ("preCommit {0=3}", "empty", "preCommit {0=3}")
 """Behind three records."""
 
@@ -286,21 +359,26 @@ SCENARIOS: dict[str, Scenario] = {
     "stopped and resumed": Scenario(_stopped),
     "configured anew": Scenario(_configured),
     "another member": Scenario(_joined, partitions=2),
+    "another member, step by step": Scenario(_joined_step_by_step, COOPERATIVE, partitions=2),
+    "one task, two, one": Scenario(_one_two_one, partitions=4, tasks=2),
+    "another worker joins and leaves": Scenario(_another_worker, partitions=4, tasks=2, alone=True),
+    "more partitions": Scenario(_more_partitions, FRESH, partitions=2, tasks=2),
 }
 
 
 async def play_all(
-    bootstrap: str, ask: Ask, folder: Path, only: Sequence[str] = (), *, turn: str = ""
+    bootstrap: str, ask: Ask, folder: Path, only: Sequence[str] = (), *, turn: str = "", acts: Acts | None = None
 ) -> dict[str, list[str]]:
     """Plays the scenarios, or only these, some at a time, and gives the calls of each as they are compared; with BUT
-    and a reason behind them where one did not come to its end. Another `turn` has other connectors."""
+    and a reason behind them where one did not come to its end. Another `turn` has other connectors. With `acts`, which
+    are done to the group, those that have it to themselves; without them all others."""
     folder.mkdir(parents=True, exist_ok=True)
     turns = asyncio.Semaphore(AT_ONCE)
-    names = [name for name in SCENARIOS if not only or name in only]
+    names = [name for name, one in SCENARIOS.items() if one.alone == bool(acts) and (not only or name in only)]
 
     async def played(name: str) -> list[str]:
         scenario, connector = SCENARIOS[name], f"calls-{re.sub('[^a-z]+', '-', name.lower())}{turn}"
-        play = Play(bootstrap, ask, connector, scenario.config, folder)
+        play = Play(bootstrap, ask, connector, scenario.config, folder, scenario.tasks, acts or {})
         async with turns:
             await asyncio.to_thread(create_topic, bootstrap, connector, scenario.partitions)
             try:

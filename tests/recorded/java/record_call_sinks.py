@@ -15,10 +15,18 @@ from pathlib import Path
 
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
-from recorded.java.call_sink_steps import SCENARIOS, WORKER, play_all
+from recorded.java.call_sink_steps import GROUP, SCENARIOS, WORKER, play_all
 from support.java.kit import compiled
 
 FILE = Path(__file__).with_name("call_sinks.json")
+
+COMMAND = "python -m recorded.java.record_call_sinks"
+
+
+def recorded() -> dict[str, list[str]]:
+    """The calls of each scenario in Kafka Connect."""
+    calls: dict[str, list[str]] = json.loads(FILE.read_text())["calls"] if FILE.exists() else {}
+    return calls
 
 
 async def main(only: Sequence[str]) -> None:
@@ -28,14 +36,22 @@ async def main(only: Sequence[str]) -> None:
         (folder / "classes").mkdir()
         classes = await compiled(folder / "classes")
         async with running_broker(folder / "broker") as bootstrap:
-            worker = ConnectProcess(folder / "connect", bootstrap, "recorded", WORKER, more_jars=(classes,))
+            worker, other = (
+                ConnectProcess(folder / name, bootstrap, "recorded", {**WORKER, **GROUP}, more_jars=(classes,))
+                for name in ("connect", "other")
+            )
+            acts = {"join": other.start, "leave": other.end}
             await worker.start()
             try:
                 found = await play_all(bootstrap, worker.ask, folder / "calls", only)
+                found |= await play_all(bootstrap, worker.ask, folder / "calls", only, acts=acts)
             finally:
-                await worker.end()
-    known = json.loads(FILE.read_text()) if FILE.exists() else {}
-    FILE.write_text(json.dumps({name: {**known, **found}[name] for name in SCENARIOS}, indent=1) + "\n")
+                for one in (other, worker):
+                    if one.child is not None:
+                        await one.end()
+    calls = {**recorded(), **found}
+    made = {"recorded by": COMMAND, "calls": {name: calls[name] for name in SCENARIOS}}
+    FILE.write_text(json.dumps(made, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Records how Kafka Connect calls a Java source task: writes source_calls.json beside this file.
 
 Run it by hand when the steps or the connector change: `python -m recorded.java.record_source_calls`. It starts a broker
-and two real workers, one of which is exactly-once, with the connector of support.java.kit.
+and real workers, exactly-once and not, with the connector of support.java.kit, and plays everything twice: what is not
+the same both times cannot be compared.
 """
 
 from __future__ import annotations
@@ -9,35 +10,84 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
-from recorded.java.source_calls_steps import WORKER, play, told
+from recorded.java.call_sink_steps import GROUP
+from recorded.java.source_calls_steps import (
+    GUARANTEES,
+    IN_A_GROUP,
+    IN_ONE_PROCESS,
+    THROUGH_A_WORKER,
+    WORKER,
+    Case,
+    compared,
+    play,
+)
 from support.java.kit import compiled
 
 FILE = Path(__file__).with_name("source_calls.json")
+COMMAND = "python -m recorded.java.record_source_calls"
+TURNS = ("first", "second")
+
+
+def unlike(notes: Mapping[str, list[str]], cases: Mapping[str, Case], *, exactly_once: bool) -> dict[str, list[str]]:
+    """What a worker did in these cases where Kafka Connect did it in neither turn, as it is compared."""
+    known = json.loads(FILE.read_text())[{once: name for name, once in GUARANTEES.items()}[exactly_once]]
+    found = {}
+    for name, case in cases.items():
+        how = {"exactly_once": exactly_once, "fails": case.fails, "either": name in IN_A_GROUP}
+        turns, ours = [compared(one, **how) for one in known[name]], compared(notes[name], **how)
+        if ours not in turns:
+            found[name] = ours
+    return found
+
+
+async def _recorded(servers: str, place: Path, classes: Path, *, exactly_once: bool) -> Mapping[str, list[list[str]]]:
+    """Both turns of each case."""
+    support = "enabled" if exactly_once else "disabled"
+    properties = {"exactly.once.source.support": support, **WORKER, **GROUP}
+    group = f"calls-{support}"
+    one, other = (
+        ConnectProcess(place / name, servers, group, properties, more_jars=(classes,)) for name in ("one", "other")
+    )
+    acts = {"bounce": lambda: _bounced(one), "join": other.start, "leave": other.end}
+    cases = {**IN_ONE_PROCESS[exactly_once], **THROUGH_A_WORKER[exactly_once]}
+    given = {"exactly_once": exactly_once, "group": group}
+    found: dict[str, list[list[str]]] = {}
+    await one.start()
+    try:
+        for turn in TURNS:
+            notes = await play(one.ask, servers, place / turn, cases, name=f"{support}-{turn}", **given)
+            for n, (name, case) in enumerate(IN_A_GROUP.items() if exactly_once else ()):
+                alone = f"{support}-{turn}-group-{n}"
+                notes |= await play(one.ask, servers, place / turn, {name: case}, name=alone, acts=acts, **given)
+            for case, lines in notes.items():
+                found.setdefault(case, []).append(lines)
+    finally:
+        for worker in (other, one):
+            if worker.child is not None:
+                await worker.end()
+    return found
+
+
+async def _bounced(worker: ConnectProcess) -> None:
+    await worker.end()
+    await worker.start()
 
 
 async def main() -> None:
     """Records everything."""
-    recorded = {}
+    recorded: dict[str, object] = {"recorded by": COMMAND}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        (folder / "classes").mkdir()
         classes = await compiled(folder / "classes")
-        for guarantee, support in (("exactly once", "enabled"), ("at least once", "disabled")):
-            place = folder / support
-            (place / "calls").mkdir(parents=True)
-            async with running_broker(place / "broker") as servers:
-                properties = {"exactly.once.source.support": support, **WORKER}
-                worker = ConnectProcess(place / "worker", servers, "calls", properties, more_jars=(classes,))
-                await worker.start()
-                try:
-                    once = support == "enabled"
-                    found = await play(worker.ask, servers, place / "calls", "calls", exactly_once=once)
-                finally:
-                    await worker.end()
-            recorded[guarantee] = told(found, exactly_once=once)
+        async with running_broker(folder / "broker") as servers:
+            for guarantee, once in GUARANTEES.items():
+                recorded[guarantee] = await _recorded(servers, folder / guarantee, classes, exactly_once=once)
     FILE.write_text(json.dumps(recorded, indent=1) + "\n")
 
 

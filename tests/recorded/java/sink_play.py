@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ SEEN_SECONDS = 60.0
 MOST_IN_A_ROW = 2
 """So often preCommit is called without a put between: when it is time, and when the task is closed."""
 Ask = Callable[[str, str, Any], Awaitable[httpx.Response]]
+Acts = Mapping[str, Callable[[], Awaitable[object]]]
 
 
 @dataclass
@@ -30,21 +31,31 @@ class Play:
     name: str
     config: Mapping[str, str]
     folder: Path
-    _seen: int = 0
+    tasks: int = 1
+    acts: Acts = field(default_factory=dict)
+    _seen: dict[int, int] = field(default_factory=dict)
+    _sent: int = 0
 
     @property
     def calls(self) -> Path:
-        """The file."""
+        """The file of its first task."""
         return self.folder / self.name
 
-    def lines(self) -> list[str]:
-        """What is in it, without times."""
-        text = self.calls.read_text() if self.calls.exists() else ""
+    def lines(self, task: int = 0) -> list[str]:
+        """What is in a task's file, without times."""
+        file = self.calls.with_name(f"{self.name}-{task}") if task else self.calls
+        text = file.read_text() if file.exists() else ""
         return [line.partition(" ")[2] for line in text.splitlines()]
 
     def told(self, waits: bool) -> list[str]:
-        """The calls as they are compared: any connector's."""
-        return told([line.replace(self.name, "NAME") for line in self.lines()], waits=waits)
+        """The calls as they are compared: any connector's. Of several tasks each one's by itself, with its number."""
+        if self.tasks == 1:
+            return told([line.replace(self.name, "NAME") for line in self.lines()], waits=waits)
+        found = []
+        for task in range(self.tasks):
+            calls = told([line.replace(self.name, "NAME") for line in self.lines(task)], waits=False)
+            found += [f"{task}: {call}" for call in without_moves(calls)]
+        return found
 
     async def create(self, **more: str) -> None:
         """Creates the connector, or configures it anew; an underscore stands for a dot."""
@@ -65,33 +76,72 @@ class Play:
         answer = await self.ask(method, f"/connectors/{self.name}/{verb}", None)
         assert answer.is_success, answer.text
 
-    async def send(self, count: int, partition: int = 0) -> None:
-        """So many records, in one batch."""
+    async def send(self, count: int, *partitions: int) -> None:
+        """So many records to each partition, to the first where none is named; each one's in one batch."""
 
         def send() -> None:
             producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 200})
-            for n in range(count):
-                producer.produce(self.name, str(n).encode(), partition=partition)
+            for partition in partitions or (0,):
+                for n in range(count):
+                    producer.produce(self.name, str(n).encode(), partition=partition)
             assert producer.flush(60) == 0
 
         await asyncio.to_thread(send)
 
-    async def until(self, line: str) -> None:
+    async def until(self, line: str, task: int = 0) -> None:
         """Returns once a task has written this, behind what was waited for last."""
 
         def found() -> bool:
-            lines = self.lines()
-            for at in range(self._seen, len(lines)):
+            lines = self.lines(task)
+            for at in range(self._seen.get(task, 0), len(lines)):
                 if lines[at] == line:
-                    self._seen = at + 1
+                    self._seen[task] = at + 1
                     return True
             return False
 
         try:
             await eventually(found, seconds=SEEN_SECONDS, what=f"{self.name}: {line}")
         except AssertionError as error:
-            tail = self.lines()[-12:]
+            tail = self.lines(task)[-12:]
             raise AssertionError(f"{error}; the last calls are {tail}") from error
+
+    async def send_all(self, count: int, partitions: int) -> None:
+        """So many records to each of so many partitions; returns once the tasks have been given the last of each."""
+        await self.send(count, *range(partitions))
+        self._sent = self._sent + count
+
+        def given() -> set[int]:
+            lines = [line for task in range(self.tasks) for line in self.lines(task)]
+            puts = [word for line in lines if line.startswith("put ") for word in line.split()[1:]]
+            ranges = [(int(one), range_) for one, _, range_ in (word.partition("@") for word in puts)]
+            return {one for one, range_ in ranges if int(range_.split("-")[1]) == self._sent - 1}
+
+        await eventually(
+            lambda: len(given()) == partitions,
+            seconds=SEEN_SECONDS,
+            what=f"{self.name}: {self._sent} of each partition",
+        )
+
+    async def until_started(self, times: int) -> None:
+        """Returns once its tasks were started so often in all, and each has been given partitions since."""
+
+        def given() -> bool:
+            lines = [self.lines(task) for task in range(self.tasks)]
+            starts = sum(line.startswith("start") for one in lines for line in one)
+            kinds = [[_kind(line) for line in one] for one in lines]
+            last = [next(kind for kind in reversed(one) if kind in ("start", "open", "close", "stop")) for one in kinds]
+            return starts >= times and set(last) == {"open"}
+
+        await eventually(given, seconds=SEEN_SECONDS, what=f"{self.name}: {times} starts")
+
+    async def until_stopped(self) -> None:
+        """Returns once each of its tasks was stopped as often as started."""
+
+        def stopped() -> bool:
+            kinds = [[_kind(line) for line in self.lines(task)] for task in range(self.tasks)]
+            return all(one.count("stop") == one.count("start") for one in kinds)
+
+        await eventually(stopped, seconds=SEEN_SECONDS, what=f"{self.name} is stopped")
 
     async def until_state(self, *states: str) -> None:
         """Returns once its tasks are in these."""
@@ -136,6 +186,40 @@ def told(lines: Sequence[str], *, waits: bool) -> list[str]:
     if not waits:
         calls = _without_idle(calls)
     return [*_folded(calls), *often]
+
+
+def without_moves(calls: Sequence[str]) -> list[str]:
+    """Calls without what depends on who joined the group first, and which partition was fetched first: of several
+    rebalances in a row the first close and the last open count, of puts in a row what was put, and its last commit."""
+    found: list[str] = []
+    for call in calls:
+        kind, last = _kind(call), _kind(found[-1]) if found else ""
+        if kind == "preCommit" and last == "open":
+            continue
+        if kind == "close" and last == "open":  # nothing was put between
+            found.pop()
+            if _kind(found[-1]) in ("start", "close"):
+                continue
+        if kind == "put" and [_kind(one) for one in found[-2:]] == ["put", "preCommit"]:
+            found.pop()
+        if kind == "put" and _kind(found[-1]) == "put":
+            found.append("put " + " ".join(sorted([*found.pop().split()[1:], *call.split()[1:]])))
+        else:
+            found.append(call)
+    return found
+
+
+def exchanged(calls: Sequence[str]) -> list[str]:
+    """The calls of two tasks, with two of four partitions each, as if one were the other."""
+    found = []
+    for call in calls:
+        other = re.sub(r"^[01]|(?<=NAME-)[01]", lambda one: str(1 - int(one[0])), call)
+        found.append(re.sub(r"(?<![=\d-])[0-3](?=[],=@])", lambda one: str((int(one[0]) + 2) % 4), other))
+    return sorted(found, key=lambda call: call[0])
+
+
+def _kind(call: str) -> str:
+    return call.partition(" ")[0]
 
 
 def _commits(call: str) -> bool:

@@ -1,18 +1,20 @@
-"""What the tasks of acme.CallSourceConnector are made to poll, and what is done with them meanwhile; and how their
-notes are told, so that those of two workers can be compared."""
+"""What the tasks of acme.CallSourceConnector are made to poll, and what is done with them meanwhile; and which of their
+notes are compared."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import httpx
+from confluent_kafka import Producer
 
 from keelman.testing.eventually import eventually
+from keelman.workers.rest.asking import is_momentary
 from support.kafka.topics import create_topic
 
 CONNECTOR = "acme.CallSourceConnector"
@@ -25,12 +27,16 @@ NO_VALUE = {
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "true"}
 WORKER = {"offset.flush.interval.ms": "400"}
 SECONDS = 120.0
+QUIET_LOOKS = 8
+GUARANTEES = {"exactly once": True, "at least once": False}
 Ask = Callable[[str, str, Any], Awaitable[httpx.Response]]
+Act = Callable[[], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One task: its script, what else is in its configuration, and what is done once it comes to `waitN`."""
+    """One connector: the script of its tasks, what else is in its configuration, and what is done once its tasks come
+    to `waitN`."""
 
     script: str
     config: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +48,7 @@ def _boundary(kind: str, milliseconds: int = 60_000) -> dict[str, str]:
     return {"transaction.boundary": kind, "transaction.boundary.interval.ms": str(milliseconds)}
 
 
-BOTH = {
+POLLS = {
     "small, empty and no polls": Case("3,empty,none,1,2"),
     "a slow poll": Case("2,slow,1"),
     "a poll that is larger than any batch": Case("5000x1000,1"),
@@ -53,139 +59,253 @@ BOTH = {
     "the first is thrown": Case("throw", fails=True),
     "commitRecord throws": Case("2,3,1", {"throws": "commitRecord"}),
     "commit throws": Case("2,3,1", {"throws": "commit"}),
-    "stop throws": Case("2,wait1", {"throws": "stop"}, acts=("delete",)),
     "the last one is dropped": Case("t3,2", {**FILTER, **NO_VALUE}),
     "all are dropped": Case("d3,2,d1", {**FILTER, **NO_VALUE}),
     "no converter takes one": Case("b3", JSON, fails=True),
     "no converter takes one, which is tolerated": Case("b3,1", {**JSON, "errors.tolerance": "all"}),
     "too large": Case("2x2000000", fails=True),
-    "paused and resumed": Case("2,wait1,3", acts=("pause", "go", "resume")),
-    "stopped and resumed": Case("2,wait1,3", acts=("stop", "go", "resume")),
-    "configured anew": Case("2,wait1,3", acts=("configure", "go")),
-    "restarted": Case("2,wait1,3", acts=("restart", "go")),
-    "deleted": Case("2,wait1", acts=("delete",)),
 }
-EXACTLY_ONCE = {
+POLLS_IN_TRANSACTIONS = {
     "interval that is over": Case("2,3,empty,1", _boundary("interval", 1)),
-    "interval that is not over, then deleted": Case("2,3,empty,1,wait1", _boundary("interval"), acts=("delete",)),
     "interval that is not over, then thrown": Case("2,3,throw", _boundary("interval"), fails=True),
     "its own ends: with a poll": Case("3,c2,a2,1,c1", _boundary("connector")),
     "its own ends: with a record": Case("1,r3,c1,q3,c1", _boundary("connector")),
-    "its own ends: none, then deleted": Case("2,wait1", _boundary("connector"), acts=("delete",)),
     "its own ends: acknowledged in the next poll": Case("c2,ack,c1", _boundary("connector")),
 }
+LIVES = {
+    "stop throws": Case("2,wait1", {"throws": "stop"}, acts=("delete",)),
+    "paused and resumed": Case("2,wait1,3", acts=("pause", "go 1", "resume")),
+    "stopped and resumed": Case("2,wait1,3", acts=("stop", "go 1", "resume")),
+    "configured anew": Case("2,wait1,3", acts=("configure", "go 1")),
+    "its task is restarted": Case("2,wait1,3", acts=("restart", "go 1")),
+    "it is restarted with its task": Case("2,wait1,3", acts=("restart all", "go 1")),
+    "deleted": Case("2,wait1", acts=("delete",)),
+    "one task, two, one": Case("2,wait1,3,wait2,1", acts=("two tasks", "go 1", "one task", "go 2")),
+}
+LIVES_IN_TRANSACTIONS = {
+    "interval that is not over, then deleted": Case("2,3,empty,1,wait1", _boundary("interval"), acts=("delete",)),
+    "its own ends: none, then deleted": Case("2,wait1", _boundary("connector"), acts=("delete",)),
+    "another has its transactional id": Case("2,wait1,3", acts=("fence", "go 1"), fails=True),
+}
+IN_A_GROUP = {
+    "the worker is ended and started": Case("2,wait1,3", acts=("bounce", "go 1")),
+    "another worker joins and leaves": Case(
+        "2,wait1,3,wait2,1", {"tasks.max": "2"}, acts=("join", "go 1", "leave", "go 2")
+    ),
+}
+"""Played one after the other, each with the group to itself."""
+IN_ONE_PROCESS = {True: {**POLLS, **POLLS_IN_TRANSACTIONS}, False: POLLS}
+THROUGH_A_WORKER = {True: {**LIVES, **LIVES_IN_TRANSACTIONS}, False: LIVES}
+"""By whether they are exactly-once."""
 
 
-async def play(ask: Ask, bootstrap: str, folder: Path, name: str, *, exactly_once: bool) -> dict[str, list[str]]:
-    """What the tasks of all cases note, all at the same time on one worker; `name` is before their names."""
-    cases = {**BOTH, **(EXACTLY_ONCE if exactly_once else {})}
+async def play(
+    ask: Ask,
+    bootstrap: str,
+    folder: Path,
+    cases: Mapping[str, Case],
+    *,
+    name: str,
+    exactly_once: bool,
+    group: str = "",
+    acts: Mapping[str, Act] | None = None,
+) -> dict[str, list[str]]:
+    """What the tasks of these cases note, all at the same time on one worker of a group; `name` is before their
+    connectors' names, `acts` are done to the group."""
+    folder.mkdir(parents=True, exist_ok=True)
     more = {"bootstrap": bootstrap} if exactly_once else {}
-    await asyncio.to_thread(lambda: [create_topic(bootstrap, f"{name}-{n}") for n in range(len(cases))])
-    played = [_play(ask, folder / f"{name}-{n}", one, more) for n, one in enumerate(cases.values())]
+    names = [f"{name}-{n}" for n in range(len(cases))]
+    await asyncio.to_thread(lambda: [create_topic(bootstrap, one, 2) for one in names])
+    played = [
+        _Played(ask, bootstrap, group, folder / one, case, more, acts or {}).notes()
+        for one, case in zip(names, cases.values(), strict=True)
+    ]
     return dict(zip(cases, await asyncio.gather(*played), strict=True))
 
 
-async def _play(ask: Ask, calls: Path, case: Case, more: Mapping[str, str]) -> list[str]:
-    name = calls.name
-    config = {
-        "name": name,
-        "connector.class": CONNECTOR,
-        "tasks.max": "1",
-        "calls": str(calls),
-        "topic": name,
-        "script": case.script,
-        **more,
-        **case.config,
-    }
-    answer = await ask("PUT", f"/connectors/{name}/config", config)
-    assert answer.status_code in (200, 201), answer.text
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """One case that is being played."""
 
-    def count(word: str) -> int:
-        text = calls.read_text() if calls.exists() else ""
-        return sum(line.split(" ")[0] == word for line in text.splitlines())
+    ask: Ask
+    bootstrap: str
+    group: str
+    calls: Path
+    case: Case
+    more: Mapping[str, str]
+    acts: Mapping[str, Act]
 
-    async def noted(word: str, times: int = 1) -> None:
-        await eventually(lambda: count(word) >= times, seconds=SECONDS, what=f"{name} ({case.script}) notes {word}")
+    @property
+    def name(self) -> str:
+        """Of the connector and its topic."""
+        return self.calls.name
 
-    if case.acts:
-        await noted("wait1")
-        await _settled(calls)
-    for act in case.acts:
-        if act == "go":
-            calls.with_name(f"{name}.wait1").touch()
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """What its tasks write."""
+        return self.calls, self.calls.with_name(f"{self.name}-1")
+
+    @property
+    def config(self) -> dict[str, str]:
+        """What it is configured with at first."""
+        return {
+            "name": self.name,
+            "connector.class": CONNECTOR,
+            "tasks.max": "1",
+            "calls": str(self.calls),
+            "topic": self.name,
+            "script": self.case.script,
+            **self.more,
+            **self.case.config,
+        }
+
+    async def notes(self) -> list[str]:
+        """What its tasks note; in front of those of the second one is `1:`."""
+        await self._order("PUT", "config", self.config)
+        if self.case.acts:
+            tasks = int(self.config["tasks.max"])
+            await eventually(lambda: self._count("wait1") >= tasks, seconds=SECONDS, what=f"{self.name} waits")
+            await self._settled()
+        for act in self.case.acts:
+            await self._do(act)
+            await self._settled()
+        if self.case.fails:
+            await self._failed()
+        elif "delete" not in self.case.acts:
+            await self._noted("idle", 1)
+        await self._settled()
+        found = self._lines()
+        await self._order("DELETE")
+        return found
+
+    async def _do(self, act: str) -> None:
+        stops, starts = self._count("stop"), self._count("start")
+        if act in self.acts:
+            await self.acts[act]()
+            await self._noted("start", starts + 1)
+        elif act.startswith("go "):
+            self.files[0].with_name(f"{self.name}.wait{act[3:]}").touch()
+        elif act == "fence":
+            await asyncio.to_thread(self._fence)
         elif act in ("pause", "stop", "resume"):
-            await ask("PUT", f"/connectors/{name}/{act}", None)
-        elif act == "restart":
-            await ask("POST", f"/connectors/{name}/tasks/0/restart", None)
-        elif act == "configure":
-            await ask("PUT", f"/connectors/{name}/config", {**config, "other": "value"})
+            await self._order("PUT", act)
+            if act == "pause":
+                await self._reaches("PAUSED")
+            if act == "stop":
+                await self._noted("stop", stops + 1)
+        elif act == "delete":
+            await self._order("DELETE")
+            await self._noted("stop", stops + 1)
         else:
-            await ask("DELETE", f"/connectors/{name}", None)
-        if act in ("restart", "configure"):
-            await noted("start", 2)
-        elif act in ("stop", "delete"):
-            await noted("stop")
-        elif act == "pause":
-            await _has(ask, name, "PAUSED")
-        await _settled(calls)
-    if case.fails:
-        await _has(ask, name, "FAILED")
-        await noted("stop")
-    elif "delete" not in case.acts:
-        await noted("idle")
-    await _settled(calls)
-    found = calls.read_text().splitlines()
-    await ask("DELETE", f"/connectors/{name}", None)
-    return found
+            method, what, news = CHANGES[act]
+            await self._order(method, what, {**self.config, **news} if news else None)
+            word, times = ("stop", stops) if act == "one task" else ("start", starts)
+            await self._noted(word, times + 1)
 
+    def _fence(self) -> None:
+        """Begins transactions under the id of its first task."""
+        options = {"bootstrap.servers": self.bootstrap, "transactional.id": f"{self.group}-{self.name}-0"}
+        Producer(options).init_transactions(60)
 
-async def _has(ask: Ask, name: str, state: str) -> None:
-    async def there() -> bool:
-        answer = await ask("GET", f"/connectors/{name}/status", None)
+    async def _order(self, method: str, what: str = "", body: Any = None) -> None:
+        path = f"/connectors/{self.name}" + (f"/{what}" if what else "")
+
+        async def answered() -> bool:
+            answer = await self.ask(method, path, body)
+            if is_momentary(answer.status_code, answer.content):
+                return False
+            return answer.is_success or method == "DELETE"
+
+        await eventually(answered, seconds=SECONDS, what=f"{method} {path}")
+
+    def _lines(self) -> list[str]:
+        found = [one.read_text().replace(self.name, "NAME").splitlines() if one.exists() else [] for one in self.files]
+        first, second = map(in_short, found)
+        return [*first, *(f"1: {line}" for line in second)]
+
+    def _count(self, word: str) -> int:
+        texts = [one.read_text() for one in self.files if one.exists()]
+        return sum(line.split(" ")[0] == word for text in texts for line in text.splitlines())
+
+    async def _noted(self, word: str, times: int) -> None:
+        what = f"{self.name} ({self.case.script}) notes {word} {times} times"
+        await eventually(lambda: self._count(word) >= times, seconds=SECONDS, what=what)
+
+    async def _failed(self) -> None:
+        """Returns once its task has failed, or goes on by itself behind a failure."""
+
+        async def ended() -> bool:
+            return self._count("idle") > 0 or await self._is("FAILED")
+
+        await eventually(ended, seconds=SECONDS, what=f"{self.name} fails")
+        await self._noted("stop", 1)
+
+    async def _reaches(self, state: str) -> None:
+        await eventually(lambda: self._is(state), seconds=SECONDS, what=f"{self.name} is {state}")
+
+    async def _is(self, state: str) -> bool:
+        answer = await self.ask("GET", f"/connectors/{self.name}/status", None)
         return answer.status_code == 200 and [one["state"] for one in answer.json()["tasks"]] == [state]
 
-    await eventually(there, seconds=SECONDS, what=f"{name} is {state}")
+    async def _settled(self) -> None:
+        """Returns once nothing more was noted for some flushes."""
+        seen, quiet = b"", 0
+
+        async def still() -> bool:
+            nonlocal seen, quiet
+            now = b"".join(one.read_bytes() for one in self.files if one.exists())
+            quiet = quiet + 1 if now == seen else 0
+            seen = now
+            await asyncio.sleep(0.2)
+            return quiet >= QUIET_LOOKS
+
+        await eventually(still, seconds=SECONDS, what=f"{self.name} is quiet")
 
 
-async def _settled(calls: Path) -> None:
-    """Returns once nothing more was noted for some flushes."""
-    seen, quiet = b"", 0
-
-    async def still() -> bool:
-        nonlocal seen, quiet
-        now = calls.read_bytes()
-        quiet = quiet + 1 if now == seen else 0
-        seen = now
-        await asyncio.sleep(0.2)
-        return quiet >= 8
-
-    await eventually(still, seconds=SECONDS, what=f"{calls} is quiet")
+CHANGES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "restart": ("POST", "tasks/0/restart", {}),
+    "restart all": ("POST", "restart?includeTasks=true&onlyFailed=false", {}),
+    "configure": ("PUT", "config", {"other": "value"}),
+    "two tasks": ("PUT", "config", {"tasks.max": "2"}),
+    "one task": ("PUT", "config", {"tasks.max": "1"}),
+}
 
 
-def told(found: Mapping[str, list[str]], *, exactly_once: bool) -> dict[str, list[str]]:
-    """The notes of each case. Records that it heard of one after the other are sorted, and in one line where they
-    differ in their number alone. Without transactions it hears of them while it is polled, so there they come behind,
-    with whether it heard of a commit where it did not fail; and that it had no more is left out: it is polled ahead."""
-    return {case: _told(lines, BOTH.get(case, Case("")), exactly_once) for case, lines in found.items()}
-
-
-def _told(lines: list[str], case: Case, exactly_once: bool) -> list[str]:
-    if exactly_once:
-        return _in_short(lines)
-    heard = [one for one in lines if one.startswith("commitRecord")]
-    commits = sorted({one.rstrip() for one in lines if one.startswith("commit ") and not case.fails})
-    rest = [one for one in lines if not one.startswith(("commit", "idle"))]
-    return [*(one.rstrip() for one in rest), *_in_short(heard), *commits]
-
-
-def _in_short(lines: list[str]) -> list[str]:
+def in_short(lines: Sequence[str]) -> list[str]:
+    """The same lines; commitRecord of one record after the other that differ in the next number alone are one."""
     found: list[str] = []
-    for is_heard, part in groupby(lines, key=lambda line: line.startswith("commitRecord")):
-        if not is_heard:
-            found += [line.rstrip() for line in part]
+    last: tuple[str, int, int, str] | None = None
+    for line in lines:
+        match = re.fullmatch(r"commitRecord (\w+) (\d+)(?:-(\d+))? (.*)", line.rstrip())
+        if match is None:
+            last = None
+            found.append(line.rstrip())
             continue
-        split = sorted((line.split() for line in part), key=lambda words: int(words[2]))
-        for (role, rest), some in groupby(split, key=lambda words: (words[1], " ".join(words[3:]))):
-            numbers = [words[2] for words in some]
-            found.append(f"commitRecord {role} {numbers[0]}-{numbers[-1]} {rest}".rstrip())
+        role, begin, end, rest = match[1], int(match[2]), int(match[3] or match[2]), match[4]
+        if last is not None and (last[0], last[2] + 1, last[3]) == (role, begin, rest):
+            begin = last[1]
+            found.pop()
+        last = (role, begin, end, rest)
+        found.append(f"commitRecord {role} {begin}-{end} {rest}")
     return found
+
+
+def compared(lines: Sequence[str], *, exactly_once: bool, fails: bool = False, either: bool = False) -> list[str]:
+    """Of one connector's notes what two workers must have in common. In transactions a task has one thread: all, in its
+    order. Without them it has several: what each thread called, in its order. Of the commits in other threads that
+    there were some where it did not fail, for they come with time; where it did, not that it was polled once more.
+
+    Of two tasks `either` may have been the first: which of them a group moves is its own to choose."""
+    first = [line for line in lines if not line.startswith("1: ")]
+    second = [line.removeprefix("1: ") for line in lines if line.startswith("1: ")]
+    parts = [part for part in (first, second) if part]
+    kept = [part if exactly_once else _by_thread(part, fails) for part in parts]
+    if either:
+        kept = sorted([line.replace("NAME-1", "NAME-0") for line in part] for part in kept)
+    return [line for n, part in enumerate(kept) for line in ([f"task {n}"] if n else []) + part]
+
+
+def _by_thread(lines: Sequence[str], fails: bool) -> list[str]:
+    own = [line for line in lines if line.split(" ")[1] == "own" and not (fails and line == "idle own")]
+    heard = in_short([line for line in lines if line.startswith("commitRecord other")])
+    return [*own, *heard, *({"commit other"} & set(lines) if not fails else ())]

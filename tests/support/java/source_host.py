@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
-from recorded.java.source_calls_steps import WORKER, play, told
+from recorded.java.source_calls_steps import IN_ONE_PROCESS, WORKER, play
 from support.copying.harness import STATES, Run, ticket
 from support.java.kit import found
 from support.places import with_tests
@@ -27,38 +27,30 @@ SECONDS = 300
 
 
 class SourceHost:
-    """One copy run a connector: paused and stopped ones are drained, those that change are drained and begun again."""
+    """One copy run a connector, as soon as that is configured and until it is deleted."""
 
     def __init__(self, bootstrap: str, classes: str, *, exactly_once: bool) -> None:
         self._bootstrap, self._classes = bootstrap, classes
         self._delivery = DELIVERY_GUARANTEE_EXACTLY_ONCE if exactly_once else DELIVERY_GUARANTEE_AT_LEAST_ONCE
-        self._configs: dict[str, dict[str, str]] = {}
         self._runs: dict[str, Run] = {}
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """What a worker would answer, as far as the steps look at it."""
-        return await asyncio.to_thread(self._answer, method, *path.split("/")[2:4], body)
-
-    def _answer(self, method: str, name: str, what: str, body: Any = None) -> httpx.Response:
-        if what == "status":
-            states = {"FAILED": "FAILED", "ENDED": "PAUSED"}
-            return httpx.Response(200, json={"tasks": [{"state": states.get(self._state(name), "RUNNING")}]})
-        if what != "resume":
-            self._end(name)
-        if what == "config":
-            self._configs[name] = body
-        if what in ("config", "resume", "tasks"):
-            self._begin(name)
+        name = path.split("/")[2]
+        if method == "GET":
+            state = "FAILED" if self._state(name) == "FAILED" else "RUNNING"
+            return httpx.Response(200, json={"tasks": [{"state": state}]})
+        await asyncio.to_thread(self._begin if method == "PUT" else self._end, name, body)
         return httpx.Response(200)
 
-    def _begin(self, name: str) -> None:
-        config = {**self._configs[name], "task.class": TASK, "classes": self._classes}
+    def _begin(self, name: str, body: Any) -> None:
+        config = {**body, "task.class": TASK, "classes": self._classes}
         granted = ticket(self._bootstrap, config, delivery=self._delivery, worker_config=WORKER)
         self._runs[name] = Run(granted, find=found)
 
-    def _end(self, name: str) -> None:
-        run = self._runs.get(name)
-        if run is not None and self._state(name) not in ("FAILED", "ENDED"):
+    def _end(self, name: str, _body: Any) -> None:
+        if self._state(name) != "FAILED":
+            run = self._runs[name]
             run.loop.drain()
             run.loop.join(SECONDS)
 
@@ -71,10 +63,10 @@ class SourceHost:
 
 async def main(spec: dict[str, Any]) -> dict[str, list[str]]:
     """What the tasks of all cases note."""
-    once = spec["exactly_once"]
-    host = SourceHost(spec["bootstrap"], spec["classes"], exactly_once=once)
-    noted = await play(host.ask, spec["bootstrap"], Path(spec["folder"]), spec["name"], exactly_once=once)
-    return told(noted, exactly_once=once)
+    once, bootstrap = spec["exactly_once"], spec["bootstrap"]
+    host = SourceHost(bootstrap, spec["classes"], exactly_once=once)
+    cases = IN_ONE_PROCESS[once]
+    return await play(host.ask, bootstrap, Path(spec["folder"]), cases, name=spec["name"], exactly_once=once)
 
 
 def noted_calls(folder: Path, **spec: Any) -> dict[str, list[str]]:

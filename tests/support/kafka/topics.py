@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from support.waiting import until
 
@@ -34,6 +34,12 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
         return sum(one.leader >= 0 for one in client.list_topics(topic, 60).topics[topic].partitions.values())
 
     until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
+
+
+def add_partitions(bootstrap: str, topic: str, partitions: int) -> None:
+    """Gives a topic so many in all."""
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
 
 
 def ends_of(bootstrap: str, topic: str) -> dict[int, int]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-import recorded.java.record_call_sinks as recording
-from recorded.java.call_sink_steps import WORKER, play_all
+from recorded.java.call_sink_steps import SCENARIOS, WORKER, play_all
+from recorded.java.record_call_sinks import recorded
 from support.java.kit import needs_java, packed
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
@@ -18,12 +17,24 @@ from support.worker.processes import WorkerProcess, workers
 pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 
 DIFFERENT: dict[str, list[str]] = {
-    "reports a bad record, none is tolerated": [
-        "start task-thread-NAME-0 []",
-        "open [0] of [0]",
-        "put 0@0-2 | report 1 | thrown ConnectException",
-        "close [0] of [0]",
-        "stop",
+    "one task, two, one": [
+        *("0: start task-thread-NAME-0 []", "0: open [0, 1, 2, 3] of [0, 1, 2, 3]"),
+        *("0: put 0@0-2 1@0-2 2@0-2 3@0-2", "0: preCommit {0=3, 1=3, 2=3, 3=3} | flush {0=3, 1=3, 2=3, 3=3}"),
+        *("0: close [0, 1, 2, 3] of [0, 1, 2, 3]", "0: open [0, 1] of [0, 1]"),
+        *("0: put 0@3-4 1@3-4", "0: preCommit {0=5, 1=5} | flush {0=5, 1=5}"),
+        *("0: close [0, 1] of [0, 1]", "0: open [0, 1, 2, 3] of [0, 1, 2, 3]"),
+        *("0: put 0@5-6 1@5-6 2@5-6 3@5-6", "0: preCommit {0=7, 1=7, 2=7, 3=7} | flush {0=7, 1=7, 2=7, 3=7}"),
+        *("0: close [0, 1, 2, 3] of [0, 1, 2, 3]", "0: stop"),
+        *("1: start task-thread-NAME-1 []", "1: open [2, 3] of [2, 3]"),
+        *("1: put 2@3-4 3@3-4", "1: preCommit {2=5, 3=5} | flush {2=5, 3=5}", "1: close [2, 3] of [2, 3]", "1: stop"),
+    ],
+    "more partitions": [
+        *("0: start task-thread-NAME-0 []", "0: open [0] of [0]", "0: put 0@0-2", "0: preCommit {0=3} | flush {0=3}"),
+        *("0: close [0] of [0]", "0: open [0, 1] of [0, 1]"),
+        *("0: put 0@3-4 1@3-4", "0: preCommit {0=5, 1=5} | flush {0=5, 1=5}", "0: close [0, 1] of [0, 1]", "0: stop"),
+        *("1: start task-thread-NAME-1 []", "1: open [1] of [1]", "1: put 1@0-2", "1: preCommit {1=3} | flush {1=3}"),
+        *("1: close [1] of [1]", "1: open [2, 3] of [2, 3]", "1: put 2@0-2 2@3-4 3@0-2 3@3-4"),
+        *("1: preCommit {2=5, 3=5} | flush {2=5, 3=5}", "1: close [2, 3] of [2, 3]", "1: stop"),
     ],
     "paused and resumed": [
         "start task-thread-NAME-0 []",
@@ -43,6 +54,10 @@ DIFFERENT: dict[str, list[str]] = {
 """Where a task here is called otherwise, and how; docs/java-plugins.md has the reasons."""
 
 
+COOPERATIVE = "another member, step by step"
+"""Not played: an assignor that our consumers do not have."""
+
+
 async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
     own = {
         "plugin.path": str(await packed(tmp_path)),
@@ -57,9 +72,10 @@ async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: Spark
     async def ask(method: str, path: str, body: Any) -> httpx.Response:
         return await worker.ask(method, path, body)
 
-    expected = {**json.loads(recording.FILE.read_text()), **DIFFERENT}
+    calls = {**recorded(), **DIFFERENT}
+    expected = {name: calls[name] for name, one in SCENARIOS.items() if not one.alone and name != COOPERATIVE}
     async with workers(worker):
-        found = await play_all(bootstrap, ask, tmp_path / "calls")
+        found = await play_all(bootstrap, ask, tmp_path / "calls", list(expected))
         # On a busy host what is slow may bring a commit of nothing new between: it does not twice.
         if late := [name for name in expected if found[name] != expected[name]]:
             found |= await play_all(bootstrap, ask, tmp_path / "calls", late, turn="-again")

@@ -23,10 +23,13 @@ from keelman.connectors.java.consumer.client import JavaConsumer
 from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_metrics import PluginMetrics
+from keelman.runtime.logs.logging import get_logger
 
 COMMON, CONNECT = "org.apache.kafka.common", "org.apache.kafka.connect"
 ANSWER_SECONDS = 60.0
 T = TypeVar("T")
+
+_log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,6 @@ class SinkContext:
         self._pauses: list[tuple[bool, set[TopicPartition]]] = []
         self._errants: list[Errant] = []
         self._tolerant = policy.tolerant
-        self._failed: ConnectError | None = None
         self._reports = bool(policy.dead_letters) or policy.log
         self._asked: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._seeks_count = True
@@ -89,7 +91,7 @@ class SinkContext:
     def has_asked(self) -> bool:
         """Whether the task has said what matters to the records that it is given next. From any thread."""
         with self._lock:
-            return bool(self._seeks or self._pauses or self._errants or self._failed)
+            return bool(self._seeks or self._pauses or self._errants)
 
     def steer(self, source: SinkSource) -> Mapping[TopicPartition, int]:
         """Does what was asked since the last time; where the task wants to go on."""
@@ -107,11 +109,6 @@ class SinkContext:
         with self._lock:
             taken, self._errants = self._errants, []
         return taken
-
-    @property
-    def failed(self) -> ConnectError | None:
-        """What a record was reported with where none may be passed over."""
-        return self._failed
 
     def answer(self) -> None:
         """Does what was asked of the consumer since the last time."""
@@ -200,7 +197,10 @@ class SinkContext:
     def _report(self, record: Any, thrown: Any) -> Any:
         error = connect_error(thrown)
         if not self._tolerant:
-            self._failed = error
+            where = f"{record.originalTopic()}-{record.originalKafkaPartition()}"
+            offset, said = int(record.originalKafkaOffset()), str(error)
+            note = "errors.tolerance is none: the task is told so, and what becomes of the record is its own to decide"
+            _log.warning("java_record_not_tolerated", partition=where, offset=offset, error=said, note=note)
             kind = java_class(f"{CONNECT}.errors.ConnectException")
             raise kind("Tolerance exceeded in error handler", thrown)
         future = java_class("java.util.concurrent.CompletableFuture")()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from keelman.connect.errors import ConnectError
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
 from keelman.connectors.java.consumer.records import JavaRecords, raw
@@ -34,8 +33,6 @@ class ErrantRecords:
                 errant.future.completeExceptionally(kind(EXCEEDED))
                 raise
             errant.future.complete(None)
-        if self._context.failed is not None:
-            raise ConnectError(EXCEEDED) from self._context.failed
 
     def _take(self, errant: Errant) -> None:
         record = errant.record

@@ -8,7 +8,9 @@ transactions it does so in other threads, also while the task polls. `Notices` a
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -47,18 +49,18 @@ class Notices:
         return bool(self._waiting)
 
     def add(self, committed: Sequence[Committed]) -> None:
-        """The task is to hear of these. One commit without records is enough where several wait."""
-        if committed or not self._waiting:
-            self._waiting.append(committed)
+        """The task is to hear of these."""
+        self._waiting.append(committed)
 
-    def deliver(self) -> None:
-        """Calls the task with all that waits."""
+    def deliver(self, *, commits: bool = True) -> None:
+        """Calls the task with all that waits, and its commit behind each part."""
         while self._waiting:
             committed = self._waiting.popleft()
             if self._loops.wants_records:
                 for one in committed:
                     self._call("commitRecord", lambda one=one: self._notify_records(one))  # type: ignore[misc]
-            self.commit()
+            if commits:
+                self.commit()
 
     def commit(self) -> None:
         """Calls the task's commit."""
@@ -85,37 +87,45 @@ class Notices:
 
 
 class NoticesBeside:
-    """Delivers notices in a thread of its own. Starts with the first one."""
+    """Delivers notices in a thread of its own, and calls the task's commit there each `flush_seconds`."""
 
-    def __init__(self, notices: Notices, loader: PluginLoader, connector: str, number: int) -> None:
+    def __init__(
+        self, notices: Notices, loader: PluginLoader, connector: str, number: int, flush_seconds: float
+    ) -> None:
         self._notices, self._loader = notices, loader
-        self._connector, self._number = connector, number
+        self._connector, self._number, self._flush_seconds = connector, number, flush_seconds
         self._changed = threading.Condition()
         self._stopping = False
-        self._thread: threading.Thread | None = None
+        run, name = copy_context().run, f"task-thread-{connector}-{number}-commits"
+        self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
+
+    def begin(self) -> None:
+        """The task is started."""
+        self._thread.start()
 
     def add(self, committed: Sequence[Committed]) -> None:
         """The task is to hear of these soon."""
         with self._changed:
             self._notices.add(committed)
             self._changed.notify_all()
-        if self._thread is None:
-            run, name = copy_context().run, f"java-{self._connector}-{self._number}-commits"
-            self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
-            self._thread.start()
 
     def end(self) -> None:
         """Returns once all is delivered."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        if self._thread is not None:
+        if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
         in_context(self._connector, self._number)
+        due = time.monotonic() + self._flush_seconds
         with self._loader.entered():
             while self._notices or not self._stopping:
-                self._notices.deliver()
+                self._notices.deliver(commits=False)
+                left = None if due == math.inf else max(0.0, due - time.monotonic())
                 with self._changed:
-                    self._changed.wait_for(lambda: self._notices or self._stopping)
+                    self._changed.wait_for(lambda: self._notices or self._stopping, left)
+                if time.monotonic() >= due and not self._stopping:
+                    due = time.monotonic() + self._flush_seconds
+                    self._notices.commit()

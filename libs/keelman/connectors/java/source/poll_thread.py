@@ -8,6 +8,7 @@ wants it, and the task has heard of that. It may give its next records by what i
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -33,7 +34,7 @@ MAX_POLLS = 8
 START_SECONDS = 300.0
 EMPTY_SECONDS = 0.01
 """After a poll that gave nothing, at once: some do not wait themselves."""
-RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 2.0
+RETRIES_SAID_SECONDS = 10.0
 
 _log = get_logger()
 
@@ -62,12 +63,14 @@ class PollThread:
         transactions: Any,
         exactly_once: bool,
         commit_seconds: float,
+        flush_seconds: float,
         failed: Callable[[Any], Exception],
         connector: str,
         number: int,
     ) -> None:
         """`begin` initializes and starts the task; `failed` makes an error of ours of a Java exception. A task that is
-        polled in step has its commit called behind polls that gave nothing, too, so often at most. Starts."""
+        polled in step has its commit called behind polls that gave nothing, too, so often at most; another each
+        `flush_seconds` and before it is stopped, unless they are infinite. Starts."""
         self.class_name = str(task.getClass().getName())
         self.record_bytes = 0.0
         """About how large a record is, once somebody knows."""
@@ -81,7 +84,8 @@ class PollThread:
         self._commit_seconds, self._commit_at = commit_seconds, time.monotonic() + commit_seconds
         self._is_pending = False
         beside = hears and not exactly_once
-        self._beside = NoticesBeside(self._notices, loader, connector, number) if beside else None
+        made = NoticesBeside(self._notices, loader, connector, number, flush_seconds) if beside else None
+        self._beside = made
         self._changed = threading.Condition()
         self._polls: deque[Poll] = deque()
         self._queued = 0
@@ -90,8 +94,10 @@ class PollThread:
         self._error: Exception | None = None
         self._java_thread: Any = None
         self._connector, self._number = connector, number
-        run, name = copy_context().run, f"{connector}-{number}"
-        self._thread = threading.Thread(target=run, args=(self._run,), name=f"java-{name}", daemon=True)
+        self._is_preview = math.isinf(flush_seconds)
+        self._retries, self._retries_said_at = 0, -RETRIES_SAID_SECONDS
+        run, name = copy_context().run, f"task-thread-{connector}-{number}"  # as with Connect
+        self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
         self._thread.start()
 
     def await_start(self, beat: Callable[[], None]) -> None:
@@ -181,6 +187,8 @@ class PollThread:
                 with self._changed:
                     self._started = True
                     self._changed.notify_all()
+                if self._beside is not None:
+                    self._beside.begin()
                 self._poll_until_stopped()
             except BaseException as error:
                 failure = self._failed(error)
@@ -191,7 +199,6 @@ class PollThread:
             self._stop_task()
 
     def _poll_until_stopped(self) -> None:
-        retry = RETRY_SECONDS
         while not self._stopping:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopping or self._told_here or self._may_poll())
@@ -205,11 +212,8 @@ class PollThread:
             except jpype().JException as error:
                 if not isinstance(error, _retriable()):
                     raise
-                _log.warning("java_poll_retried", class_name=self.class_name, error=str(error.toString()))
-                found, began, retry = None, began - retry, min(2 * retry, MAX_RETRY_SECONDS)
-                self._rest(retry)
-            else:
-                retry = RETRY_SECONDS
+                found = None
+                self._note_retry(error)
             with self._changed:
                 self._polling = False
                 if found is not None:
@@ -222,6 +226,14 @@ class PollThread:
                 if time.monotonic() - began < EMPTY_SECONDS:
                     self._rest(EMPTY_SECONDS)
         self._tell_here()
+
+    def _note_retry(self, error: Any) -> None:
+        """It may come a hundred times a second."""
+        self._retries += 1
+        if time.monotonic() - self._retries_said_at >= RETRIES_SAID_SECONDS:
+            self._retries_said_at = time.monotonic()
+            said, times = str(error.toString()), self._retries
+            _log.warning("java_poll_retried", class_name=self.class_name, error=said, times=times)
 
     def _commit_nothing(self) -> None:
         """As in Connect a transaction without anything in it ends, too; a task may have left something for that."""
@@ -268,6 +280,8 @@ class PollThread:
     def _stop_task(self) -> None:
         if self._beside is not None:
             self._beside.end()
+            if self._started and not self._is_preview:
+                self._notices.commit()
         try:
             self._calls.make("stop", self._task.stop)
         except Exception as error:

@@ -84,10 +84,8 @@ class JavaReader(Reader):
         self._ready: deque[SourceBatch] = deque()
         self._handed: list[Committed] = []
         self._uncommitted = False
-        self._error_deferred = False
+        self._error_deferred = self._aborted = False
         self._stop_seconds = stop_seconds(task.worker)
-        self._flush_seconds = flush_seconds(task.worker)
-        self._notified_at = time.monotonic()
         self._wound_up_by = 0.0
         self._record_bytes = GUESSED_BYTES
         self._compression: tuple[int | None, Any] = (None, compression(None))
@@ -109,6 +107,7 @@ class JavaReader(Reader):
             transactions=transactions,
             exactly_once=task.exactly_once,
             commit_seconds=_commit_seconds(config, task.worker),
+            flush_seconds=math.inf if task.dry else flush_seconds(task.worker),
             failed=task_error,
             connector=task.connector,
             number=task.task,
@@ -156,15 +155,14 @@ class JavaReader(Reader):
         return more or bool(self._ready) or self._poll is not None
 
     def committed(self) -> None:
-        """Has the task notified, in its own thread."""
+        """Has the task notified, as with Connect of what went nowhere first. Of a transaction that it has aborted it
+        hears of that alone: the others need not have been at a broker before."""
         handed, self._handed = self._handed, []
+        sent, nowhere = [one for one in handed if one.topic], [one for one in handed if not one.topic]
+        handed, self._aborted = nowhere if self._aborted else nowhere + sent, False
         if self._uncommitted:
             self._uncommitted = False
-            self._notify(handed)
-
-    def _notify(self, handed: Sequence[Committed]) -> None:
-        self._notified_at = time.monotonic()
-        self._thread.committed(handed)
+            self._thread.committed(handed)
 
     def close(self) -> None:
         """Stops the task, and returns once it has stopped, for what is deaf must not stay behind in the slot."""
@@ -181,9 +179,6 @@ class JavaReader(Reader):
 
     def _next_poll(self) -> Poll | None:
         found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
-        quiet = found is None and not (self._uncommitted or self._thread.in_step)
-        if quiet and not self._task.dry and time.monotonic() - self._notified_at >= self._flush_seconds:
-            self._notify(())  # as Connect does: a task may have left something for its next commit
         if found is None and self._thread.error is not None:
             if self._error_deferred or not self._uncommitted:
                 raise self._thread.error
@@ -214,6 +209,7 @@ class JavaReader(Reader):
         if not behind.more:
             behind.raw_offsets = self._offsets.flush()
         behind.boundary = ACTS.get(act)
+        self._aborted = act == "a"
         behind.short = last and self._is_due(poll)
         return batches
 

@@ -1,12 +1,8 @@
 package acme;
 
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,7 +31,14 @@ public class CallSinkConnector extends SinkConnector {
 
     @Override public void start(Map<String, String> props) { config = props; }
     @Override public Class<? extends Task> taskClass() { return CallTask.class; }
-    @Override public List<Map<String, String>> taskConfigs(int most) { return Collections.nCopies(most, config); }
+    @Override public List<Map<String, String>> taskConfigs(int most) {
+        List<Map<String, String>> made = new ArrayList<>();
+        for (int n = 0; n < most; n++) {
+            made.add(new HashMap<>(config));
+            if (n > 0) made.get(n).merge("calls", "-" + n, String::concat);
+        }
+        return made;
+    }
     @Override public void stop() { }
     @Override public ConfigDef config() { return new ConfigDef(); }
     @Override public String version() { return "1"; }
@@ -181,12 +184,8 @@ public class CallSinkConnector extends SinkConnector {
 
         private void note(String what, String arguments) {
             String who = first == Thread.currentThread() ? "" : "  in " + Thread.currentThread().getName();
-            String line = System.currentTimeMillis() + " " + what + (arguments.isEmpty() ? "" : " " + arguments.strip()) + who + "\n";
-            try {
-                Files.writeString(calls, line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-            } catch (IOException error) {
-                throw new ConnectException(error);
-            }
+            String line = System.currentTimeMillis() + " " + what + (arguments.isEmpty() ? "" : " " + arguments.strip()) + who;
+            Notes.add(calls, line);
         }
     }
 }

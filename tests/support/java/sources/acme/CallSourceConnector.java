@@ -11,36 +11,24 @@ import java.util.Set;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.RetriableException;
-import org.apache.kafka.connect.source.ConnectorTransactionBoundaries;
-import org.apache.kafka.connect.source.ExactlyOnceSupport;
-import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 
 /** A source whose task polls as its script says, and writes down each call with what was visible of its topic then. */
-public class CallSourceConnector extends SourceConnector {
-    private Map<String, String> config;
+public class CallSourceConnector extends NumberedSource {
+    public CallSourceConnector() { super(Integer.MAX_VALUE); }
 
-    @Override public void start(Map<String, String> props) { config = props; }
     @Override public Class<? extends Task> taskClass() { return CallTask.class; }
-    @Override public List<Map<String, String>> taskConfigs(int most) { return List.of(config); }
-    @Override public void stop() { }
-    @Override public ConfigDef config() { return new ConfigDef(); }
-    @Override public String version() { return "1"; }
-    @Override public ExactlyOnceSupport exactlyOnceSupport(Map<String, String> props) { return ExactlyOnceSupport.SUPPORTED; }
-    @Override public ConnectorTransactionBoundaries canDefineTransactionBoundaries(Map<String, String> props) {
-        return ConnectorTransactionBoundaries.SUPPORTED;
-    }
 
     /** Its task. */
     public static class CallTask extends SourceTask {
-        private static final long LONG_MS = 3_000;
+        private static final long LONG_MS = 15_000;
+        private static final long SHORT_MS = 300;
         private final Set<Long> heard = new HashSet<>();
         private SourceCallLog log;
         private Map<String, String> props;
@@ -51,23 +39,27 @@ public class CallSourceConnector extends SourceConnector {
         private long visible;
         private long expected;
         private boolean idle;
-        private boolean noted;
+        private String noted;
+        private int number;
+        private Map<String, String> part;
 
         @Override public String version() { return "1"; }
 
         @Override public void start(Map<String, String> given) {
             props = given;
-            log = new SourceCallLog(given.get("calls"));
+            number = NumberedSource.number(given, "number", 0);
+            part = Map.of("part", "p" + number);
+            log = new SourceCallLog(given.get("calls") + (number > 0 ? "-" + number : ""));
             script = given.get("script").split(",");
-            Map<String, Object> offset = context.offsetStorageReader().offset(Map.of("part", "p"));
+            Map<String, Object> offset = context.offsetStorageReader().offset(part);
             if (offset != null) { step = ((Number) offset.get("step")).intValue() + 1; expected = next = ((Number) offset.get("n")).longValue() + 1; }
             if (given.containsKey("bootstrap")) {
                 reader = new KafkaConsumer<>(Map.of("bootstrap.servers", given.get("bootstrap"), "isolation.level", "read_committed"),
                     new ByteArrayDeserializer(), new ByteArrayDeserializer());
-                reader.assign(List.of(new TopicPartition(given.get("topic"), 0)));
+                reader.assign(List.of(new TopicPartition(given.get("topic"), number)));
                 reader.seekToBeginning(reader.assignment());
             }
-            log.note("start", "step", step, "next", next);
+            log.note("start", Thread.currentThread().getName(), "step", step, "next", next);
         }
 
         @Override public List<SourceRecord> poll() throws InterruptedException {
@@ -77,7 +69,7 @@ public class CallSourceConnector extends SourceConnector {
             idle = false;
             step++;
             if (now.startsWith("wait")) return null;
-            log.note("poll", now, seen(LONG_MS / 10));
+            log.note("poll", now, seen(SHORT_MS));
             switch (now) {
                 case "empty": return null;
                 case "none": return List.of();
@@ -92,7 +84,7 @@ public class CallSourceConnector extends SourceConnector {
 
         private List<SourceRecord> quiet(String where) throws InterruptedException {
             if (!idle) log.note(where);
-            if (!idle) noted = false;
+            if (!idle) noted = "";
             idle = true;
             Thread.sleep(20);
             return null;
@@ -116,8 +108,8 @@ public class CallSourceConnector extends SourceConnector {
             List<SourceRecord> made = new ArrayList<>();
             for (int at = 0; at < count; at++, next++) {
                 Object value = kind == 'd' || (kind == 't' && at == count - 1) ? null : kind == 'b' && at == 1 ? (Object) 1 : text;
-                made.add(new SourceRecord(Map.of("part", "p"), Map.of("n", next - at + count - 1, "step", step - 1), props.get("topic"),
-                    0, Schema.STRING_SCHEMA, "" + next, Schema.OPTIONAL_STRING_SCHEMA, value));
+                made.add(new SourceRecord(part, Map.of("n", next - at + count - 1, "step", step - 1), props.get("topic"),
+                    number, Schema.STRING_SCHEMA, "" + next, Schema.OPTIONAL_STRING_SCHEMA, value));
             }
             expected += switch (kind) { case 't', 'b' -> count - 1; case 'd', 'a' -> 0; case 'q' -> count - 2; default -> count; };
             var transactions = context.transactionContext();
@@ -136,10 +128,10 @@ public class CallSourceConnector extends SourceConnector {
             if ("commitRecord".equals(props.get("throws"))) throw new ConnectException("not heard");
         }
 
-        /** Noted once of those that come while it has nothing to give. */
+        /** Noted once of those that come in one thread while it has nothing to give. */
         @Override public void commit() {
-            if (!idle || !noted) log.note("commit", seen(LONG_MS));
-            noted = true;
+            if (!idle || !log.role().equals(noted)) log.note("commit", seen(LONG_MS));
+            noted = log.role();
             if ("commit".equals(props.get("throws"))) throw new ConnectException("not committed");
         }
 

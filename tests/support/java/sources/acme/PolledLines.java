@@ -10,22 +10,15 @@ import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
-import org.apache.kafka.connect.source.ExactlyOnceSupport;
-import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 
 /** Gives the lines of a growing file. All records of a poll have one offset, behind the last of them, as a database's
  * transaction has: half of a poll with its offset would be the loss of the other half. */
-public class PolledLines extends SourceConnector {
-    private Map<String, String> config;
+public class PolledLines extends NumberedSource {
+    public PolledLines() { super(1); }
 
-    @Override public void start(Map<String, String> props) { config = props; }
     @Override public Class<? extends Task> taskClass() { return LinesTask.class; }
-    @Override public List<Map<String, String>> taskConfigs(int most) { return List.of(config); }
-    @Override public void stop() { }
-    @Override public String version() { return "1"; }
-    @Override public ExactlyOnceSupport exactlyOnceSupport(Map<String, String> props) { return ExactlyOnceSupport.SUPPORTED; }
     @Override public ConfigDef config() {
         return new ConfigDef()
             .define("file", ConfigDef.Type.STRING, ConfigDef.Importance.HIGH, "The file.")
@@ -45,7 +38,7 @@ public class PolledLines extends SourceConnector {
         @Override public void start(Map<String, String> props) {
             file = props.get("file");
             topic = props.get("topic");
-            most = Integer.parseInt(props.getOrDefault("poll", "500"));
+            most = number(props, "poll", 500);
             Map<String, Object> offset = context.offsetStorageReader().offset(Map.of("file", file));
             if (offset != null) position = ((Number) offset.get("position")).longValue();
         }

@@ -2,7 +2,6 @@ package acme;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -40,9 +39,7 @@ public class RestlessSource extends SourceConnector {
     }
 
     private void note(String what) {
-        try {
-            Files.writeString(folder.resolve("calls"), what + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-        } catch (java.io.IOException e) { throw new ConnectException(e); }
+        Notes.add(folder.resolve("calls"), what);
     }
 
     @Override public List<Map<String, String>> taskConfigs(int most) {

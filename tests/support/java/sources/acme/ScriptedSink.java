@@ -1,8 +1,6 @@
 package acme;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -38,7 +36,7 @@ public class ScriptedSink extends SinkConnector {
 
     /** Notes what it is asked to alter, and says to that what its configuration does. */
     @Override public boolean alterOffsets(Map<String, String> props, Map<TopicPartition, Long> offsets) {
-        ScriptedTask.note(Path.of(props.get("log")), "alter " + new TreeSet<>(offsets.entrySet().stream().map(Object::toString).toList()));
+        Notes.add(Path.of(props.get("log")), "alter " + new TreeSet<>(offsets.entrySet().stream().map(Object::toString).toList()));
         String does = props.getOrDefault("alters", "");
         if (does.equals("fails")) throw new ConnectException("not these offsets");
         if (does.equals("never")) throw new UnsupportedOperationException("not by you");
@@ -184,17 +182,9 @@ public class ScriptedSink extends SinkConnector {
         }
 
         private int number(String key, int otherwise) {
-            return Integer.parseInt(props.getOrDefault(key, "" + otherwise));
+            return NumberedSource.number(props, key, otherwise);
         }
 
-        private synchronized void note(String line) { note(log, line); }
-
-        private static void note(Path log, String line) {
-            try {
-                Files.writeString(log, line + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-            } catch (java.io.IOException e) {
-                throw new ConnectException(e);
-            }
-        }
+        private void note(String line) { Notes.add(log, line); }
     }
 }

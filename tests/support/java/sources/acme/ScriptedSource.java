@@ -1,8 +1,6 @@
 package acme;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -10,35 +8,22 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.RetriableException;
-import org.apache.kafka.connect.source.ConnectorTransactionBoundaries;
-import org.apache.kafka.connect.source.ExactlyOnceSupport;
-import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 
 /** Gives numbered records as its configuration says, and notes in a file what it is called with. */
-public class ScriptedSource extends SourceConnector {
-    private Map<String, String> config;
+public class ScriptedSource extends NumberedSource {
+    public ScriptedSource() { super(1); }
 
-    @Override public void start(Map<String, String> props) { config = props; }
     @Override public Class<? extends Task> taskClass() { return ScriptedTask.class; }
-    @Override public List<Map<String, String>> taskConfigs(int most) { return List.of(config); }
-    @Override public void stop() { }
-    @Override public ConfigDef config() { return new ConfigDef(); }
-    @Override public String version() { return "1"; }
-    @Override public ExactlyOnceSupport exactlyOnceSupport(Map<String, String> props) { return ExactlyOnceSupport.SUPPORTED; }
-    @Override public ConnectorTransactionBoundaries canDefineTransactionBoundaries(Map<String, String> props) {
-        return ConnectorTransactionBoundaries.SUPPORTED;
-    }
 
     /** Notes what it is asked to alter, and says to that what its configuration does. */
     @Override public boolean alterOffsets(Map<String, String> props, Map<Map<String, ?>, Map<String, ?>> offsets) {
-        ScriptedTask.note(Path.of(props.get("log")), "alter " + new TreeSet<>(offsets.entrySet().stream().map(Object::toString).toList()));
+        Notes.add(Path.of(props.get("log")), "alter " + new TreeSet<>(offsets.entrySet().stream().map(Object::toString).toList()));
         String does = props.getOrDefault("alters", "");
         if (does.equals("fails")) throw new ConnectException("not these offsets");
         if (does.equals("never")) throw new UnsupportedOperationException("not by you");
@@ -49,6 +34,7 @@ public class ScriptedSource extends SourceConnector {
     public static class ScriptedTask extends SourceTask {
         private Path log;
         private String[] topics;
+        private String thread;
         private int next;
         private int total;
         private int size;
@@ -61,6 +47,7 @@ public class ScriptedSource extends SourceConnector {
 
         @Override public void start(Map<String, String> given) {
             props = given;
+            thread = Thread.currentThread().getName();
             log = Path.of(given.get("log"));
             topics = given.get("topics").split(",");
             total = number("records", 100);
@@ -70,7 +57,7 @@ public class ScriptedSource extends SourceConnector {
             for (int part = 0; part < partitions; part++) keys.add(Map.of("part", "p" + part));
             for (Map<String, Object> offset : context.offsetStorageReader().offsets(keys).values())
                 if (offset != null) next = Math.max(next, ((Number) offset.get("n")).intValue() + 1);
-            note("start " + next + " " + Thread.currentThread().getName().startsWith("java-"));
+            note("start " + next + " " + thread.startsWith("task-thread-"));
             if (given.containsKey("start.fails")) throw new ConnectException(given.get("start.fails"));
         }
 
@@ -137,22 +124,12 @@ public class ScriptedSource extends SourceConnector {
             note("record " + n + " " + (at == null ? "nowhere" : at.topic() + " " + at.partition() + " " + at.offset()));
         }
 
-        @Override public void commit() { note("commit " + Thread.currentThread().getName().startsWith("java-")); }
+        @Override public void commit() { note("commit " + Thread.currentThread().getName().equals(thread)); }
 
         @Override public void stop() { note("stop"); }
 
-        private int number(String key, int otherwise) {
-            return Integer.parseInt(props.getOrDefault(key, "" + otherwise));
-        }
+        private int number(String key, int otherwise) { return NumberedSource.number(props, key, otherwise); }
 
-        private void note(String line) { note(log, line); }
-
-        private static void note(Path log, String line) {
-            try {
-                Files.writeString(log, line + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-            } catch (java.io.IOException e) {
-                throw new ConnectException(e);
-            }
-        }
+        private void note(String line) { Notes.add(log, line); }
     }
 }
