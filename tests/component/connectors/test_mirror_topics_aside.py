@@ -53,10 +53,12 @@ def mirror(bootstrap: str, name: str, *topics: str, **more: str) -> dict[str, st
     }
 
 
-def write(bootstrap: str, topic: str, *values: bytes, partition: int = 0, **settings: object) -> None:
+def write(
+    bootstrap: str, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None, **settings: object
+) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 8_000_000, **settings})
     for value in values:
-        producer.produce(topic, value, partition=partition)
+        producer.produce(topic, value, key, partition=partition)
     assert producer.flush(60) == 0
 
 
@@ -228,6 +230,28 @@ def test_a_topic_that_may_not_be_read_waits_by_name_until_it_may(
     until(lambda: values(open_bootstrap, f"{name}.{good}") == [b"good 1", b"good 2"], "the good one is copied")
     allow_all(open_bootstrap, bad)
     run.until(lambda u: u.progress.records >= 3 and not u.progress.set_aside)
+    assert values(open_bootstrap, f"{name}.{bad}") == [b"bad"]
+    run.drain()
+
+
+def test_a_topic_whose_configuration_may_not_be_known_waits_by_name_until_it_may(
+    broker: SecureBroker, open_bootstrap: str, runs: Callable[..., Run], name: str
+) -> None:
+    """Its copy is not made without it."""
+    good, bad = f"{name}-good", f"{name}-bad"
+    create_topic(open_bootstrap, good, 1)
+    create_topic(open_bootstrap, bad, 1, **{"cleanup.policy": "compact"})
+    write(open_bootstrap, bad, b"bad", key=b"k")
+    write(open_bootstrap, good, b"good")
+    config = tasks(mirror(open_bootstrap, name, good, bad, **source_as_limited_user(broker)))
+    allow_only(open_bootstrap, bad, AclOperation.READ)
+    MirrorSource.tend(config)  # it makes the other's copy
+    run = runs(ticket(open_bootstrap, config))
+    told = run.until(set_aside(bad))
+    assert f"DESCRIBE_CONFIGS on {bad}" in told.message
+    until(lambda: values(open_bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
+    allow_all(open_bootstrap, bad)
+    run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)
     assert values(open_bootstrap, f"{name}.{bad}") == [b"bad"]
     run.drain()
 

@@ -76,3 +76,24 @@ async def test_a_new_topic_of_a_pattern_is_copied_as_soon_as_by_kafka_connect(
     text = ", ".join(f"{mine:.1f} beside {other:.1f}" for mine, other in took)
     print(f"\nseconds, ours beside Kafka Connect's: {text}")
     assert sum(mine for mine, _ in took) < sum(other for _, other in took) + NEW, text
+
+
+async def test_a_new_topic_waits_for_no_more_than_one_fetch(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
+) -> None:
+    """That which is under way as the consumer is given its new partitions."""
+    wait_seconds = 3.0
+    config = sink(name, tmp_path / "out") | {
+        "consumer.override.fetch.max.wait.ms": str(round(wait_seconds * 1000)),
+        "consumer.override.metadata.max.age.ms": "200",
+    }
+    create_topic(bootstrap, f"{name}-0")
+    producer = Producer({"bootstrap.servers": bootstrap})
+    run = await asyncio.to_thread(runs, ticket(bootstrap, config))
+    for number in range(3):
+        await asyncio.to_thread(create_topic, bootstrap, f"{name}-{number + 1}")
+        producer.produce(f"{name}-{number + 1}", b"%d" % number)
+        assert await asyncio.to_thread(producer.flush, 60) == 0
+        took = await seconds_until(tmp_path / "out", number + 1)
+        assert took < 3 * wait_seconds, f"the {number + 1}. took {took:.1f} s"
+    await asyncio.to_thread(run.drain)

@@ -14,6 +14,8 @@ ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 MARK = "\ufeff"
 WRITERS = Path(__file__).with_name("json_writers.txt")
 """What record_json_writers.py has recorded."""
+SPARK = Path(__file__).with_name("spark_json.txt")
+"""What record_spark_json.py has recorded."""
 TEXTS = (
     *("1", "-0", "0", "-0.0", "-0.00", "0e0", "1e400", "-1e400", "1e-400", "1E5", "1e05", "1e99999999999"),
     *("01", "-01", "007", "1.", "1e", "1e+", ".5", "-", "+1", "0x10", "--1", "1-1", "1_000", "1.5.5", "1e5e5", "1a"),
@@ -91,6 +93,11 @@ def of_others() -> Iterator[Case]:
     for encoding in ENCODINGS:
         raw = (MARK + text).encode(encoding)
         yield {"converter": NAME, "config": {"schemas.enable": "true"}, "bytes": raw.hex()}
+    for levels in (1001, 1024):
+        yield _bare(b"[" * levels + b"]" * levels)
+        yield _bare(b'{"a":' * levels + b"1" + b"}" * levels)
+    for text in SPARK.read_text(encoding="utf-8").split("\n")[:-1]:
+        yield _bare(text.encode())
 
 
 def _bare(raw: bytes) -> Case:

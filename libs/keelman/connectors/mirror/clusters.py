@@ -22,6 +22,7 @@ from keelman.engine.clients import with_token
 
 T = TypeVar("T")
 TopicConfig = Mapping[str, admin.ConfigEntry]
+KnownConfigs = Mapping[str, TopicConfig | None]
 Acls = Mapping[str, AbstractSet[admin.AclBinding]]  # by the topic that they name, those of no pattern
 UNUSED_SECONDS = 120.0
 MAX_GATHERED = 100  # topics of one who asks for their configurations: larger answers are not kept for others
@@ -39,14 +40,17 @@ _OF_TOPICS = admin.AclBindingFilter(
 MAX_SECONDS = 10.0  # for one question: the mirrors of other clusters wait meanwhile, and who got no answer asks alone
 
 
-def answered(topics: Sequence[str], answers: Mapping[str, Future[TopicConfig]]) -> Mapping[str, TopicConfig]:
-    """What was answered for these topics, those that are gone left out. Raises KafkaException."""
-    found = {}
+def answered(topics: Sequence[str], answers: Mapping[str, Future[TopicConfig]]) -> KnownConfigs:
+    """What was answered for these topics, those that are gone left out, None for those that this client may not know.
+    Raises KafkaException."""
+    found: dict[str, TopicConfig | None] = {}
     for topic in topics:
         try:
             found[topic] = answers[topic].result()
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                found[topic] = None
+            elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
     return found
 
@@ -64,8 +68,8 @@ class View(Protocol):
     def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
         """What `choose` says of these topics: asked once for each choice while there are no other ones."""
 
-    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
-        """How these topics are configured, those that are gone left out."""
+    def configs(self, topics: Sequence[str], seconds: float) -> KnownConfigs:
+        """How these topics are configured, those that are gone left out; None where this client may not know."""
 
     def acls(self, seconds: float) -> Acls:
         """The topics' ACLs."""
@@ -155,8 +159,8 @@ class Cluster:
             found = known[1][choice] = choose()
         return found
 
-    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
-        """How these topics are configured now, those that are gone left out. Raises KafkaException."""
+    def configs(self, topics: Sequence[str], seconds: float) -> KnownConfigs:
+        """As `View.configs`, now. Raises KafkaException."""
         asked = self._configs.answer if len(topics) <= MAX_GATHERED else self.described
         return answered(topics, asked(topics, seconds))
 
@@ -274,8 +278,8 @@ class Glance:
         """Those whose configuration somebody will ask for: all of them are in the first question."""
         self._wanted.update(topics)
 
-    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
-        """How these topics are configured, those that are gone left out. Raises KafkaException."""
+    def configs(self, topics: Sequence[str], seconds: float) -> KnownConfigs:
+        """As `View.configs`. Raises KafkaException."""
         missing = self._wanted.union(topics).difference(self._configs)
         if missing:
             self._configs |= self._cluster.described(sorted(missing), min(seconds, MAX_SECONDS))

@@ -11,9 +11,10 @@ from confluent_kafka import KafkaError, KafkaException, admin
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import TopicPartition
 from keelman.connect.topic_plan import TopicPlan
-from keelman.connectors.mirror.clusters import Acls, TopicConfig, View
+from keelman.connectors.mirror.clusters import Acls, KnownConfigs, View
 from keelman.connectors.mirror.config import Side
 from keelman.connectors.mirror.policy import TopicChoice, matcher
+from keelman.engine.failure import TopicRefused
 from keelman.runtime.logs.logging import get_logger
 
 _log = get_logger()
@@ -57,7 +58,12 @@ class MirrorTopics:
 
     def plan(self, topic: str) -> TopicPlan:
         """How the copy of a topic of the source cluster is to be made."""
-        return self._planned([topic], self._partition_counts("source"))[topic]
+        planned = self._planned([topic], self._partition_counts("source"))
+        if topic not in planned:
+            raise TopicRefused(
+                f"the source cluster does not let its configuration be read (DESCRIBE_CONFIGS on {topic})"
+            )
+        return planned[topic]
 
     def tend(self) -> None:
         """Makes missing copies, gives them as many partitions as their topics, and their configurations and ACLs."""
@@ -110,16 +116,19 @@ class MirrorTopics:
         return {topic: self._choice.policy.remote_topic(alias, topic) for topic in topics}
 
     def _planned(self, topics: list[str], counts: Mapping[str, int]) -> dict[str, TopicPlan]:
-        """How the copies of these topics are to be made."""
+        """How the copies of these topics are to be made, without those whose configuration may not be known: without it
+        a copy could lose what its topic keeps."""
         if not topics:
             return {}
         configs = self._configs("source", topics)
         kept = {
             topic: {e.name: e.value for e in config.values() if self._replicated(e) and self._set_at_start(e)}
             for topic, config in configs.items()
+            if config is not None
         }
+        known = [topic for topic in topics if topic in kept or topic not in configs]
         factor = self._parsed["replication.factor"]
-        return {topic: TopicPlan(counts.get(topic, -1), factor, kept.get(topic, {})) for topic in topics}
+        return {topic: TopicPlan(counts.get(topic, -1), factor, kept.get(topic, {})) for topic in known}
 
     @property
     def _syncs_here(self) -> bool:
@@ -140,9 +149,10 @@ class MirrorTopics:
         there = self._configs("target", list(copies.values()))
         changed = []
         for topic, remote in copies.items():
-            if topic not in here or remote not in there:
-                continue  # gone meanwhile
-            entries = [e for e in (self._change(e, there[remote]) for e in here[topic].values()) if e is not None]
+            of_topic, of_copy = here.get(topic), there.get(remote)
+            if of_topic is None or of_copy is None:
+                continue  # gone meanwhile, or not to be known
+            entries = [e for e in (self._change(e, of_copy) for e in of_topic.values()) if e is not None]
             if entries:
                 changed.append(admin.ConfigResource(admin.ResourceType.TOPIC, remote, incremental_configs=entries))
         return changed
@@ -201,11 +211,15 @@ class MirrorTopics:
         choice = self._choice
         return self._at("source").chosen(found, choice.key, lambda: sorted(filter(choice.wanted, found)))
 
-    def _configs(self, side: Side, topics: list[str]) -> Mapping[str, TopicConfig]:
+    def _configs(self, side: Side, topics: list[str]) -> KnownConfigs:
         try:
-            return self._at(side).configs(topics, self._seconds)
+            found = self._at(side).configs(topics, self._seconds)
         except KafkaException as error:
             raise RetriableConnectError(f"describe configs on {side} cluster: {error.args[0].str()}") from error
+        for topic in [topic for topic, config in found.items() if config is None]:
+            what = f"describe the configuration on the {side} cluster of"
+            _log.warning("mirror_topic_refused", what=what, topic=topic, error="DESCRIBE_CONFIGS is not allowed")
+        return found
 
     @staticmethod
     def _each(what: str, answers: Mapping[Any, Any]) -> None:

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.regex import JavaPattern, PatternError
+from keelman.kafka.fetching.topic_names import TopicNames
 
 REFRESH_SECONDS = (5.0, 15.0)
 """So often a pattern's topics are looked for where nobody says how often; more seldom where that is much work, as with
@@ -38,6 +39,9 @@ class Subscription:
             raise ConfigValueError("topics.regex", pattern, f"Invalid regex: {error}") from None
         self._callbacks: dict[str, Callable[..., Any]] = {}
         self._refresh_seconds = refresh_seconds
+        self.look: Callable[[], TopicNames | None] = lambda: None
+        """How the brokers are asked for topics once the consumer reads: its own connections are busy then with fetches
+        that wait. None where nobody answers: then the consumer is asked."""
         self._look_at = 0.0
 
     @property
@@ -70,17 +74,21 @@ class Subscription:
         if self._pattern is None or begun < self._look_at:
             return
         self._look_at, worked = begun + REFRESH_SECONDS[0], time.thread_time()
-        try:
-            known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
-        except KafkaException:
-            consumer.poll(0)  # why the brokers do not answer goes to the client's callback, which may raise
-            raise
-        found = self.names(known)
-        self._look_at = begun + self._pause(time.thread_time() - worked)
+        told = self.look() or self._listed(consumer)
+        found = self.names(told.names)
+        self._look_at = begun + self._pause(time.thread_time() - worked + told.worked)
         if found != self._topics:
             self._topics = found
             if found:
                 consumer.subscribe(found, **self._callbacks)
+
+    @staticmethod
+    def _listed(consumer: Consumer) -> TopicNames:
+        try:
+            return TopicNames(tuple(consumer.list_topics(timeout=ANSWER_SECONDS).topics), 0.0)
+        except KafkaException:
+            consumer.poll(0)  # why the brokers do not answer goes to the client's callback, which may raise
+            raise
 
     def _pause(self, worked: float) -> float:
         if self._refresh_seconds is not None:

@@ -52,6 +52,7 @@ class SinkAssignment:
     def subscribe(self) -> None:
         """Joins the group."""
         self.subscription.begin(self.consumer, self._assigned, self._revoked, self._lost)
+        self.subscription.look = self.topics.all_names
 
     def begin_again(self) -> None:
         """All that was read is dropped, and the assignment begun again from what is committed."""

@@ -18,6 +18,7 @@ from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
 from keelman.kafka.error_codes import name_of
 from keelman.kafka.fetching.leader_epochs import epoch_ends, metadata_of
 from keelman.kafka.fetching.log_bounds import log_bounds
+from keelman.kafka.fetching.topic_names import TopicNames, topic_names
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -111,6 +112,11 @@ class SourceTopics:
             return {}
         return self._asked(self._ends({(one.topic, one.partition): epoch for one, epoch in epochs.items()}))
 
+    def all_names(self) -> TopicNames | None:
+        """The names of all topics there are, by a connection of its own, as `bounds`; None where no broker names them
+        soon."""
+        return self._asked(self._all_names())
+
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Where these begin and end, without those whose leaders do not answer soon. On the consumer's connections such
         a question waits until a fetch is answered, half a second where nothing is written."""
@@ -148,6 +154,15 @@ class SourceTopics:
             await self._close_client()
             return None
         return set() if known is None else topics - known.keys()
+
+    async def _all_names(self) -> TopicNames | None:
+        try:
+            async with asyncio.timeout(TOPICS_SECONDS):
+                return await topic_names(await self._open())
+        except (ClientError, KeelmanError, OSError, TimeoutError) as error:
+            _log.info("topics_not_named", error=repr(error))
+            await self._close_client()
+            return None
 
     async def _bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         try:
