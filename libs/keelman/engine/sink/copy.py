@@ -52,8 +52,8 @@ from keelman.engine.sink.steering import Steering
 from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.engine.watches import topics_from_wire
 from keelman.kafka.properties.connector_clients import merged, sink_group
-from keelman.kafka.security.tls_sasl import stores_changed
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.tls.followed import stores_changed
 
 _log = get_logger()
 

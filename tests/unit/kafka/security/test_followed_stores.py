@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -37,6 +38,16 @@ async def connected(port: int, context: ssl.SSLContext) -> bool:
     return True
 
 
+def connects(port: int, context: ssl.SSLContext) -> bool:
+    """The same, in a thread."""
+    try:
+        with socket.create_connection(("127.0.0.1", port)) as made:
+            context.wrap_socket(made, server_hostname="127.0.0.1").close()
+    except ssl.SSLError:
+        return False
+    return True
+
+
 def properties(store: Path) -> dict[str, str]:
     where = {"ssl.truststore.location": str(store), "ssl.truststore.password": PASSWORD}
     return {"security.protocol": "SSL", **where}
@@ -54,6 +65,7 @@ async def test_a_client_trusts_those_who_are_in_its_store_by_now(tmp_path: Path)
         assert not await connected(port, context)
         new.write_trust(tmp_path / "next.p12", old).replace(store)
         assert await connected(port, context)
+        assert await asyncio.to_thread(connects, port, context)
     async with server(old.issue("broker", "127.0.0.1"), tmp_path) as port:
         assert await connected(port, context)
         new.write_trust(tmp_path / "last.p12").replace(store)
