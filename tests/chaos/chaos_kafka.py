@@ -44,7 +44,8 @@ class Topics:
     """One broker, looked at from outside. Safe in any thread."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._base = common(bootstrap)
+        # A question about a topic that is not there yet is not to have brokers make it with their own settings.
+        self._base = {**common(bootstrap), "allow.auto.create.topics": False}
         self._admin = AdminClient(self._base)
 
     def create(self, name: str, partitions: int) -> None:
