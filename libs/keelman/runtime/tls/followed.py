@@ -30,13 +30,15 @@ class FollowedContext(ssl.SSLContext):
 
     def wrap_bio(self, *given: Any, **named: Any) -> ssl.SSLObject:
         """As that of the present files."""
-        return self._present().wrap_bio(*given, **named)
+        return self.present.wrap_bio(*given, **named)
 
     def wrap_socket(self, *given: Any, **named: Any) -> ssl.SSLSocket:
         """As that of the present files."""
-        return self._present().wrap_socket(*given, **named)
+        return self.present.wrap_socket(*given, **named)
 
-    def _present(self) -> ssl.SSLContext:
+    @property
+    def present(self) -> ssl.SSLContext:
+        """That of the present files, shared by all clients of the same properties."""
         with suppress(InvalidArgument):
             self._last = self._read()
         return self._last
