@@ -8,9 +8,10 @@ from collections.abc import Iterable
 
 from chaos.chaos_kafka import LOOK, Partition
 from chaos.chaos_links import Strike
+from chaos.chaos_one_broker import raise_features
 from chaos.chaos_paths import Run
 from chaos.chaos_scene import Scene
-from chaos.chaos_system import GROUP
+from chaos.chaos_system import GROUP, NEW, OLD
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.model.errors import Unavailable
 from keelman.testing.brokers.cluster_parts import GROUPS, TRANSACTIONS, coordinating
@@ -50,6 +51,25 @@ def rolled(brokers: int = 3) -> Strike:
             await trio.whole()
 
     return do
+
+
+async def upgraded(scene: Scene) -> None:
+    """Each broker in turn is ended in order and started as one of Kafka 3.9, then each as one of 4.3; then the
+    cluster's features are those of 4.3."""
+    trio = scene.system.trio
+    for module in (OLD, NEW):
+        for node in scene.shuffled(list(trio.brokers)):
+            await scene.moment()
+            scene.mark()
+            await trio.stop(node)
+            trio.brokers[node].module = module
+            await trio.restart(node)
+            await trio.whole()
+        await scene.recovered()
+        scene.feed.go_on()
+    await scene.moment()
+    await raise_features(scene)
+    await scene.moment()
 
 
 async def moved(scene: Scene) -> None:

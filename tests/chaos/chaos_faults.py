@@ -9,10 +9,20 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
-from chaos import chaos_brokers, chaos_clocks, chaos_one_broker, chaos_rights, chaos_topics
+from chaos import (
+    chaos_brokers,
+    chaos_certificates,
+    chaos_clocks,
+    chaos_files,
+    chaos_one_broker,
+    chaos_pairs,
+    chaos_rights,
+    chaos_topics,
+)
 from chaos.chaos_links import (
     TRANSACTIONAL,
     Strike,
@@ -229,6 +239,8 @@ def may_mount() -> bool:
     return os.geteuid() == 0
 
 
+FROM_3_7: Any = {"parts": 3, "broker": OLDER, "spoils": True}
+NEW_CA: Any = {"broker": SECURE, "spoils": True}
 FAULTS: dict[str, Fault] = {
     a.name: a
     for a in (
@@ -274,16 +286,23 @@ FAULTS: dict[str, Fault] = {
         Fault("broker's clock set", chaos_clocks.set_forth_and_back("broker"), broker=CLOCKS),
         Fault("sessions of 4 s", chaos_rights.sessions, broker=SECURE),
         Fault("rights taken and given back", chaos_rights.taken, parts=len(chaos_rights.RIGHTS), broker=SECURE),
-        Fault("broker's certificate changed", chaos_rights.certificate_changed, broker=SECURE),
+        Fault("broker's certificate changed", chaos_certificates.certificate_changed, broker=SECURE),
+        Fault("broker's CA changed, both trusted", chaos_certificates.authority_changed(overlapping=True), **NEW_CA),
+        Fault("broker's CA changed at once", chaos_certificates.authority_changed(overlapping=False), **NEW_CA),
+        *(Fault(name, strike, chaos_files.FILES) for name, strike in chaos_files.STRIKES.items()),
+        Fault("broker restarted, slots frozen", chaos_pairs.restarted_while_frozen),
+        Fault("slots killed, broker's disk full", chaos_pairs.killed_while_full, broker=OWN_DISK),
         Fault("executor killed", executors_lost(slots_too=False), cluster=True),
         Fault("executor and slots killed", executors_lost(slots_too=True), cluster=True),
         Fault("no fault", chaos_brokers.nothing, brokers=3),
         Fault("brokers rolled", chaos_brokers.rolled(), brokers=3),
+        Fault("brokers rolled from 3.7 to 3.9 to 4.3", chaos_brokers.upgraded, brokers=3, **FROM_3_7),
         Fault("leaders moved", chaos_brokers.moved, brokers=3),
         Fault("partitions reassigned", chaos_brokers.reassigned, brokers=3),
         Fault("in-sync replica frozen", chaos_brokers.follower_frozen, brokers=3),
         Fault("transactions' leader killed", chaos_brokers.transactions_lost, brokers=3),
         Fault("groups' leader killed", chaos_brokers.groups_lost, brokers=3),
+        Fault("offsets' leaders moved", chaos_pairs.offsets_moved, brokers=3),
         Fault("unclean election", chaos_brokers.unclean, READING, brokers=3),
         Fault("source topic made again", chaos_brokers.made_anew, READING, brokers=3),
         Fault("paused past offsets' retention", chaos_brokers.kept_out("pause"), SINKS, brokers=3),

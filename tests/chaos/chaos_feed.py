@@ -208,5 +208,5 @@ class Watch:
                 self.history.append((looked, dict(self.visible)))
                 for name, run in self._files.items():
                     with contextlib.suppress(FileNotFoundError):
-                        self.visible[name] = run.file.read_bytes().count(b"\n")
+                        self.visible[name] = sum(file.read_bytes().count(b"\n") for file in run.files)
         consumer.close()

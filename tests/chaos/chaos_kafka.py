@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -35,7 +44,8 @@ class Topics:
     """One broker, looked at from outside. Safe in any thread."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._base = common(bootstrap)
+        # A question about a topic that is not there yet is not to have brokers make it with their own settings.
+        self._base = {**common(bootstrap), "allow.auto.create.topics": False}
         self._admin = AdminClient(self._base)
 
     def create(self, name: str, partitions: int) -> None:
@@ -45,23 +55,31 @@ class Topics:
 
     def make_anew(self, name: str, partitions: int) -> None:
         """Deletes a topic and makes another of its name."""
-        self.delete(name)
-        self.create_once_gone(name, partitions)
+        self.create_once_gone(name, partitions, self.delete(name))
 
-    def delete(self, name: str) -> None:
-        """Deletes a topic; it may be there for a moment yet."""
+    def delete(self, name: str) -> str:
+        """Deletes a topic, which may be there for a moment yet; its id."""
+        gone = self._id(name)
         self._admin.delete_topics([name])[name].result(ANSWER_SECONDS)
+        return gone
 
-    def create_once_gone(self, name: str, partitions: int) -> None:
-        """Makes a topic whose former one was deleted."""
+    def create_once_gone(self, name: str, partitions: int, gone: str) -> None:
+        """Makes a topic whose former one, of this id, was deleted, unless who writes to it has made it anew."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
                 return self.create(name, partitions)
-            except KafkaException as error:  # the former one is not quite gone yet
+            except KafkaException as error:  # the former one is not quite gone yet, or there is another
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
                     raise
             time.sleep(0.1)
+            with contextlib.suppress(KafkaException):
+                if self._id(name) != gone:
+                    return None
+
+    def _id(self, name: str) -> str:
+        found = self._admin.describe_topics(TopicCollection([name]))[name].result(ANSWER_SECONDS)
+        return str(found.topic_id)
 
     def add_partitions(self, name: str, to: int) -> None:
         """Gives a topic more partitions, so that it has so many."""

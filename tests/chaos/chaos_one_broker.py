@@ -7,6 +7,7 @@ import contextlib
 import signal
 from pathlib import Path
 
+from chaos.chaos_links import Strike
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import NEW
 from keelman.testing.brokers.broker import SHORT_LIVED
@@ -40,12 +41,14 @@ async def short_transactions(scene: Scene) -> None:
     await scene.start_failed()
 
 
-async def disk_full(scene: Scene) -> None:
+async def disk_full(scene: Scene, meanwhile: Strike | None = None) -> None:
     """The disk of the broker's log is full, of which it may end. Then there is room, and it is started again."""
     broker, ballast = scene.system.broker, scene.system.data / "ballast"
     await scene.moment()
     scene.mark()
     await asyncio.to_thread(_fill, ballast)
+    if meanwhile is not None:
+        await meanwhile(scene)
     try:
         await asyncio.wait_for(broker.ended(FULL_SECONDS), FULL_SECONDS)
         scene.notes.append("the broker ended of it")
@@ -89,6 +92,11 @@ async def upgraded(scene: Scene) -> None:
     await scene.recovered()
     scene.feed.go_on()
     await scene.moment()
+    await raise_features(scene)
+    await scene.moment()
+
+
+async def raise_features(scene: Scene) -> None:
+    """The cluster's features become those of Kafka 4.3."""
     for feature, level in FEATURES.items():
         await set_feature(scene.system.open_bootstrap, feature, level)
-    await scene.moment()

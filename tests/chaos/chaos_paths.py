@@ -12,10 +12,16 @@ from typing import Any
 from chaos.chaos_kafka import Partition, Topics
 from chaos.chaos_system import System
 from keelman.engine.sink.exactly_once.journal import Journal
-from keelman.testing.numbered import Number, Stream
+from keelman.testing.numbered import Number, Stream, line, parsed
+from support.connectors import touched
 
 Says = dict[str, tuple[Any, Any]]
 PARTITIONS = 2
+OTHERS = 98
+"""The task by whose number the lines of others are known in a file that a path shares with them."""
+OTHERS_BYTES = 60
+MOST_FORMER = 9
+"""More than a file is ever renamed or copied in a run."""
 
 
 @dataclass
@@ -30,6 +36,8 @@ class Run(ABC):
     streams: list[Stream] = field(default_factory=list)
     gone: frozenset[Number] = frozenset()
     """What the source itself has lost, by an unclean election."""
+    others: int = 0
+    """Lines that others appended to its file."""
 
     kind = ""
     tasks = PARTITIONS
@@ -42,8 +50,8 @@ class Run(ABC):
 
     @property
     def sent(self) -> dict[int, int]:
-        """How many records each task sends."""
-        return {s.task: s.count for s in self.streams}
+        """How many records each task sends, and others do."""
+        return {**{s.task: s.count for s in self.streams}, OTHERS: self.others}
 
     @property
     def feed_topic(self) -> str:
@@ -109,7 +117,28 @@ class Run(ABC):
         return says if says is not None and least <= says <= most else least
 
 
-class FileSource(Run):
+class FileRun(Run):
+    """One that shares its file with others."""
+
+    @property
+    @abstractmethod
+    def file(self) -> Path:
+        """The file, which may be renamed and copied while it is read or written."""
+
+    @property
+    def files(self) -> list[Path]:
+        """It and those that bore its name or were copied from it, the oldest first."""
+        former = (touched.beside(self.file, number) for number in range(MOST_FORMER, 0, -1))
+        return [file for file in (*former, self.file) if file.exists()]
+
+    def append_as_others(self) -> None:
+        """Appends a line of others."""
+        with self.file.open("ab", buffering=0) as file:
+            file.write(line(Number(OTHERS, self.others), OTHERS_BYTES) + b"\n")
+        self.others += 1
+
+
+class FileSource(FileRun):
     """A growing file to a topic."""
 
     kind = "file source"
@@ -136,7 +165,8 @@ class FileSource(Run):
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
         seen = sum(len(value or b"") + 1 for values in self.seen(topics).values() for value in values)
-        visible = self.file.stat().st_size if self.gone else seen  # what its topic has lost was copied too
+        # What its topic has lost was copied too; what stood in former files is before the position in this one.
+        visible = self.file.stat().st_size if self.gone or len(self.files) > 1 else seen
         told = [row["offset"]["position"] for row in offsets]
         return {"file position": (told, [visible])}
 
@@ -151,7 +181,7 @@ class JavaSource(FileSource):
         return {**super().config(), **wanted, "connector.class": "acme.PolledLines"}
 
 
-class FileSink(Run):
+class FileSink(FileRun):
     """A topic to a file."""
 
     kind = "file sink"
@@ -171,9 +201,12 @@ class FileSink(Run):
         return {"connector.class": "FileStreamSink", "file": str(self.file), "topics": self.feed_topic}
 
     def seen(self, topics: Topics) -> Mapping[str, Sequence[bytes | None]]:
-        data = self.file.read_bytes()
-        assert data.endswith(b"\n"), f"{self.file} ends in the middle of a line"
-        return {self.file.name: list(data[:-1].split(b"\n"))}
+        lines: list[bytes | None] = []
+        for file in self.files:
+            if data := file.read_bytes():
+                assert data.endswith(b"\n"), f"{file} ends in the middle of a line"
+                lines += data[:-1].split(b"\n")
+        return {self.file.name: lines}
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
         entry = Journal(self.file).load()
@@ -181,10 +214,22 @@ class FileSink(Run):
         (of_reader,) = entry.offsets.values()
         kept = {tuple(p): k.offset for p, k in of_reader.items()}
         says = self._group(topics, offsets)
-        says["journal's length"] = (entry.length, self.file.stat().st_size)
+        least, most = self._ends()
+        says["journal's length"] = (entry.length, entry.length if least <= entry.length <= most else most)
         for at in self.read:
             says[f"journal of {at[0]}-{at[1]}"] = (kept.get(at), self._next(topics, at[1], kept.get(at)))
         return says
+
+    def _ends(self) -> tuple[int, int]:
+        """Where the file ends, before and behind what others appended last."""
+        data = self.file.read_bytes() if self.file.exists() else b""
+        least = len(data)
+        for one in reversed(data.splitlines(keepends=True)):
+            number = parsed(one[:-1])
+            if number is None or number.task != OTHERS:
+                break
+            least -= len(one)
+        return least, len(data)
 
 
 class Mirror(Run):

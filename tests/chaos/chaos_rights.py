@@ -1,4 +1,4 @@
-"""What befalls those who log in: short sessions, rights that are taken away, another certificate of the broker."""
+"""What befalls those who log in: short sessions, and rights that are taken away."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -27,7 +24,6 @@ from keelman.testing.brokers.secure_broker import SESSION_SECONDS, USER
 
 TAKEN_SECONDS = 4.0
 SESSIONS = 3
-BROKER = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +89,3 @@ async def sessions(scene: Scene) -> None:
         await scene.moment()
         scene.mark()
         await asyncio.sleep(SESSION_SECONDS)
-
-
-async def certificate_changed(scene: Scene) -> None:
-    """The broker shows a certificate that is over, for longer than a session; then one of other keys that is good.
-    What failed for that is started again by hand."""
-    secure = scene.system.secure
-    admin = AdminClient(common(scene.system.open_bootstrap))
-    for number, ended in enumerate((True, False)):
-        file = secure.authority.issue("broker", "127.0.0.1", ended=ended).write_pkcs12(secure.home / f"{number}.p12")
-        key = "listener.name.shorttls.ssl.keystore.location"
-        entry = ConfigEntry(key, str(file), incremental_operation=AlterConfigOpType.SET)
-        wanted = ConfigResource(ResourceType.BROKER, BROKER, incremental_configs=[entry])
-        await scene.moment()
-        scene.mark()
-        for done in admin.incremental_alter_configs([wanted]).values():
-            await asyncio.to_thread(done.result, ANSWER_SECONDS)
-        await asyncio.sleep(2 * SESSION_SECONDS)
-    await scene.start_failed()

@@ -53,7 +53,11 @@ class Scene:
         await eventually(
             lambda: all(self.feed.fed[r.name] >= n for r, n in targets), seconds=120, every=0.02, what="records are fed"
         )
-        await asyncio.sleep(self.chance.random() * 0.5)  # somewhere between two ticks and commits
+        await self.pause(0.5)  # somewhere between two ticks and commits
+
+    async def pause(self, most_seconds: float) -> None:
+        """Returns after a random time."""
+        await asyncio.sleep(self.chance.random() * most_seconds)
 
     def mark(self) -> None:
         """It happens now."""
@@ -64,8 +68,9 @@ class Scene:
         await self.arrived(dict(self.feed.fed), RECOVERED_SECONDS, "got over what was done")
 
     async def arrived(self, fed: Mapping[str, int], seconds: float, what: str) -> None:
-        """Returns when so many records of each path are visible, those that the source itself lost aside."""
-        least = {run.name: fed[run.name] - len(run.gone) for run in self.runs}
+        """Returns when so many records of each path are visible, those that the source itself lost aside, and all that
+        others wrote."""
+        least = {run.name: fed[run.name] - len(run.gone) + run.others for run in self.runs}
         end = time.monotonic() + seconds
 
         def counted() -> bool:

@@ -47,12 +47,14 @@ HOSTS, HOST_CORES = 2, 8
 PROPERTIES = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"}
 
 
+LISTENER = "SHORTTLS"
+"""Of the secure broker, which the system connects to."""
 PLAIN, OWN_DISK, SECURE, CLOCKS = "plain", "own disk", "secure", "clocks"
 NEW = "keelman.broker"
 OLD, OLDER = "keelman.testing.brokers.broker_3_9", "keelman.testing.brokers.broker_3_7"
 """Kinds of a broker: one reached by a proxy; whose data has a file system of its own, of DISK_MB, which only root can
 make; with TLS, logins, sessions of a few seconds and ACLs; one whose clock can be set, as can that of
-all others; one of Kafka 3.9 and one of 3.7."""
+all others; one of Kafka 3.9 and one of 3.7, of which there may be three."""
 DISK_MB = 512
 
 
@@ -138,9 +140,11 @@ class System:
         self.folder, self.shape = folder, shape
         self._brokers = BrokerCluster(folder / "brokers", PROPERTIES, shape.brokers) if shape.brokers > 1 else None
         self._secure: SecureBroker | None = None
+        self.secure_link = Proxy("127.0.0.1", free_ports(1)[0])
         self.broker = BrokerProcess(folder / "broker")
         if shape.broker in (OLD, OLDER):
-            self.broker.module = shape.broker
+            for broker in (self.broker, *(self._brokers.brokers.values() if self._brokers else ())):
+                broker.module = shape.broker
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
         self.cluster = Cluster(folder, free_ports(1)[0]) if shape.cluster else None
         self.clocks: dict[str, Clock] = {}
@@ -159,9 +163,9 @@ class System:
 
     @property
     def bootstrap(self) -> str:
-        """What the system connects to: the proxy, the listener of the secure broker, or all brokers."""
+        """What the system connects to: the proxy, that of a listener of the secure broker, or all brokers."""
         if self._secure is not None:
-            return self._secure.at("SHORTTLS")
+            return self.secure_link.address
         return self.kafka.address if self._brokers is None else self._brokers.bootstrap
 
     @property
@@ -179,7 +183,7 @@ class System:
             "sasl.mechanism": "SCRAM-SHA-512",
             "sasl.jaas.config": f'{SCRAM} required username="{USER}" password="{SECRET}";',
             "ssl.truststore.type": "PKCS12",
-            "ssl.truststore.location": str(self.secure.home / "broker-trust.p12"),
+            "ssl.truststore.location": str(self.secure.trust),
             "ssl.truststore.password": PASSWORD,
         }
 
@@ -243,7 +247,8 @@ class System:
             await self._brokers.start()
             self._stack.push_async_callback(self._brokers.end)
         elif self.shape.broker == SECURE:
-            self._secure = await enter(secure_broker(self.folder / "broker"))
+            await enter(self.secure_link)
+            self._secure = await enter(secure_broker(self.folder / "broker", proxies={LISTENER: self.secure_link}))
         else:
             await enter(self.kafka)
             if self.shape.broker == OWN_DISK:

@@ -24,10 +24,10 @@ async def target_made_anew(scene: Scene) -> None:
     for run in scene.runs:
         await scene.moment()
         scene.mark()
-        await asyncio.to_thread(scene.topics.delete, run.out_topic)
+        gone = await asyncio.to_thread(scene.topics.delete, run.out_topic)
         given = list(scene.feed.given[run.name])
         await asyncio.sleep(scene.chance.choice((0.0, 2.0)))
-        await asyncio.to_thread(scene.topics.create_once_gone, run.out_topic, run.partitions)
+        await asyncio.to_thread(scene.topics.create_once_gone, run.out_topic, run.partitions, gone)
         run.gone = frozenset(
             Number(s.task, n) for s, count in zip(run.streams, given, strict=True) for n in range(count)
         )

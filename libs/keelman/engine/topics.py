@@ -129,18 +129,27 @@ def ensure_offset_topic(
     when unset) and the worker's other `offset.storage.*` settings. Raises KafkaException, RunFailure, and ConnectError
     for one that is there and is not compacted.
     """
-    if partitions(topic):
-        check_compacted(topic, admin, OWN_OFFSET_TOPIC)
-        return
     given = under(_STORAGE, worker)
     given.pop("topic", None)
     count = int(given.pop("partitions", OFFSET_PARTITIONS))
     replicas = int(given.pop("replication.factor", "-1"))
-    _create(topic, admin, TopicPlan(count, replicas, {**given, POLICY: COMPACT}))
+    plan = TopicPlan(count, replicas, {**given, POLICY: COMPACT})
+    ensure_compacted(topic, partitions, admin, plan, OWN_OFFSET_TOPIC)
+
+
+def ensure_compacted(
+    topic: str, partitions: Callable[[str], int], admin: Mapping[str, Any], plan: TopicPlan, field: str
+) -> None:
+    """Returns once a topic of offsets can be written; a missing one is made by this plan. Raises KafkaException,
+    RunFailure, and ConnectError, which names `field`, for one that others made, perhaps just now, and that is not
+    compacted."""
+    made = not partitions(topic) and _create(topic, admin, plan)
     _await_topic(topic, partitions)
+    if not made:
+        _check_compacted(topic, admin, field)
 
 
-def check_compacted(topic: str, admin: Mapping[str, Any], field: str) -> None:
+def _check_compacted(topic: str, admin: Mapping[str, Any], field: str) -> None:
     """Raises ConnectError, which names `field`, for a topic of which brokers delete what is old: offsets in it would be
     gone one day. Who may not see its settings is trusted with it, as by Connect. Raises KafkaException where no broker
     answers."""
@@ -168,8 +177,9 @@ def _await_topic(topic: str, partitions: Callable[[str], int], count: int = 1) -
             raise RunFailure("BROKER_LOST", f"topic {what} not present in metadata after {SECONDS:.0f} s")
 
 
-def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
-    """Raises ConnectError, RunFailure where it is not allowed, with topic and reason; KafkaException for the rest."""
+def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> bool:
+    """False where somebody else was first. Raises ConnectError, RunFailure where it is not allowed, with topic and
+    reason; KafkaException for the rest."""
     wanted = NewTopic(
         topic, num_partitions=plan.partitions, replication_factor=plan.replication_factor, config=dict(plan.config)
     )
@@ -188,8 +198,9 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
             raise TopicRefused(f"Unable to create topic(s) '{topic}': {why}") from error
         if code != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
-    else:
-        _log.info("topic_created", topic=topic, partitions=plan.partitions, replicas=plan.replication_factor)
+        return False
+    _log.info("topic_created", topic=topic, partitions=plan.partitions, replicas=plan.replication_factor)
+    return True
 
 
 def _have_brokers_create(topic: str, admin: Mapping[str, Any]) -> None:

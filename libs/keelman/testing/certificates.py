@@ -69,10 +69,11 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         return Issued(self._signed(name, key, hosts=hosts, ended=ended), key, self.certificate)
 
-    def write_trust(self, file: Path) -> Path:
-        """A PKCS12 trust store under PASSWORD, with Java's mark on what is trusted."""
+    def write_trust(self, file: Path, *others: Authority) -> Path:
+        """A PKCS12 trust store under PASSWORD, with Java's mark on what is trusted: this one, and others."""
         encryption = BestAvailableEncryption(PASSWORD.encode())
-        trusted = [pkcs12.PKCS12Certificate(self.certificate, b"authority")]
+        authorities = (self, *others)
+        trusted = [pkcs12.PKCS12Certificate(one.certificate, b"authority%d" % n) for n, one in enumerate(authorities)]
         file.write_bytes(pkcs12.serialize_java_truststore(trusted, encryption))
         return file
 

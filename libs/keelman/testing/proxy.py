@@ -141,6 +141,11 @@ class Proxy:
         return f"{self.host}:{self.port}"
 
     @property
+    def to_port(self) -> int:
+        """The server's port."""
+        return self._target[1]
+
+    @property
     def tunnels(self) -> tuple[Tunnel, ...]:
         """The open connections."""
         return tuple(self._tunnels)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from keelman.connect.errors import ConnectError
-from keelman.engine.topics import ensure_topic
+from keelman.connect.topic_plan import TopicPlan
+from keelman.engine.topics import COMPACT, POLICY, ensure_compacted, ensure_topic
+from support.kafka.topics import create_topic
 from support.places import RECORDED_FOLDER
 from support.worker.processes import WorkerProcess
 
@@ -23,6 +25,16 @@ def test_a_topic_that_brokers_refuse_ends_the_task_with_its_name_and_why(bootstr
     with pytest.raises(ConnectError) as refused:
         ensure_topic(topic, lambda _topic: 0, {"bootstrap.servers": bootstrap}, {}, one["config"])
     assert f"{refused.value.java_name}: {refused.value}" == one["traces"][0][0]
+
+
+def test_a_topic_of_offsets_that_others_make_in_the_same_moment_must_be_compacted_too(
+    bootstrap: str, name: str
+) -> None:
+    create_topic(bootstrap, name)
+    known = iter([0, 1])
+    plan = TopicPlan(1, -1, {POLICY: COMPACT})
+    with pytest.raises(ConnectError, match=f"kept: topic {name} has cleanup.policy=delete"):
+        ensure_compacted(name, lambda _topic: next(known), {"bootstrap.servers": bootstrap}, plan, "kept")
 
 
 async def test_a_connector_with_illegal_groups_fails_with_the_text_as_recorded(worker: WorkerProcess) -> None:

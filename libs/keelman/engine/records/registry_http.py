@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 from keelman.kafka.security import jaas
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unauthenticated, Unavailable
 from keelman.model.keys import number_of, under
+from keelman.runtime.tls.followed import FollowedContext
 
 if TYPE_CHECKING:
     import httpx
@@ -171,9 +172,7 @@ class RegistryHttp:
     def _context(self) -> Any:
         if not any(url.lower().startswith("https:") for url in self.urls):
             return False
-        from keelman.runtime.tls.contexts import client_context  # noqa: PLC0415  (the same)
-
-        return client_context(self._properties)
+        return FollowedContext(self._properties)
 
     def close(self) -> None:
         """Closes its connections; the next question opens new ones."""

@@ -20,7 +20,7 @@ from keelman.connect.plugin import Connector, Writer
 from keelman.connect.watches import TopicWatch
 from keelman.engine.clients import with_token
 from keelman.engine.control import Control
-from keelman.engine.failure import BROKER_REFUSED, judge_kafka
+from keelman.engine.failure import BROKER_REFUSED, RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
@@ -51,8 +51,9 @@ from keelman.engine.sink.reports import SinkReports
 from keelman.engine.sink.steering import Steering
 from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.engine.watches import topics_from_wire
-from keelman.kafka.properties.connector_clients import sink_group
+from keelman.kafka.properties.connector_clients import merged, sink_group
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.tls.followed import stores_changed
 
 _log = get_logger()
 
@@ -86,6 +87,7 @@ class SinkCopy:
         self._steering = Steering(control, self._pipeline, lambda: self._polling, lambda: self._commits)
         self._subscription = Subscription(self._config, metadata_age_seconds(self._worker, self._config))
         self._idle = Idle(park_after_seconds(self._worker, self._config))
+        self._stores = self._stores_changed()
         self._positions = Positions()
         reporter.topics = self._positions.topics
         self._log = _log.bind(connector=ticket.connector, task=ticket.task)
@@ -144,12 +146,20 @@ class SinkCopy:
         return cast("Consumer", writer.open_consumer(order))
 
     def _client_error(self, error: KafkaError) -> None:
-        """Authentication and TLS failures are permanent: fails now, unless the consumer was assigned before."""
+        """Authentication and TLS failures are permanent: fails now, unless the consumer was assigned before.
+
+        The consumer reads its stores once: when their files were changed since, a new run is to read them.
+        """
         refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
         refused |= judge_kafka(error)[0] == BROKER_REFUSED
+        if refused and self._stores != self._stores_changed():
+            raise RunFailure("BROKER_LOST", f"{error.str()}: key or trust store were changed: connects anew")
         if is_fatal(error) or (refused and not self._positions.assigned):
             raise KafkaException(error)
         self._log.info("consumer_notice", error=error.str())
+
+    def _stores_changed(self) -> tuple[int, ...]:
+        return stores_changed(merged(self._worker, self._config, "consumer"))
 
     def _attend_in_batch(self) -> None:
         """Keeps the place in the group while a batch waits. Raises GaveUp when the batch is another's."""

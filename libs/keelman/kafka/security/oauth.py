@@ -20,6 +20,7 @@ from keelman.kafka.security.tokens import Token, Tokens
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.model.keys import number_of, under
 from keelman.runtime.tls.failures import not_trusted, tls_error
+from keelman.runtime.tls.followed import FollowedContext
 
 if TYPE_CHECKING:
     import httpx
@@ -112,8 +113,6 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
         user, secret = quote_plus(user), quote_plus(secret)
     import httpx  # noqa: PLC0415  (10 MB that only who asks for tokens need have)
 
-    from keelman.runtime.tls.contexts import client_context  # noqa: PLC0415  (the same)
-
     form = {"grant_type": "client_credentials"}
     scope = given.get("sasl.oauthbearer.scope", "") or options.get("scope", "")
     if scope:
@@ -124,7 +123,7 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
         connect=number_of(given, "sasl.login.connect.timeout.ms", 10_000) / 1000,
     )
     # As Java: the login module's own options say whom to trust, not the brokers' trust store.
-    context = client_context(options) if url.lower().startswith("https:") else False
+    context = FollowedContext(options) if url.lower().startswith("https:") else False
 
     def ask() -> Token:
         try:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keelman.kafka.security import jaas, oauth
 from keelman.kafka.security.tokens import Tokens
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.tls.followed import FollowedContext, Properties, of_tls, stores_changed
 
 if TYPE_CHECKING:
     from keelman.runtime.tls.stores import Identity
@@ -24,7 +22,6 @@ MECHANISMS = {
     "SCRAM-SHA-512": (jaas.SCRAM, jaas.PLAIN),
     "OAUTHBEARER": (jaas.OAUTHBEARER,),
 }
-_FILES = ("ssl.truststore.location", "ssl.keystore.location")
 _NAMES = "ssl.endpoint.identification.algorithm"
 
 
@@ -67,7 +64,7 @@ def for_aiokafka(given: Mapping[str, str]) -> dict[str, Any]:
     spoken = protocol(given)
     made: dict[str, Any] = {"security_protocol": spoken}
     if spoken.endswith("SSL"):
-        made["ssl_context"] = _context(*_ssl(given))
+        made["ssl_context"] = FollowedContext(given)
     if spoken.startswith("SASL"):
         mechanism, module = login(given)
         made["sasl_mechanism"] = mechanism
@@ -97,7 +94,7 @@ def own_certificate_ends(given: Mapping[str, str]) -> datetime | None:
     """When the certificate ends that the client shows; None when it has none. Raises InvalidArgument."""
     from cryptography import x509  # noqa: PLC0415  (the same)
 
-    identity = _stores(*_ssl(given))[1]
+    identity = _stores(of_tls(given), stores_changed(given))[1]
     return None if identity is None else x509.load_pem_x509_certificate(identity.certificates).not_valid_after_utc
 
 
@@ -126,7 +123,7 @@ def _callback(source: Tokens) -> Callable[[str], tuple[str, float, str, dict[str
 def _tls_settings(given: Mapping[str, str]) -> dict[str, Any]:
     from keelman.runtime.tls.contexts import openssl_suites  # noqa: PLC0415  (7 MB that a client without TLS need not have)
 
-    trusted, identity = _stores(*_ssl(given))
+    trusted, identity = _stores(of_tls(given), stores_changed(given))
     algorithm = given.get(_NAMES, "https").strip().lower()
     if algorithm not in ("", "https"):
         raise InvalidArgument.of(_NAMES, algorithm, "https or empty")
@@ -139,25 +136,8 @@ def _tls_settings(given: Mapping[str, str]) -> dict[str, Any]:
     return {**made, "ssl.cipher.suites": suites} if suites else made
 
 
-def _ssl(given: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[int, ...]]:
-    """All that TLS depends on: the properties, and when the files were changed."""
-    stamps = []
-    for key in _FILES:
-        if given.get(key):
-            with suppress(OSError):
-                stamps.append(Path(given[key]).stat().st_mtime_ns)
-    return tuple(sorted((k, v) for k, v in given.items() if k.startswith("ssl."))), tuple(stamps)
-
-
 @lru_cache(maxsize=64)
-def _context(properties: tuple[tuple[str, str], ...], _stamps: tuple[int, ...]) -> ssl.SSLContext:
-    from keelman.runtime.tls.contexts import client_context  # noqa: PLC0415  (the same)
-
-    return client_context(dict(properties))
-
-
-@lru_cache(maxsize=64)
-def _stores(properties: tuple[tuple[str, str], ...], _stamps: tuple[int, ...]) -> tuple[bytes | None, Identity | None]:
+def _stores(properties: Properties, _changed: tuple[int, ...]) -> tuple[bytes | None, Identity | None]:
     from keelman.runtime.tls.stores import read_identity, read_trusted  # noqa: PLC0415  (the same)
 
     return read_trusted(dict(properties)), read_identity(dict(properties))

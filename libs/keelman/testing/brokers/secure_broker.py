@@ -3,11 +3,16 @@ ACLs."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from ssl import get_server_certificate
+
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from keelman.broker.jvm import class_path
 from keelman.broker.prepare import prepare
@@ -15,11 +20,14 @@ from keelman.broker.properties import written
 from keelman.kafka.security.oauth import URL_KEY
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.brokers.broker import answers
-from keelman.testing.certificates import PASSWORD, Authority
+from keelman.testing.brokers.cluster_parts import until
+from keelman.testing.certificates import PASSWORD, Authority, Issued
 from keelman.testing.program import Program
+from keelman.testing.proxy import Proxy
 
 USER, SECRET = "alice", "it's; a secret"
-START_SECONDS = 180.0
+START_SECONDS, ANSWER_SECONDS = 180.0, 60.0
+NODE, LOOKS = "1", 6
 SESSION_SECONDS = 4.0
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -53,6 +61,29 @@ class SecureBroker:
         OAUTH."""
         return f"127.0.0.1:{self.ports[listener]}"
 
+    @property
+    def trust(self) -> Path:
+        """The truststore of its clients."""
+        return self.home / "broker-trust.p12"
+
+    async def show(self, listener: str, issued: Issued) -> None:
+        """Shows this certificate of "broker" to who connects to the listener; returns once it does."""
+        file = issued.write_pkcs12(self.home / f"{issued.certificate.serial_number}.p12")
+        key = f"listener.name.{listener.lower()}.ssl.keystore.location"
+        entry = ConfigEntry(key, str(file), incremental_operation=AlterConfigOpType.SET)
+        wanted = ConfigResource(ResourceType.BROKER, NODE, incremental_configs=[entry])
+        admin = AdminClient({"bootstrap.servers": self.at("PLAINTEXT")})
+        for done in admin.incremental_alter_configs([wanted]).values():
+            await asyncio.to_thread(done.result, ANSWER_SECONDS)
+        pem = issued.certificate.public_bytes(Encoding.PEM).decode().strip()
+
+        async def shown() -> bool:  # each of the broker's threads comes to know it by itself
+            at = ("127.0.0.1", self.ports[listener])
+            found = [await asyncio.to_thread(get_server_certificate, at) for _ in range(LOOKS)]
+            return all(one.strip() == pem for one in found)
+
+        await until(shown, ANSWER_SECONDS, "the broker shows the certificate")
+
     def with_tokens_of(self, url: str) -> dict[str, str]:
         """The properties of a client of OAUTH, which gets its tokens at this URL."""
         return {
@@ -65,8 +96,11 @@ class SecureBroker:
 
 
 @contextlib.asynccontextmanager
-async def secure_broker(home: Path, *, closed: bool = False) -> AsyncIterator[SecureBroker]:
-    """Runs one in `home`. USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens.
+async def secure_broker(
+    home: Path, *, closed: bool = False, proxies: Mapping[str, Proxy] | None = None
+) -> AsyncIterator[SecureBroker]:
+    """Runs one in `home`. USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens. Clients
+    of a listener of `proxies` are told the proxy's address; it is on the port that the proxy leads to.
 
     Who does not log in may do everything, as may all others with what no ACL is about, unless it is `closed`.
     """
@@ -74,9 +108,15 @@ async def secure_broker(home: Path, *, closed: bool = False) -> AsyncIterator[Se
     home.mkdir(parents=True, exist_ok=True)
     *ports, controller = free_ports(len(_LISTENERS) + 1)
     program = Program("the secure broker", home / "output.log")
-    broker = SecureBroker(dict(zip(_LISTENERS, ports, strict=True)), Authority(), home, program)
+    proxies = proxies or {}
+    chosen = {
+        name: proxies[name].to_port if name in proxies else port for name, port in zip(_LISTENERS, ports, strict=True)
+    }
+    broker = SecureBroker(chosen, Authority(), home, program)
     file = home / "server.properties"
     properties = _properties(broker, home, controller)
+    told = {name: broker.at(name) for name in _LISTENERS} | {name: one.address for name, one in proxies.items()}
+    properties["advertised.listeners"] = ",".join(f"{name}://{address}" for name, address in told.items())
     properties["allow.everyone.if.no.acl.found"] = str(not closed).lower()
     file.write_text(written(properties))
     java = [str(made.java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"]
@@ -98,14 +138,14 @@ def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, 
     issued = broker.authority.issue("broker", "127.0.0.1")
     key = issued.write_pkcs12(home / "broker.p12")
     elsewhere = broker.authority.issue("broker", "elsewhere.example").write_pkcs12(home / "elsewhere.p12")
-    trust = broker.authority.write_trust(home / "broker-trust.p12")
+    trust = broker.authority.write_trust(broker.trust)
     listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in broker.ports.items())
     protocols = ",".join(f"{name}:{protocol}" for name, protocol in _LISTENERS.items())
     user = f'user_{USER}="{SECRET}"'
     made = {
         "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "node.id": NODE,
+        "controller.quorum.voters": f"{NODE}@127.0.0.1:{controller}",
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
         "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",

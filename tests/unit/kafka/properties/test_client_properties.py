@@ -189,8 +189,8 @@ def test_who_one_is_goes_to_both_libraries(tmp_path: Path) -> None:
     AdminClient(settings, logger=_silent())
     arguments = client_arguments(given)
     assert arguments["sasl_plain_password"] == 'b"c'
-    assert not arguments["ssl_context"].check_hostname
-    assert client_arguments(dict(given))["ssl_context"] is arguments["ssl_context"], "read once"
+    assert not arguments["ssl_context"].present.check_hostname
+    assert client_arguments(dict(given))["ssl_context"].present is arguments["ssl_context"].present, "read once"
 
 
 def test_a_clients_own_properties_go_over_the_workers_and_credentials_to_their_brokers_only() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import re
-import ssl
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -32,6 +31,7 @@ from keelman.kafka.properties.settings import librdkafka_settings
 from keelman.kafka.security import oauth
 from keelman.kafka.security.tls_sasl import tokens
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.tls.followed import FollowedContext
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.servers.token_server import token_server
 from keelman.workers.properties.known_properties import USED, ignored
@@ -164,9 +164,10 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def of_tls(context: ssl.SSLContext | None) -> Any:
-    if context is None:
+def of_tls(followed: FollowedContext | None) -> Any:
+    if followed is None:
         return None
+    context = followed.present
     suites = sorted(one["name"] for one in context.get_ciphers())
     return context.check_hostname, context.minimum_version, context.maximum_version, len(context.get_ca_certs()), suites
 

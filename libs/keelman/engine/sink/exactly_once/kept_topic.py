@@ -27,7 +27,7 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.sink.exactly_once.journal import json_of, kept_of
 from keelman.engine.sink.target import Target
 from keelman.engine.source.producer import OffsetRecord, RunProducer
-from keelman.engine.topics import COMPACT, POLICY, check_compacted, ensure_topic
+from keelman.engine.topics import COMPACT, POLICY, ensure_compacted
 from keelman.kafka.tables.reading import OnePartition
 from keelman.model.errors import DeadlineExceeded
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -63,9 +63,7 @@ class KeptTopic:
     def ensure(self, producer: RunProducer) -> None:
         """Makes the topic when it is not there. Raises KafkaException, RunFailure, or ConnectError for one that is not
         compacted, or has more partitions than one: there would be no order among claims."""
-        if producer.partitions(self.name):
-            check_compacted(self.name, self._admin, "topic of kept offsets")
-        ensure_topic(self.name, producer.partitions, self._admin, {}, {}, plan=TOPIC)
+        ensure_compacted(self.name, producer.partitions, self._admin, TOPIC, "topic of kept offsets")
         count = producer.partitions(self.name)
         if count > 1:
             raise ConnectError(f"topic {self.name}, for kept offsets, has {count} partitions; it must have 1")

@@ -1,0 +1,55 @@
+"""What befalls those who know the broker by its certificate: another certificate, of the same CA or of another."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.chaos_links import Strike
+from chaos.chaos_scene import Scene
+from chaos.chaos_system import LISTENER
+from keelman.testing.brokers.secure_broker import SESSION_SECONDS
+from keelman.testing.certificates import Authority
+
+NAME, HOST = "broker", "127.0.0.1"
+
+
+async def certificate_changed(scene: Scene) -> None:
+    """The broker shows a certificate that is over, for longer than a session; then one of other keys that is good.
+    What failed for that is started again by hand."""
+    secure = scene.system.secure
+    for ended in (True, False):
+        await scene.moment()
+        scene.mark()
+        await secure.show(LISTENER, secure.authority.issue(NAME, HOST, ended=ended))
+        await asyncio.sleep(2 * SESSION_SECONDS)
+    await scene.start_failed()
+
+
+def authority_changed(*, overlapping: bool) -> Strike:
+    """The broker's certificate becomes one of another CA, all connections break, and the clients' truststore is
+    replaced while all run.
+
+    `overlapping`: the truststore that comes before has both CAs, and nothing fails. Otherwise it has the new CA alone,
+    and comes when the clients have been refused for a while; what failed for that is started again by hand.
+    """
+
+    async def do(scene: Scene) -> None:
+        secure, new = scene.system.secure, Authority("others")
+        trusted = (new, secure.authority) if overlapping else (new,)
+        written = trusted[0].write_trust(secure.home / "next-trust.p12", *trusted[1:])
+        await scene.moment()
+        scene.mark()
+        if overlapping:
+            written.replace(secure.trust)
+            await scene.moment()
+        await secure.show(LISTENER, new.issue(NAME, HOST))
+        scene.system.secure_link.reset()
+        if not overlapping:
+            await asyncio.sleep(SESSION_SECONDS)
+            written.replace(secure.trust)
+            await asyncio.sleep(SESSION_SECONDS)
+            await scene.start_failed()
+        await scene.recovered()
+        await scene.moment()
+
+    return do
