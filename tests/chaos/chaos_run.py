@@ -156,6 +156,8 @@ async def _judged(
     offsets: list[dict[str, Any]] = (await system.ask("GET", f"/connectors/{run.name}/offsets")).json()["offsets"]
     says = await asyncio.to_thread(run.says, topics, offsets)
     seen = await asyncio.to_thread(run.seen, topics)
+    held = [value for at in run.read for _, value in await asyncio.to_thread(topics.read, at)]
+    assert len(held) == len(set(held)), f"{run.kind}: the feed itself wrote {len(held) - len(set(held))} records twice"
     mine = tuple(f"{topic}-" for topic in run.transactional)
     own = [s for s in samples if s.partition.startswith((*mine, "__", GROUP))]
     report = judge(run.sent, seen, samples=own, offsets=says, gone=run.gone)
