@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.component, needs_java()]
 RESTLESS, SCRIPTED, BROKEN = "acme.RestlessSource", "acme.ScriptedSource", "acme.BrokenSink"
 STAMP, SHOUT = "acme.StampTransform", "acme.ShoutTransform"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
+SOURCES = "[NRS]*Source*.class Notes*.class"
 
 
 @pytest.fixture(scope="session")
@@ -34,11 +35,11 @@ def acme(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Plugin:
     return plugin
 
 
-def jar_of(path: Path, classes: Path, pattern: str, changes: Mapping[bytes, bytes] | None = None) -> None:
-    """A jar of the classes whose files' names are like this, with these changes of their bytes."""
+def jar_of(path: Path, classes: Path, patterns: str, changes: Mapping[bytes, bytes] | None = None) -> None:
+    """A jar of the classes whose files' names are like one of these, with these changes of their bytes."""
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as jar:
-        for file in classes.rglob(pattern):
+        for file in (file for pattern in patterns.split() for file in classes.rglob(pattern)):
             data = file.read_bytes()
             for before, after in (changes or {}).items():
                 assert before in data, f"{file.name} has no {before!r}"
@@ -85,7 +86,7 @@ async def test_a_transforms_keys_are_judged_by_its_own_validators(acme: Plugin) 
 
 
 async def test_a_connector_can_name_a_transform_of_another_folder(classes: Path, tmp_path: Path) -> None:
-    jar_of(tmp_path / "waters" / "waters.jar", classes, "[RS]*Source*.class")
+    jar_of(tmp_path / "waters" / "waters.jar", classes, SOURCES)
     jar_of(tmp_path / "steps" / "steps.jar", classes, "Stamp*.class")
     waters = {one.name: one for one in scan(str(tmp_path)).plugins}["waters"]
     config = {"connector.class": RESTLESS, "name": "sea", "folder": "/tmp", "transforms": "s"}
@@ -96,7 +97,7 @@ async def test_a_connector_can_name_a_transform_of_another_folder(classes: Path,
 
 
 async def test_a_step_is_loaded_in_the_version_that_is_asked_for(classes: Path, tmp_path: Path) -> None:
-    jar_of(tmp_path / "waters" / "waters.jar", classes, "[RS]*Source*.class")
+    jar_of(tmp_path / "waters" / "waters.jar", classes, SOURCES)
     jar_of(tmp_path / "reversed" / "reversed.jar", classes, "Reversed*.class")
     jar_of(tmp_path / "newer" / "steps-1.2.jar", classes, "Shout*.class")
     quiet = {b"\x01\x00\x031.2": b"\x01\x00\x031.1", b"toUpperCase": b"toLowerCase"}
