@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 
 HEADER = "x-keelman-leader"
+NO_MEMBER = "-"
+"""In place of the id of a worker that has lost its place in the group: no member has this one."""
 _member: ContextVar[str] = ContextVar("member", default="")
 
 
@@ -20,9 +22,9 @@ def begin(headers: Mapping[str, str]) -> None:
 
 def keep_to(member: str) -> None:
     """A request of another worker that names nobody, as those of Java's do, is meant for the member that this worker is
-    when it comes."""
+    when it comes. A worker that is none then, with an empty `member`, does not do it as the member that it becomes."""
     if not _member.get():
-        _member.set(member)
+        _member.set(member or NO_MEMBER)
 
 
 def meant_for(member: str) -> bool:

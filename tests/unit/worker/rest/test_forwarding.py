@@ -39,24 +39,25 @@ def request(query: str) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("query", "loses", "status"),
+    ("query", "member", "later", "status"),
     [
-        ("", False, 200),
-        ("", True, 200),  # a client's own: it waits for its answer
-        ("forward=true", False, 200),
-        ("forward=true", True, 409),  # its sender has asked the next leader since
+        ("", "one", "one", 200),
+        ("", "one", "another", 200),  # a client's own: it waits for its answer
+        ("", "", "one", 200),
+        ("forward=true", "one", "one", 200),
+        ("forward=true", "one", "another", 409),  # its sender has asked the next leader since
+        ("forward=true", "", "one", 409),  # the same, read between the loss of one place and the next
     ],
 )
 async def test_a_request_of_another_worker_is_meant_for_the_member_that_it_reached(
-    query: str, loses: bool, status: int
+    query: str, member: str, later: str, status: int
 ) -> None:
-    membership = SimpleNamespace(member="one")
+    membership = SimpleNamespace(member=member)
     store = SimpleNamespace(config=SimpleNamespace(offset=0), properties=SimpleNamespace(session_ms=6_000))
     forwarder = Asking(SimpleNamespace(membership=membership, store=store))
 
     async def do() -> Response:
-        if loses:
-            membership.member = "another"
+        membership.member = later
         raise Elsewhere(OTHER)
 
     addressed.begin({})
