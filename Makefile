@@ -20,10 +20,10 @@ SIDE_BY_SIDE = +@$(MAKE) --no-print-directory -j 4
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 install: ## what running needs: a virtual environment, Java, Kafka's jars; each step tells how long it took
 	$(SIDE_BY_SIDE) $(RUNS)
@@ -171,6 +171,9 @@ check: lint types contracts test ## everything that must be green before a commi
 
 bench: setup ## beside Apache Kafka Connect on this machine: [BENCH=name] [ROUNDS=n], a table and build/bench.json
 	PYTHONPATH=tests $(BIN)/python -m bench $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-pairs: setup ## this checkout beside another one: OLD=folder [BENCH=name] [ROUNDS=n]
+	PYTHONPATH=tests $(BIN)/python -m bench.pairs '$(OLD)' $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 run: install ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path OUTPUT=path] [KEELMAN_HOME=path]
 	@INPUT='$(INPUT)' OUTPUT='$(OUTPUT)' ONCE='$(ONCE)' $(BIN)/python -m keelman.cli.demo

@@ -1,7 +1,7 @@
 """Makes the class data archive that halves the start of Spark's JVM: `python -m keelman.spark.archive`.
 
-A set-up step of about half a minute, once per Java and PySpark; without it the service starts all the same, only later.
-The archive appears complete or not at all.
+A set-up step of about half a minute, once for each Java and PySpark; without it the service starts all the same, only
+later. The archive appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 from keelman.model.errors import Internal, KeelmanError
 from keelman.runtime.java.installation import find
 from keelman.spark.data_sets.reads import SCHEMA
+from keelman.spark.masters.class_archive import linked_archive
 from keelman.spark.masters.driver import load_pyspark, open_session, session_configuration
 from keelman.spark.masters.executors import Executors
-from keelman.spark.masters.jvm import Gateway, archive_file, command, end, jvm
+from keelman.spark.masters.jvm import Gateway, command, end, jvm
 from keelman.spark.masters.master import Master
 from keelman.spark.service import package_roots
 from keelman.spark.settings import Settings
@@ -30,15 +31,15 @@ MASTER = Master.of("local[4,1]")
 async def make_archive(*, heap_mb: int = 512) -> Path:
     """Starts Spark once, runs what every service runs, and keeps the classes that it loaded. Returns the file."""
     java = find()
-    target = archive_file(java)
-    if target.is_file():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="making-") as name:
+    archive = linked_archive(java)
+    if archive.made:
+        return archive.file
+    archive.file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=archive.file.parent, prefix="making-") as name:
         folder = Path(name)
         made = folder / "classes.jsa"
         options = [f"-XX:ArchiveClassesAtExit={made}"]
-        line = command(java, heap_mb=heap_mb, folder=folder, options=options)
+        line = command(java, heap_mb=heap_mb, folder=folder, options=options, archive=archive)
         executors = Executors.of(Settings(), MASTER, None, [str(p) for p in package_roots()], ())
         async with jvm(line, executors.variables, folder) as (process, gateway):
             configuration = session_configuration(MASTER.url, str(folder)) | executors.configuration
@@ -46,8 +47,8 @@ async def make_archive(*, heap_mb: int = 512) -> Path:
             await end(process, WRITE_SECONDS)
         if not made.is_file():
             raise Internal(f"Java {java.version} wrote no class data archive: see its lines above")
-        os.replace(made, target)
-    return target
+        os.replace(made, archive.file)
+    return archive.file
 
 
 def _exercise(gateway: Gateway, configuration: Mapping[str, str]) -> None:

@@ -15,7 +15,8 @@ import psutil
 
 from keelman.runtime.java.installation import find
 from keelman.runtime.processes.die_with_parent import tethered
-from keelman.spark.masters.jvm import OPENED, spark_jars
+from keelman.spark.masters.class_archive import spark_jars
+from keelman.spark.masters.jvm import OPENED
 from keelman.testing.eventually import eventually
 
 START_SECONDS = 300.0

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import importlib.util
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.model.errors import Internal, Unavailable
-from keelman.runtime.home import cache_folder
+from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import Java
 from keelman.runtime.processes.die_with_parent import tethered
+from keelman.spark.masters.class_archive import ClassArchive, archive_of, class_path, spark_jars
 
 START_SECONDS = 120.0
 END_SECONDS = 1.5
@@ -47,29 +45,18 @@ class Gateway:
     secret: str
 
 
-def spark_jars() -> list[Path]:
-    """The jars of the installed PySpark, in a fixed order. Raises Internal when there are none."""
-    found = importlib.util.find_spec("pyspark")
-    folder = Path(next(iter(found.submodule_search_locations or ()))) / "jars" if found else None
-    jars = sorted(folder.glob("*.jar")) if folder else []
-    if not jars:
-        raise Internal(f"PySpark's jars are not there ({folder}): install keelman[spark] again")
-    return jars
-
-
-def archive_file(java: Java) -> Path:
-    """Where the class data archive for this Java and these jars is kept; see keelman.spark.archive."""
-    text = "\n".join([java.version, str(java.home), *(f"{j} {j.stat().st_size}" for j in spark_jars())])
-    return cache_folder() / "spark" / f"classes-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
-
-
-def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = ()) -> list[str]:
-    """The command line of a JVM that py4j drives. `options` are further JVM flags.
+def command(
+    java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = (), archive: ClassArchive | None = None
+) -> list[str]:
+    """The command line of a JVM that py4j drives. `options` are further JVM flags; `archive` is one that this JVM is to
+    make, else the one that is there is used.
 
     It starts the gateway class itself: spark-submit costs two more program starts, and a local master needs none of it.
     """
-    archive = archive_file(java)
-    shared = [f"-XX:SharedArchiveFile={archive}", *SHARED] if archive.is_file() and not options else []
+    found = archive or archive_of(java)
+    use = archive is None and found.made
+    shared = [f"-XX:SharedArchiveFile={found.file}", *SHARED] if use else []
+    jars = found.class_path() if use or archive is not None else class_path(spark_jars())
     return [
         str(java.program),
         *QUICK,
@@ -84,7 +71,7 @@ def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = 
         f"-Djava.io.tmpdir={folder}",
         f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "-cp",
-        ":".join(map(str, spark_jars())),
+        jars,
         "org.apache.spark.api.python.PythonGatewayServer",
     ]
 
