@@ -37,8 +37,10 @@ $(VENV)/.uv: requirements/uv.txt
 	@$(STEP) "installer of packages" sh -c "$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $< || echo none for this machine: pip is used"
 	@touch $@
 
-# $(call packages,FILE): what a lock file has, by uv where there is one for this machine, else by pip.
-packages = sh -c "if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python --require-hashes -r $(1); \
+# $(call packages,FILE): what a lock file has, by uv where there is one for this machine, else by pip. uv takes what its
+# cache has without asking the index first: an index whose answers may not be kept would have PySpark built again.
+UV := $(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python --require-hashes
+packages = sh -c "if [ -x $(BIN)/uv ]; then $(UV) --offline -r $(1) 2>/dev/null || $(UV) -r $(1); \
 	else $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(1); fi"
 
 $(PACKAGES): $(VENV)/.uv requirements/run.txt pyproject.toml tools/build_protos.py
@@ -51,11 +53,11 @@ $(VENV)/.java: tools/ensure_system.py
 	@mkdir -p $(VENV) && touch $@
 
 $(VENV)/.broker: $(PACKAGES) $(VENV)/.java libs/keelman/runtime/kafka_broker.lock
-	@$(STEP) "Kafka's jars and the archive of their classes" --into $(CACHE) $(BIN)/python -m keelman.broker prepare
+	@$(STEP) "Kafka's jars and the archive of their classes" --into $(CACHE)/jars $(BIN)/python -m keelman.broker prepare
 	@touch $@
 
 $(VENV)/.spark: $(PACKAGES) $(VENV)/.java
-	@$(STEP) "archive of Spark's classes" --into $(CACHE) $(BIN)/python -m keelman.spark.archive
+	@$(STEP) "archive of Spark's classes" $(BIN)/python -m keelman.spark.archive
 	@touch $@
 
 $(VENV)/.wire: $(WIRE)
@@ -70,7 +72,7 @@ $(VENV)/.servers: tools/ensure_system.py $(VENV)/.java
 	@mkdir -p $(VENV) && touch $@
 
 $(VENV)/.java-classes: $(PACKAGES) $(VENV)/.java $(VENV)/.broker
-	@$(STEP) "Kafka Connect's jars and the archive of their classes" --into $(CACHE) $(BIN)/python -m keelman.connectors.java.archive
+	@$(STEP) "Kafka Connect's jars and the archive of their classes" --into $(CACHE)/jars $(BIN)/python -m keelman.connectors.java.archive
 	@touch $@
 
 protos: $(CHECKS) ## generate the wire code from protos/
