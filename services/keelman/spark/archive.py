@@ -39,7 +39,7 @@ async def make_archive(*, heap_mb: int = 512) -> Path:
         folder = Path(name)
         made = folder / "classes.jsa"
         options = [f"-XX:ArchiveClassesAtExit={made}"]
-        line = command(java, heap_mb=heap_mb, folder=folder, options=options, archive=archive)
+        line = command(java, heap_mb=heap_mb, folder=folder, options=options)
         executors = Executors.of(Settings(), MASTER, None, [str(p) for p in package_roots()], ())
         async with jvm(line, executors.variables, folder) as (process, gateway):
             configuration = session_configuration(MASTER.url, str(folder)) | executors.configuration

@@ -20,10 +20,12 @@ from keelman.model.errors import Internal
 from keelman.runtime.home import cache_folder
 from keelman.runtime.java.installation import Java
 
+FILE = "classes.jsa"
+
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """`file` is there once it was made; `jars` are the folder whose jars it is for."""
+    """`file` exists once the archive was made; `jars` is the folder whose jars it belongs to."""
 
     file: Path
     jars: Path
@@ -34,8 +36,8 @@ class ClassArchive:
         return self.file.is_file() and self.jars.is_dir()
 
     def class_path(self) -> str:
-        """Of a JVM that uses it."""
-        return class_path(sorted(self.jars.glob("*.jar")))
+        """The class path of a JVM that uses or makes it; the installed jars while they are not linked."""
+        return ":".join(map(str, sorted(self.jars.glob("*.jar")) or spark_jars()))
 
 
 def spark_jars() -> list[Path]:
@@ -48,25 +50,19 @@ def spark_jars() -> list[Path]:
     return jars
 
 
-def class_path(jars: Sequence[Path]) -> str:
-    """As Java takes it."""
-    return ":".join(map(str, jars))
-
-
 def archive_of(java: Java) -> ClassArchive:
-    """That of this Java and the installed PySpark, made or not; see keelman.spark.archive. Raises Internal."""
-    jars = spark_jars()
-    own = _own(java, jars)
-    if own.made:
-        return own
-    linked = _folder(java, jars, [jar.name for jar in jars])
-    return ClassArchive(linked / "classes.jsa", linked / "jars")
+    """The archive for this Java and the installed PySpark, whether it was made or not; keelman.spark.archive makes it.
+    Raises Internal."""
+    jars = _Jars.installed()
+    own = jars.own_archive(java)
+    return own if own.made else jars.linked_archive(java)
 
 
 def linked_archive(java: Java) -> ClassArchive:
-    """The same, to be made now: links the jars into the cache, and removes archives of PySparks that are gone. Where
-    the cache is on another file system the archive is for the jars in their own folder. Raises Internal, OSError."""
-    found, jars = archive_of(java), spark_jars()
+    """The same archive, to be made now: links the jars into the cache, and removes archives of removed environments.
+    Where jars cannot be linked, as to another file system, it belongs to the installed jars. Raises Internal, OSError.
+    """
+    found = archive_of(java)
     if found.made:
         return found
     root = found.file.parent.parent
@@ -74,14 +70,15 @@ def linked_archive(java: Java) -> ClassArchive:
     _remove_unused(root)
     if found.jars.is_dir():
         return found
+    jars = _Jars.installed()
     with tempfile.TemporaryDirectory(dir=root, prefix="linking-") as name:
         made = Path(name) / "jars"
         made.mkdir()
         try:
-            for jar in jars:
+            for jar in jars.files:
                 os.link(jar, made / jar.name)
         except OSError:
-            return _own(java, jars)
+            return jars.own_archive(java)
         found.jars.parent.mkdir(exist_ok=True)
         try:
             os.replace(made, found.jars)
@@ -91,20 +88,36 @@ def linked_archive(java: Java) -> ClassArchive:
     return found
 
 
-def _own(java: Java, jars: Sequence[Path]) -> ClassArchive:
-    """That for the jars where they are."""
-    return ClassArchive(_folder(java, jars, map(str, jars)) / "classes.jsa", jars[0].parent)
+@dataclass(frozen=True, slots=True)
+class _Jars:
+    """Jars, each with its size and its time."""
 
+    files: Sequence[Path]
+    stamps: Sequence[str]
 
-def _folder(java: Java, jars: Sequence[Path], names: Iterable[str]) -> Path:
-    found = zip(names, (jar.stat() for jar in jars), strict=True)
-    text = "\n".join([java.version, str(java.home), *(f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in found)])
-    return cache_folder() / "spark" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    @staticmethod
+    def installed() -> _Jars:
+        files = spark_jars()
+        return _Jars(files, [f"{found.st_size} {found.st_mtime_ns}" for found in (file.stat() for file in files)])
+
+    def own_archive(self, java: Java) -> ClassArchive:
+        """For the jars in their own folder."""
+        return ClassArchive(self._folder(java, map(str, self.files)) / FILE, self.files[0].parent)
+
+    def linked_archive(self, java: Java) -> ClassArchive:
+        """For the jars in the cache."""
+        folder = self._folder(java, [file.name for file in self.files])
+        return ClassArchive(folder / FILE, folder / "jars")
+
+    def _folder(self, java: Java, names: Iterable[str]) -> Path:
+        jars = [f"{name} {stamp}" for name, stamp in zip(names, self.stamps, strict=True)]
+        text = "\n".join([java.version, str(java.home), *jars])
+        return cache_folder() / "spark" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _remove_unused(root: Path) -> None:
-    """Jars that nothing but the cache has any more are those of an environment that was removed. Archives beside their
-    folders are of former versions."""
+    """Removes jars to which no other link exists, with their archives: their environment was removed. Files beside the
+    folders are archives of former versions."""
     for file in root.glob("classes-*.jsa"):
         file.unlink()
     for folder in root.iterdir():

@@ -12,7 +12,7 @@ from pathlib import Path
 from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import Java
 from keelman.runtime.processes.die_with_parent import tethered
-from keelman.spark.masters.class_archive import ClassArchive, archive_of, class_path, spark_jars
+from keelman.spark.masters.class_archive import archive_of
 
 START_SECONDS = 120.0
 END_SECONDS = 1.5
@@ -45,18 +45,13 @@ class Gateway:
     secret: str
 
 
-def command(
-    java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = (), archive: ClassArchive | None = None
-) -> list[str]:
-    """The command line of a JVM that py4j drives. `options` are further JVM flags; `archive` is one that this JVM is to
-    make, else the one that is there is used.
+def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = ()) -> list[str]:
+    """The command line of a JVM that py4j drives. `options` are further JVM flags; with them no archive is used.
 
     It starts the gateway class itself: spark-submit costs two more program starts, and a local master needs none of it.
     """
-    found = archive or archive_of(java)
-    use = archive is None and found.made
-    shared = [f"-XX:SharedArchiveFile={found.file}", *SHARED] if use else []
-    jars = found.class_path() if use or archive is not None else class_path(spark_jars())
+    archive = archive_of(java)
+    shared = [f"-XX:SharedArchiveFile={archive.file}", *SHARED] if archive.made and not options else []
     return [
         str(java.program),
         *QUICK,
@@ -71,7 +66,7 @@ def command(
         f"-Djava.io.tmpdir={folder}",
         f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "-cp",
-        jars,
+        archive.class_path(),
         "org.apache.spark.api.python.PythonGatewayServer",
     ]
 
