@@ -22,7 +22,8 @@ _ANSWER = struct.Struct(">ihii")
 _PART = struct.Struct(">ihqqqi")
 _ABORTED = struct.Struct(">qq")
 _DATA = struct.Struct(">ii")
-_CONSUMER, _UNKNOWN = -1, -1
+CONSUMER, UNKNOWN = -1, -1
+"""In place of a replica's id, for a client that is none; and of a log's begin, which it does not know."""
 
 
 class FetchedPart(NamedTuple):
@@ -96,7 +97,7 @@ class Fetch11(WireRequest, key=1, version=11, answer=FetchAnswer):
         settings = self.settings
         wanted = dict[str, list[bytes]]()
         for (topic, number), (at, epoch) in self.positions.items():
-            one = _WANTED.pack(number, epoch, at, _UNKNOWN, settings.partition_bytes)
+            one = _WANTED.pack(number, epoch, at, UNKNOWN, settings.partition_bytes)
             wanted.setdefault(topic, []).append(one)
         forgotten = dict[str, list[bytes]]()
         for topic, number in self.forgotten:
@@ -105,7 +106,7 @@ class Fetch11(WireRequest, key=1, version=11, answer=FetchAnswer):
         rack = settings.rack.encode()
         return b"".join(
             (
-                _REQUEST.pack(_CONSUMER, *limits, *self.session, len(wanted)),
+                _REQUEST.pack(CONSUMER, *limits, *self.session, len(wanted)),
                 *_by_topic(wanted),
                 _INT32.pack(len(forgotten)),
                 *_by_topic(forgotten),

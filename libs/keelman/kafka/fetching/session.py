@@ -16,11 +16,10 @@ from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v5, FetchReque
 
 from keelman.kafka.error_codes import CODES
 from keelman.kafka.fetching.client import FetchSettings
-from keelman.kafka.fetching.fetch_wire import Fetch11, FetchAnswer, FetchedPart
+from keelman.kafka.fetching.fetch_wire import CONSUMER, UNKNOWN, Fetch11, FetchAnswer, FetchedPart
 from keelman.kafka.fetching.fetched import Part
 
 _Struct: TypeAlias = FetchRequest_v4 | FetchRequest_v5 | FetchRequest_v7
-_CONSUMER, _UNKNOWN = -1, -1
 _FORGOTTEN = frozenset(CODES[name] for name in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"))
 MAX_EPOCH = (1 << 31) - 1
 
@@ -63,9 +62,9 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
         settings, size = self.settings, self.settings.partition_bytes
         topics: dict[str, list[tuple[int, ...]]] = {}
         for (topic, number), (at, _) in (self.positions if version >= 7 else self.wanted).items():
-            start = (_UNKNOWN,) if version >= 5 else ()
+            start = (UNKNOWN,) if version >= 5 else ()
             topics.setdefault(topic, []).append((number, at, *start, size))
-        fields: list[Any] = [_CONSUMER, self.wait_ms, settings.min_bytes, settings.answer_bytes, self.isolation]
+        fields: list[Any] = [CONSUMER, self.wait_ms, settings.min_bytes, settings.answer_bytes, self.isolation]
         if version >= 7:
             forgotten: dict[str, list[int]] = {}
             for topic, number in self.forgotten:
