@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -157,32 +158,28 @@ async def _configured(play: Play) -> None:
 
 async def _joined(play: Play) -> None:
     """Another member takes one of two partitions, and gives it back."""
-    await play.send(3, 0)
-    await play.send(2, 1)
-    await play.create()
-    await play.until("preCommit {0=3, 1=2}")
-    settings = {"group.id": f"connect-{play.name}", "partition.assignment.strategy": "range"}
-    other = Consumer({"bootstrap.servers": play.bootstrap, "enable.auto.commit": False, **settings})
-    other.subscribe([play.name])
-
-    async def has_one() -> bool:
-        await asyncio.to_thread(other.poll, 0.1)
-        return len(other.assignment()) == 1
-
-    await eventually(has_one, seconds=SEEN_SECONDS, what="another has a partition")
-    await play.until("close [0, 1] of [0, 1]")
-    await asyncio.to_thread(other.close)
+    async with _other_member(play, "range"):
+        await play.until("close [0, 1] of [0, 1]")
     await play.until("open [0, 1] of [0, 1]")
     await play.delete()
 
 
 async def _joined_step_by_step(play: Play) -> None:
     """Another member of the cooperative kind takes one of two partitions, and gives it back."""
+    async with _other_member(play, "cooperative-sticky"):
+        pass
+    await play.until("open [1] of [0, 1]")
+    await play.delete()
+
+
+@asynccontextmanager
+async def _other_member(play: Play, strategy: str) -> AsyncIterator[None]:
+    """Makes the sink; in the block another member of its group has one of its two partitions."""
     await play.send(3, 0)
     await play.send(2, 1)
     await play.create()
     await play.until("preCommit {0=3, 1=2}")
-    settings = {"group.id": f"connect-{play.name}", "partition.assignment.strategy": "cooperative-sticky"}
+    settings = {"group.id": f"connect-{play.name}", "partition.assignment.strategy": strategy}
     other = Consumer({"bootstrap.servers": play.bootstrap, "enable.auto.commit": False, **settings})
     other.subscribe([play.name])
 
@@ -191,9 +188,8 @@ async def _joined_step_by_step(play: Play) -> None:
         return len(other.assignment()) == 1
 
     await eventually(has_one, seconds=SEEN_SECONDS, what="another has a partition")
+    yield
     await asyncio.to_thread(other.close)
-    await play.until("open [1] of [0, 1]")
-    await play.delete()
 
 
 async def _one_two_one(play: Play) -> None:
