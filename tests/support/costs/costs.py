@@ -91,8 +91,8 @@ def save(file: Path, parts: Mapping[str, Part], **about: str) -> None:
     file.write_text(f'{{\n{head} "columns": {columns},\n "parts": {{\n' + ",\n".join(lines) + "\n }\n}\n")
 
 
-def dearest(files: Mapping[str, Cost], most: int = DEAREST) -> list[str]:
-    """A line for each of the files that take most of the processors, the dearest first."""
+def dearest(files: Mapping[str, Cost], most: int | None = DEAREST) -> list[str]:
+    """A line for each of the files that take most of the processors, the dearest first; for all files with None."""
     ordered = sorted(files.items(), key=lambda item: -item[1].processor)[:most]
     return [line(name, cost) for name, cost in ordered]
 
