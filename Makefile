@@ -13,12 +13,12 @@ CACHE := $(or $(KEELMAN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/keelman)
 # What running needs, then what checks and tests need beside it: a file for each step that is done. Steps that need
 # nothing of each other are done side by side; an interrupted set-up goes on with the first that is missing.
 PACKAGES := $(VENV)/.packages
-RUNS := $(PACKAGES) $(VENV)/.wire $(VENV)/.broker $(VENV)/.spark
+WIRE := libs/keelman/api/py.typed
+RUNS := $(PACKAGES) $(WIRE) $(VENV)/.broker $(VENV)/.spark
 CHECKS := $(VENV)/.checks
 TESTS := $(RUNS) $(CHECKS) $(VENV)/.servers $(VENV)/.java-classes
 SIDE_BY_SIDE = +@$(MAKE) --no-print-directory -j 4
 PROTOS := $(shell find protos -name '*.proto')
-WIRE := libs/keelman/api/py.typed
 
 .PHONY: bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
@@ -46,7 +46,7 @@ packages = sh -c "if [ -x $(BIN)/uv ]; then $(UV) --offline -r $(1) 2>/dev/null 
 $(PACKAGES): $(VENV)/.uv requirements/run.txt pyproject.toml tools/build_protos.py
 	@$(STEP) "$$(grep -c '==' requirements/run.txt) packages that running needs (PySpark alone: 400 MB)" --into $(VENV) $(call packages,requirements/run.txt)
 	@$(STEP) "keelman itself" $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@ $(WIRE)
+	@touch $@
 
 $(VENV)/.java: tools/ensure_system.py
 	@$(STEP) "Java" env PYTHONPATH=libs $(PYTHON) $< java
@@ -58,9 +58,6 @@ $(VENV)/.broker: $(PACKAGES) $(VENV)/.java libs/keelman/runtime/kafka_broker.loc
 
 $(VENV)/.spark: $(PACKAGES) $(VENV)/.java
 	@$(STEP) "archive of Spark's classes" $(BIN)/python -m keelman.spark.archive
-	@touch $@
-
-$(VENV)/.wire: $(WIRE)
 	@touch $@
 
 $(CHECKS): $(PACKAGES) requirements/dev.txt
