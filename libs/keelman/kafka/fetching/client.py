@@ -26,14 +26,14 @@ from keelman.runtime.logs.logging import get_logger
 
 LEARN_SECONDS = 30.0
 METADATA_SECONDS = 8.0
-"""One broker has so long to answer about topics; then the next one is asked."""
+"""The time limit of one broker's answer to Metadata; the request then goes to the next broker."""
 
 _log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """The limits of a fetch, in bytes and milliseconds, and of what is held until somebody takes it.
+    """Limits of a Fetch and of the records that are held until the reader takes them, in bytes and milliseconds.
 
     A broker that has nothing to give answers after `max_wait_ms`; while nothing comes that `grows` to some seconds.
     Behind records of the `calm` topics alone a moment passes before there is another request. With `makes_way` it goes
@@ -53,7 +53,8 @@ class FetchSettings:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> FetchSettings:
-        """As a Java consumer's properties say, where they do. Raises InvalidArgument for numbers that are none."""
+        """Read from a Java consumer's properties; defaults where a key is missing. Raises InvalidArgument for a
+        value that is not a number."""
         plain = FetchSettings()
 
         def number(key: str, default: int) -> int:
@@ -76,23 +77,23 @@ class FetchSettings:
 
 
 class FetchClient(Client):
-    """A copy run's client: it begins with what this process knows of the cluster, asks about the topics that are in use
-    and no others, and never makes one by asking. Used in the loop that it was made in."""
+    """A copy run's client: it starts from the brokers that this process knows, requests the metadata of topics in use
+    only, and never creates a topic by a request. Used in the loop that it was made in."""
 
     def __init__(self, properties: Mapping[str, str], *, client_id: str, request_timeout_ms: int = 30_000) -> None:
         """`properties` are Java's. Raises InvalidArgument."""
         super().__init__(**client_arguments(properties), client_id=client_id, request_timeout_ms=request_timeout_ms)
         self.properties = properties
         self.leaders = Leaders()
-        """What is known of leaders beside what `cluster` has: their epochs, and the ids of topics."""
+        """The epochs of leaders and the ids of topics, which `cluster` does not have."""
         self._answered_at: dict[Any, float] = {}
         self._asked_at: dict[Any, float] = {}
         self._background = Background(self._unsynced)
         self._follows = False  # with a task of its own instead of the library's
 
     async def bootstrap(self) -> None:
-        """Connects to a broker, to learn of the others where they are not known. Raises KafkaConnectionError that says
-        what one said, and Unauthenticated when one refused this client."""
+        """Connects to a broker, and learns the other brokers where they are unknown. Raises KafkaConnectionError with a
+        broker's reason, and Unauthenticated when a broker refused this client."""
         async with bootstrap_errors(self.properties):
             if not self.cluster.brokers() and await self._resume():
                 return
@@ -112,7 +113,7 @@ class FetchClient(Client):
         await super().close()
 
     async def learn(self, topics: Collection[str]) -> str:
-        """Asks who leads the partitions of these topics; why no broker has answered, or empty."""
+        """Requests the leaders of these topics' partitions. Returns why no broker has answered, or an empty text."""
         try:
             async with asyncio.timeout(LEARN_SECONDS):
                 if not self.cluster.brokers():
@@ -127,15 +128,15 @@ class FetchClient(Client):
         return "no broker answers about topics"
 
     def leader_of(self, part: Part) -> Leader | None:
-        """The newest that is known, a node of -1 while there is none; None when there is no such partition."""
+        """The newest known leader, with a node of -1 while the partition has none; None for an unknown partition."""
         node = self.cluster.leader_for_partition(TopicPartition(*part))
         if node is None:
             return None
         return self.leaders.of(part) or Leader(node, NO_EPOCH)
 
     async def confirm(self, leaders: Mapping[Part, Leader]) -> bool:
-        """Whether these lead still, by the word of another broker than each: one that is cut off from its cluster goes
-        on to take itself for the leader. Where the cluster has one broker there is nobody else to ask.
+        """Whether these are still the leaders, by the answer of a broker other than each leader: a broker that is cut
+        off from its cluster still takes itself for the leader. Always true in a cluster of one broker.
 
         Raises KafkaError when no other broker answers.
         """
@@ -155,13 +156,13 @@ class FetchClient(Client):
         return all((now[part].node, now[part].epoch) == (was.node, was.epoch) for part, was in leaders.items())
 
     def confirmed(self, since: float) -> bool:
-        """Whether two brokers have said who leads since then, by the loop's clock: of any partition one that does not
-        think itself its leader. A single broker leads all there is."""
+        """Whether two brokers have answered about leaders since then, by the loop's clock: for each partition at least
+        one of them is not its leader. Always true in a cluster of one broker."""
         answers = sum(at > since for at in self._answered_at.copy().values())
         return answers > 1 or len(self.cluster.brokers()) == 1
 
     async def _resume(self) -> bool:
-        """Whether one of the brokers that were known lately has taken us."""
+        """Whether one of the recently known brokers has accepted a connection."""
         known = BROKERS.of(self.properties)
         self.cluster._brokers = known
         shuffled = random.sample(sorted(known), len(known))
@@ -178,8 +179,8 @@ class FetchClient(Client):
         _log.warning("metadata_not_followed", error=repr(error))
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
-        """The library's own asks the brokers to make the topics that are not there, where they may; and for all topics
-        there are while none is named; and knows no epochs of leaders."""
+        """In place of the library's method, which has brokers create missing topics, requests all topics while none is
+        named, and reads no leader epochs."""
 
         async def ask(node: Any) -> tuple[Any, Any]:
             answer = await self._ask(node, list(topics))
@@ -201,9 +202,9 @@ class FetchClient(Client):
         return True
 
     def _in_turn(self) -> list[Any]:
-        """Who is asked for metadata: first a broker that keeps no other request waiting, of these the one that was
-        asked the longest ago, last those that were silent lately. So a broker that is cut off from its cluster is not
-        believed for long."""
+        """The order in which nodes get a request for metadata: first nodes without requests under way, the least
+        recently used before others; last the nodes that were silent recently. So the answers of a broker that is cut off from
+        its cluster are soon replaced by another broker's."""
         brokers = list(self.cluster.brokers())
         silent = silent_nodes(brokers)
         nodes = [broker.nodeId for broker in brokers]
@@ -214,7 +215,7 @@ class FetchClient(Client):
         return nodes
 
     async def _ask(self, node: Any, topics: list[str]) -> Any:
-        """A broker's answer as the library has it, with what is behind in it put right."""
+        """A broker's answer in the library's form, with outdated leaders replaced by newer known ones."""
         self._asked_at[node] = self._loop.time()
         async with asyncio.timeout(METADATA_SECONDS):
             try:
@@ -225,12 +226,12 @@ class FetchClient(Client):
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, or its name."""
+    """An error's message in one line, or the name of its class."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
-    """As an answer to Metadata 5, the newest that it knows."""
+    """Converted to an answer to Metadata 5, the newest version that the library knows."""
     return SimpleNamespace(
         API_VERSION=5,
         brokers=[tuple(broker) for broker in answer.brokers],
@@ -248,7 +249,7 @@ def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInf
 
 
 async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:
-    """One that has met its cluster, for who closes it. Raises Unavailable, Unauthenticated and InvalidArgument."""
+    """A bootstrapped client; the caller closes it. Raises Unavailable, Unauthenticated and InvalidArgument."""
     made = FetchClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
     try:
         await made.bootstrap()
