@@ -203,8 +203,8 @@ class FetchClient(Client):
 
     def _in_turn(self) -> list[Any]:
         """The order in which nodes get a request for metadata: first nodes without requests under way, the least
-        recently used before others; last the nodes that were silent recently. So the answers of a broker that is cut off from
-        its cluster are soon replaced by another broker's."""
+        recently used before others; last the nodes that were silent recently. So the answers of a broker that is cut
+        off from its cluster are soon replaced by another broker's."""
         brokers = list(self.cluster.brokers())
         silent = silent_nodes(brokers)
         nodes = [broker.nodeId for broker in brokers]
