@@ -104,7 +104,7 @@ contracts: $(CHECKS) $(WIRE) ## which package may import which
 	PYTHONPATH=libs:services $(BIN)/lint-imports
 
 # Component tests wait for processes more than they compute: three at a time, each of the three with a broker and a Spark
-# service that its tests share. Each takes a file when it has no more to do.
+# service that its tests share. Each takes a file when it has no more to do, those that take longest first.
 PYTEST := $(BIN)/python -m pytest
 # With SECOND_TRY=1, in .ci/run, failed tests of the parts that start processes are tried once more.
 TRIED := $(if $(SECOND_TRY),$(BIN)/python tools/second_try.py) $(PYTEST)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,3 +103,13 @@ def line(name: str, cost: Cost) -> str:
         f"{cost.processor:7.1f} processor s ({cost.setup_processor:6.1f} set-up)  "
         f"{cost.seconds:7.1f} s ({cost.setup_seconds:6.1f} set-up)  {cost.tests:4} tests  {name}"
     )
+
+
+def longest_first(files: Iterable[str], kept: Mapping[str, Part]) -> list[str]:
+    """The files in the order in which several pytest workers come to their end at about the same time: those that take
+    longest first, those that were never measured before all others."""
+    seconds: dict[str, float] = {}
+    for part in kept.values():
+        for name, cost in part.files.items():
+            seconds[name] = max(seconds.get(name, 0.0), cost.seconds)
+    return sorted(files, key=lambda name: -seconds.get(name, float("inf")))

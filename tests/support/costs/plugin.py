@@ -1,4 +1,4 @@
-"""A plugin of pytest: measures what each test file costs with `--costs PART`."""
+"""A plugin of pytest: measures what each test file costs with `--costs PART`, and hands the longest files out first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import monotonic  # by this name, for tests put clocks of their own in
 
 import pytest
 
-from support.costs.costs import MEASURED, Cost, Part, dearest, load, save
+from support.costs.costs import KEPT, MEASURED, Cost, Part, dearest, load, longest_first, save
 from support.costs.processors import ProcessorTime
 
 PROPERTY = "cost"
@@ -25,6 +25,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Meter(), "costs-meter")
         if not hasattr(config, "workerinput"):
             config.pluginmanager.register(Collector(config), "costs-collector")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The tests of a file stay together, in their order; pytest workers take a file at a time."""
+    names = list(dict.fromkeys(_file(item.nodeid) for item in items))
+    place = {name: number for number, name in enumerate(longest_first(names, load(config.rootpath / KEPT)))}
+    items.sort(key=lambda item: place[_file(item.nodeid)])
 
 
 class Meter:

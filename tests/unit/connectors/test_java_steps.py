@@ -1,6 +1,5 @@
 """Converters, transforms and predicates of Java plugins, in the configurations of connectors that are not Java's."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -25,11 +24,9 @@ KINDS = {
 
 
 @pytest.fixture(autouse=True)
-def steps() -> Iterator[None]:
+def steps() -> None:
     """What a plugin has."""
     registry.add_steps(registry.Step(name, kind, "1", ConfigDef) for name, kind in KINDS.items())
-    yield
-    registry.add_steps(())
 
 
 NAMED = [

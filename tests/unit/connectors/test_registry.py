@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ def faults(config: Mapping[str, str], worker: Mapping[str, str]) -> list[ConfigE
 
 
 @pytest.fixture
-def another() -> Iterator[type[Connector]]:
+def another() -> type[Connector]:
     """A third party's connector with the simple name of one of ours."""
 
     class Another(FileStreamSource):
@@ -36,9 +36,7 @@ def another() -> Iterator[type[Connector]]:
         version = "3.1"
 
     registry.add(Another.names[0], lambda: Another)
-    yield Another
-    del registry._added[Another.names[0]]
-    full_name.cache_clear()
+    return Another
 
 
 @pytest.mark.parametrize(
@@ -82,23 +80,19 @@ def test_the_wanted_one_of_several_versions_is_used() -> None:
         for version in ("2.1", "2.0", "1.9")
     ]
     registry.add("com.acme.AcmeSource", *(partial(lambda one: one, one) for one in made))
-    try:
-        wanted = {None: 0, "latest": 0, "[1,2.0]": 1, "1.9": 2, "(,2)": 2}
-        found = {version: made.index(find_connector("AcmeSource", version)) for version in wanted}
-        assert found == wanted
-        unfit = "Plugin com.acme.AcmeSource not found that matches the version range [3,3], available versions: "
-        for version, text in (("3", f"{unfit}[2.1, 2.0, 1.9]"), ("[3", "Unbounded range: [3")):
-            with pytest.raises(NotFound) as caught:
-                find_connector("AcmeSource", version)
-            assert caught.value.message == text
-        config = {"name": "n", "connector.class": "AcmeSource", "topic": "t", "connector.plugin.version": "2.0"}
-        answer = validate(config, WORKER)
-        (value,) = (one["value"] for one in answer["configs"] if one["value"]["name"] == "connector.plugin.version")
-        assert (answer["error_count"], value["value"]) == (0, "2.0")
-        assert value["recommended_values"] == ["2.1", "2.0", "1.9"]
-    finally:
-        del registry._added["com.acme.AcmeSource"]
-        full_name.cache_clear()
+    wanted = {None: 0, "latest": 0, "[1,2.0]": 1, "1.9": 2, "(,2)": 2}
+    found = {version: made.index(find_connector("AcmeSource", version)) for version in wanted}
+    assert found == wanted
+    unfit = "Plugin com.acme.AcmeSource not found that matches the version range [3,3], available versions: "
+    for version, text in (("3", f"{unfit}[2.1, 2.0, 1.9]"), ("[3", "Unbounded range: [3")):
+        with pytest.raises(NotFound) as caught:
+            find_connector("AcmeSource", version)
+        assert caught.value.message == text
+    config = {"name": "n", "connector.class": "AcmeSource", "topic": "t", "connector.plugin.version": "2.0"}
+    answer = validate(config, WORKER)
+    (value,) = (one["value"] for one in answer["configs"] if one["value"]["name"] == "connector.plugin.version")
+    assert (answer["error_count"], value["value"]) == (0, "2.0")
+    assert value["recommended_values"] == ["2.1", "2.0", "1.9"]
 
 
 def test_names_are_trimmed_and_unknown_ones_unknown() -> None:

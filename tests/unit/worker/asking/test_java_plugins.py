@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,8 @@ SEA, STAMP = "com.acme.SeaSourceConnector", "com.acme.Stamp$Value"
 
 
 @pytest.fixture(autouse=True)
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(registry, "_added", {})
-    registry.full_name.cache_clear()
-    yield
-    registry.add_steps([])
 
 
 async def test_without_jpype_a_connector_is_refused_with_what_to_type(

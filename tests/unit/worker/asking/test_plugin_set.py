@@ -23,9 +23,6 @@ FULL, RIVAL = "com.acme.WeatherSourceConnector", "org.rival.WeatherSourceConnect
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(registry, "_added", {})
-    monkeypatch.setattr(registry, "_broken", set())
-    registry.full_name.cache_clear()
 
 
 def rival(folder: Path, target: str = "acme_weather.source:WeatherSource") -> None:

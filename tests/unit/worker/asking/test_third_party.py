@@ -8,7 +8,6 @@ from structlog.testing import CapturingLogger
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Direction
-from keelman.connectors import registry
 from keelman.connectors.registry import all_connectors, find_connector
 from keelman.model.errors import NotFound
 from keelman.testing.eventually import eventually
@@ -25,7 +24,6 @@ WORKER = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(registry, "_added", {})
 
 
 async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from keelman.connectors import registry
+
+
+@pytest.fixture(autouse=True)
+def only_our_plugins() -> Iterator[None]:
+    """Connectors and steps that a test adds to the registry are removed behind it: it is one for the whole process."""
+    yield
+    registry._added.clear()
+    registry._broken.clear()
+    registry._steps.clear()
+    registry.full_name.cache_clear()
