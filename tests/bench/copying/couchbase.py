@@ -12,7 +12,6 @@ import socket
 import statistics
 import struct
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -105,24 +104,23 @@ async def _copied(bench: Bench, system: System, seeds: str, wanted: int = WANTED
 
 async def _rates(bench: Bench, ours: System, seeds: str) -> list[Figure]:
     """Ours and the Java client in turn."""
-    with tempfile.TemporaryDirectory() as folder:
-        classes = await java_client.compiled(Path(folder), "Count")
-        async with _counting(seeds, classes) as count:
+    classes = await java_client.compiled("Count")
+    async with _counting(seeds, classes) as count:
 
-            async def one(of: str) -> tuple[float, float]:
-                if of != OURS:
-                    return await count()
-                before = cpu_seconds(ours.processes())
-                rate = await _copied(bench, ours, seeds)
-                return rate, cpu_seconds(ours.processes()) - before
+        async def one(of: str) -> tuple[float, float]:
+            if of != OURS:
+                return await count()
+            before = cpu_seconds(ours.processes())
+            rate = await _copied(bench, ours, seeds)
+            return rate, cpu_seconds(ours.processes()) - before
 
-            def say(turn: int, of: str, found: tuple[float, float]) -> None:
-                bench.say(f"couchbase {bench.turn(turn)}: {of}: {number(found[0])}/s, {found[1]:.2f} processor seconds")
+        def say(turn: int, of: str, found: tuple[float, float]) -> None:
+            bench.say(f"couchbase {bench.turn(turn)}: {of}: {number(found[0])}/s, {found[1]:.2f} processor seconds")
 
-            def slowness(rounds: object) -> float:
-                return 0.0
+        def slowness(rounds: object) -> float:
+            return 0.0
 
-            found = await interleaved(bench.options.rounds, [JAVA], one, slowness, say, warm_up=bench.options.warm_up)
+        found = await interleaved(bench.options.rounds, [JAVA], one, slowness, say, warm_up=bench.options.warm_up)
     mine, theirs = ([rate for rate, _ in found[of]] for of in (OURS, JAVA))
     used, their_used = ([seconds for _, seconds in found[of]] for of in (OURS, JAVA))
     return [

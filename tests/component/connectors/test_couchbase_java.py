@@ -29,9 +29,9 @@ Scenario = Callable[[CouchbaseServer], None]
 
 
 @pytest.fixture(scope="module")
-async def classes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+async def classes() -> list[Path]:
     """The class path of the program that follows a bucket."""
-    return await compiled(tmp_path_factory.mktemp("follow"), "Follow")
+    return await compiled("Follow")
 
 
 class Official(Follower):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-from keelman.runtime.java.installation import find
 from keelman.runtime.java.maven import Lock
 from keelman.runtime.java.maven import jars as fetched
+from support.java.compiler import classes_of
 
 KIT = Path(__file__).parent
 
 
-async def compiled(folder: Path, program: str) -> list[Path]:
-    """The class path of a program of `java`, whose classes go to a folder."""
+async def compiled(program: str) -> list[Path]:
+    """The class path of a program of `java`."""
     jars = await fetched(Lock.read(KIT / "dcp_client.lock"))
-    compiler, source = find().program.with_name("javac"), KIT / "java" / f"{program}.java"
-    command = [str(compiler), "-nowarn", "-d", str(folder), "-cp", ":".join(map(str, jars)), str(source)]
-    subprocess.run(command, check=True, timeout=240)
-    return [folder, *jars]
+    return [classes_of([KIT / "java" / f"{program}.java"], jars), *jars]

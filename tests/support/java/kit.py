@@ -6,14 +6,12 @@ As a program (`python -m support.java.kit <spec.json>`) it is `support.copying.h
 
 from __future__ import annotations
 
-import atexit
-import functools
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,10 +35,10 @@ from keelman.engine.dead_letters.replay import replay
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find
 from support.copying.harness import OneTask, host
+from support.java.compiler import classes_of
 from support.places import with_tests
 
 SOURCES = Path(__file__).parent / "sources"
-COMPILE_SECONDS = 120
 ANSWER_SECONDS = 120
 
 
@@ -55,8 +53,9 @@ def missing() -> str:
 
 
 async def compiled(folder: Path) -> Path:
-    """The classes of the connectors of this kit, in this folder; compiled once a process."""
-    shutil.copytree(_compiled(await jvm.fetch_runtime_jars()), folder, dirs_exist_ok=True)
+    """The classes of the connectors of this kit, in this folder."""
+    made = await asyncio.to_thread(classes_of, sorted(SOURCES.rglob("*.java")), await jvm.fetch_runtime_jars())
+    shutil.copytree(made, folder, dirs_exist_ok=True)
     return folder
 
 
@@ -77,16 +76,6 @@ def _loader(config: Mapping[str, str]) -> PluginLoader:
     jvm.start(jvm.JvmOptions(heap_bytes=128 << 20))
     folder = Path(config["classes"])
     return PluginLoader(folder, [folder, *sorted(folder.glob("*.jar"))])
-
-
-@functools.cache
-def _compiled(jars: tuple[Path, ...]) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="java-kit-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    sources = [str(one) for one in sorted(SOURCES.rglob("*.java"))]
-    command = [str(find().program.with_name("javac")), "-nowarn", "-d", str(folder), "-cp", ":".join(map(str, jars))]
-    subprocess.run([*command, *sources], check=True, timeout=COMPILE_SECONDS)
-    return folder
 
 
 class JavaTask(OneTask):

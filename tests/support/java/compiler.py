@@ -1,0 +1,41 @@
+"""Compiles Java sources of tests, once for the checkout: the classes are kept under the digest of what made them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from keelman.runtime.java.installation import find
+from support.places import ROOT
+
+KEPT = ROOT / "build" / "java"
+SECONDS = 240
+QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-nowarn")
+
+
+def classes_of(sources: Sequence[Path], jars: Sequence[Path]) -> Path:
+    """The folder of the sources' classes, to be read only. Several processes may ask at once. Raises
+    CalledProcessError for sources that do not compile."""
+    java = find()
+    digest = hashlib.sha256(f"{java.home} {java.program.stat().st_mtime_ns}".encode())
+    for one in (*sources, *jars):
+        digest.update(f"\0{one.name}\0".encode() + (one.read_bytes() if one.suffix == ".java" else b""))
+    made = KEPT / digest.hexdigest()[:16]
+    if not made.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        fresh = tempfile.mkdtemp(prefix=f"{made.name}-", dir=KEPT)
+        command = [str(java.program.with_name("javac")), *QUICK, "-d", fresh, "-cp", ":".join(map(str, jars))]
+        try:
+            subprocess.run([*command, *map(str, sources)], check=True, timeout=SECONDS)
+            os.rename(fresh, made)
+        except OSError:  # another process was first
+            if not made.exists():
+                raise
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return made
