@@ -20,7 +20,7 @@ TESTS := $(RUNS) $(CHECKS) $(VENV)/.servers $(VENV)/.java-classes
 SIDE_BY_SIDE = +@$(MAKE) --no-print-directory -j 4
 PROTOS := $(shell find protos -name '*.proto')
 
-.PHONY: bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component systems alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -122,11 +122,9 @@ component: setup ## tests against a real broker, databases and Spark
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
 
-e2e: setup ## every process as a user would start it, with faults
-	$(TRIED) --costs e2e -v -n 2 $(BESIDE) -m 'not slow' tests/e2e
-
-chaos: setup ## one fault of each kind while records flow, and the hand-back to Kafka Connect
-	$(TRIED) --costs chaos -v tests/chaos
+SYSTEMS := tests/e2e tests/chaos
+systems: setup ## whole systems as users start them: tests/e2e and tests/chaos, four files at a time: [SYSTEMS=tests/e2e]
+	$(TRIED) --costs systems -v -n 4 $(BESIDE) -m 'not slow' $(SYSTEMS)
 
 alone: setup ## component tests that need the machine to themselves
 	$(TRIED) --costs alone -v -m 'fault and not slow' tests/component
@@ -135,7 +133,7 @@ slow: setup ## tests that take minutes each, and so are no part of `make test`
 	$(PYTEST) -v -m slow tests/component
 	$(PYTEST) -v -m slow tests/e2e
 
-test: unit component e2e chaos alone ## all tests; sets itself up on a clean clone; what each file cost is in build/durations.json
+test: unit component systems alone ## all tests; sets itself up on a clean clone; what each file cost is in build/durations.json
 
 durations: $(CHECKS) ## what each test file cost in the last `make test`, beside tests/durations.json: [ALL=1] [KEEP=1]
 	PYTHONPATH=tests $(BIN)/python -m support.costs $(if $(ALL),--all) $(if $(KEEP),--keep)
