@@ -7,7 +7,7 @@ import contextlib
 import gc
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keelman.api.node.v1.session_service_pb2 import BucketKeys
 from keelman.kafka.security.oauth import allow_urls
@@ -37,7 +37,6 @@ from keelman.state.planning.draft import Limits
 from keelman.state.planning.idle import IdleSparks
 from keelman.state.plugins.buckets import Buckets, opened_buckets
 from keelman.state.plugins.opening import open_files
-from keelman.state.replicas.exchange import Exchange
 from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.leader import LEADER, Leader, Part
@@ -60,6 +59,9 @@ from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest
 from keelman.workers.rest.connectors import Connectors
+
+if TYPE_CHECKING:
+    from keelman.state.replicas.exchange import Exchange
 
 log = get_logger()
 PLAN_SECONDS = 2.0
@@ -86,7 +88,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         sessions = _sessions(store, commits, heard, settings, limits.buckets)
         store.listen(sessions.changed)
         led = store if store.database.is_sole else FencedStore(store, lease)
-        exchange = None if led is store else Exchange(url, store, heard, settings.heartbeat_seconds, sessions.cut_off)
+        exchange = None if led is store else _exchange(url, store, heard, sessions, settings.heartbeat_seconds)
         plugins = await open_files(store, settings)
         stack.push_async_callback(plugins.close)
         store.follow((tail := Tail(store)).add)
@@ -146,6 +148,12 @@ def _following(store: Store, settings: Settings, trust: Trust) -> Iterator[tuple
     yield "secrets-key", Reconciler("secrets-key", change.look, LOOK_SECONDS).run()
     if trust.own is not None:
         yield "own-certificate", trust.own.keep()
+
+
+def _exchange(url: str, store: Store, heard: Heard, sessions: Sessions, beat_seconds: float) -> Exchange:
+    from keelman.state.replicas.exchange import Exchange  # noqa: PLC0415  (psycopg is a tenth of all imports)
+
+    return Exchange(url, store, heard, beat_seconds, sessions.cut_off)
 
 
 def _serves(exchange: Exchange | None, stop: asyncio.Event) -> bool:
