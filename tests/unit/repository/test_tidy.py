@@ -4,6 +4,7 @@ subject is."""
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -50,6 +51,12 @@ def modules() -> Iterator[Path]:
                 yield file
 
 
+@functools.cache
+def parsed(file: Path) -> ast.Module:
+    """A module, read once for all tests."""
+    return ast.parse(file.read_text())
+
+
 def test_no_module_is_too_long() -> None:
     tests = (ROOT / "tests").rglob("*.py")
     lines = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in (*modules(), *tests)}
@@ -61,7 +68,7 @@ def test_no_function_is_too_long() -> None:
     for file in modules():
         if "migrations" in file.parts:
             continue  # a step is as long as its tables
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > MAX_FUNCTION_LINES:
@@ -81,13 +88,13 @@ def test_no_folder_is_too_full() -> None:
 def test_each_package_says_what_is_in_it() -> None:
     for file in modules():
         if file.name == "__init__.py" and "migrations" not in file.parts:
-            assert ast.get_docstring(ast.parse(file.read_text())), file
+            assert ast.get_docstring(parsed(file)), file
 
 
 def test_what_calls_itself_pure_imports_no_clock_chance_or_network() -> None:
     found = {}
     for file in modules():
-        tree = ast.parse(file.read_text())
+        tree = parsed(file)
         if re.search(r"\b[Pp]ure\.$", (ast.get_docstring(tree) or "").partition("\n\n")[0]):
             names = {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
             names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -102,7 +109,7 @@ def test_no_module_names_one_of_a_higher_layer_in_a_string() -> None:
     found = {}
     for file in modules():
         own = height.get(file.relative_to(next(p for p in PACKAGES if p in file.parents)).parts[0], len(LAYERS))
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named = re.fullmatch(r"keelman\.(\w+)\.[\w.]+(:\w+)?", node.value)
                 if named and height.get(named[1], 0) > own:
