@@ -126,8 +126,8 @@ SYSTEMS := tests/e2e tests/chaos
 systems: setup ## whole systems as users start them: tests/e2e and tests/chaos, four files at a time: [SYSTEMS=tests/e2e]
 	$(TRIED) --costs systems -v -n 4 $(BESIDE) -m 'not slow' $(SYSTEMS)
 
-alone: setup ## component tests that need the machine to themselves
-	$(TRIED) --costs alone -v -m 'fault and not slow' tests/component
+alone: setup ## component tests that many others beside them would disturb
+	$(TRIED) --costs alone -v -n 2 $(BESIDE) -m 'fault and not slow' tests/component
 
 slow: setup ## tests that take minutes each, and so are no part of `make test`
 	$(PYTEST) -v -m slow tests/component
