@@ -33,7 +33,7 @@ DIFFERENT: dict[str, list[str]] = {
         *("0: close [0] of [0]", "0: open [0, 1] of [0, 1]"),
         *("0: put 0@3-4 1@3-4", "0: preCommit {0=5, 1=5} | flush {0=5, 1=5}", "0: close [0, 1] of [0, 1]", "0: stop"),
         *("1: start task-thread-NAME-1 []", "1: open [1] of [1]", "1: put 1@0-2", "1: preCommit {1=3} | flush {1=3}"),
-        *("1: close [1] of [1]", "1: open [2, 3] of [2, 3]", "1: put 2@0-2 2@3-4 3@0-2 3@3-4"),
+        *("1: close [1] of [1]", "1: open [2, 3] of [2, 3]", "1: put 2@0-4 3@0-4"),
         *("1: preCommit {2=5, 3=5} | flush {2=5, 3=5}", "1: close [2, 3] of [2, 3]", "1: stop"),
     ],
     "paused and resumed": [
