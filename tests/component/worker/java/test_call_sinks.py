@@ -54,10 +54,6 @@ DIFFERENT: dict[str, list[str]] = {
 """Where a task here is called otherwise, and how; docs/java-plugins.md has the reasons."""
 
 
-COOPERATIVE = "another member, step by step"
-"""Not played: an assignor that our consumers do not have."""
-
-
 async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
     own = {
         "plugin.path": str(await packed(tmp_path)),
@@ -73,7 +69,7 @@ async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: Spark
         return await worker.ask(method, path, body)
 
     calls = {**recorded(), **DIFFERENT}
-    expected = {name: calls[name] for name, one in SCENARIOS.items() if not one.alone and name != COOPERATIVE}
+    expected = {name: calls[name] for name, one in SCENARIOS.items() if not one.alone}
     async with workers(worker):
         found = await play_all(bootstrap, ask, tmp_path / "calls", list(expected))
         # On a busy host what is slow may bring a commit of nothing new between: it does not twice.
