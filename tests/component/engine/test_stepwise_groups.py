@@ -20,6 +20,8 @@ COOPERATIVE = {
     "consumer.override.partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
     "keelman.commit.interval.ms": "50",
 }
+LONG = {"consumer.override.session.timeout.ms": "30000"}
+"""How long a member whose task has ended stays in the group."""
 
 
 def test_tasks_that_come_and_go_share_the_partitions_and_copy_all_once(
@@ -68,11 +70,11 @@ def test_a_sink_begins_at_once_with_an_assignor_that_has_nothing_in_common_with_
 ) -> None:
     """Its former self is a member still, with the other one: a static one keeps its place when it ends."""
     produce(bootstrap, name, range(100), 2)
-    config = file_sink(name, tmp_path / "out", **{"keelman.commit.interval.ms": "50"})
+    config = file_sink(name, tmp_path / "out", **LONG)
     runs(ticket(bootstrap, config)).copied(100)
     produce(bootstrap, name, range(100, 200), 2)
     run = runs(ticket(bootstrap, {**config, **COOPERATIVE}))
-    run.until_records(100, seconds=6)
+    run.until_records(100, seconds=20)
     run.drain()
 
 

@@ -7,7 +7,7 @@ import pytest
 from support.java.kit import needs_java
 from support.java.scripted_sink import Scripted
 from support.kafka.members import Member, member
-from support.kafka.topics import create_topic
+from support.kafka.topics import add_partitions, create_topic
 from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
@@ -66,6 +66,24 @@ def test_partitions_change_hands_one_by_one_where_the_only_assignor_is_cooperati
     assert [scripted.group(shared.topic, number) for number in both] == [3 * EACH] * 2
 
 
+def test_topics_and_partitions_that_come_are_opened_beside_those_that_stay(scripted: Scripted) -> None:
+    name = scripted.name
+    first, second, more = f"{name}-x1-0", f"{name}-x2-0", f"{name}-x1-1"
+    given = {"topics_regex": f"{name}-x.*", "consumer_override_metadata_max_age_ms": "1000"}
+    create_topic(scripted.bootstrap, f"{name}-x1")
+    with scripted.hosted(topics="", **given, **{KEY: f"{PACKAGE}.CooperativeStickyAssignor"}) as process:
+        until(lambda: scripted.noted("open") == [f"{first} of {first}"], "it has the first topic")
+        create_topic(scripted.bootstrap, f"{name}-x2")
+        until(lambda: scripted.noted("open")[-1] == f"{second} of {first},{second}", "and the second")
+        add_partitions(scripted.bootstrap, f"{name}-x1", 2)
+        until(lambda: scripted.noted("open")[-1] == f"{more} of {first},{more},{second}", "and what was added")
+        scripted.send(["v0", "v1"], f"{name}-x1", partition=1)
+        scripted.send(["v2"], f"{name}-x2")
+        scripted.until_put(process, ["v0", "v1", "v2"])
+        assert scripted.noted("close") == []
+        scripted.stopped(process)
+
+
 @pytest.mark.parametrize(
     ("assignors", "others"),
     [
@@ -112,10 +130,11 @@ def test_a_sink_begins_at_once_with_an_assignor_that_has_nothing_in_common_with_
 ) -> None:
     """Its former self is a member still, with the other one: a static one keeps its place when it ends."""
     shared = Shared(scripted)
-    with scripted.hosted(topics=shared.topic, **{KEY: f"{PACKAGE}.RangeAssignor"}) as process:
+    given = {"topics": shared.topic, "consumer_override_session_timeout_ms": "30000"}
+    with scripted.hosted(**given, **{KEY: f"{PACKAGE}.RangeAssignor"}) as process:
         shared.send()
         scripted.stopped(process)
-    with scripted.hosted(topics=shared.topic, **{KEY: f"{PACKAGE}.CooperativeStickyAssignor"}) as process:
-        until(lambda: len(scripted.noted("open")) == 2, "it has its partitions", 8)
+    with scripted.hosted(**given, **{KEY: f"{PACKAGE}.CooperativeStickyAssignor"}) as process:
+        until(lambda: len(scripted.noted("open")) == 2, "it has its partitions", 20)
         shared.send()
         scripted.stopped(process)
