@@ -237,7 +237,7 @@ class SinkCopy:
             raise
         finally:
             self._reporter.final_progress = reports.message()
-            commits.forget()  # closing revokes; nothing may be committed after a failure
+            loop.assignment.end()
 
     def _reports(
         self, consumer: Consumer, writer: Writer, missing: MissingTopics, topics: SourceTopics, commits: SinkCommits

@@ -48,11 +48,18 @@ class SinkAssignment:
     progress: Progress
     log: Any
     _starts: dict[TopicPartition, int] = field(default_factory=dict)
+    _ended: bool = False
 
     def subscribe(self) -> None:
         """Joins the group."""
         self.subscription.begin(self.consumer, self._assigned, self._revoked, self._lost)
         self.subscription.look = self.topics.all_names
+
+    def end(self) -> None:
+        """The run has ended. A consumer that is closed calls back in a thread of its own, with partitions that it gives
+        up and with some that still come; nothing of that is committed, begun or told."""
+        self._ended = True
+        self.commits.forget()
 
     def begin_again(self) -> None:
         """All that was read is dropped, and the assignment begun again from what is committed."""
@@ -101,7 +108,7 @@ class SinkAssignment:
 
     def _assigned(self, consumer: Consumer, given: list[ClientPartition]) -> None:
         """All partitions, or, in a group that moves them one by one, those that come to what is there."""
-        if self.place.given_up(consumer, self.subscription, given):
+        if self._ended or self.place.given_up(consumer, self.subscription, given):
             return
         mine = self.positions.partitions()
         if not mine:
@@ -176,6 +183,8 @@ class SinkAssignment:
 
     def _revoked(self, _consumer: Consumer, taken: list[ClientPartition]) -> None:
         """All partitions, or some, as with `_assigned`."""
+        if self._ended:
+            return
         gone = {TopicPartition(one.topic, one.partition) for one in taken}
         left = [one for one in self.positions.partitions() if TopicPartition(one.topic, one.partition) not in gone]
         if left and self.writer.commits_on_time:
@@ -215,6 +224,8 @@ class SinkAssignment:
         A writer that nobody else can have taken over still keeps what it wrote. What others may have begun to write
         again must not be kept: the run ends, and its writer gives up what is not committed.
         """
+        if self._ended:
+            return
         if self.writer.zombie_seconds > 0 and self.positions.assigned:
             self.commits.forget()
             raise RunFailure("FENCED", "the group gave the task's partitions to others")

@@ -229,3 +229,13 @@ def test_how_far_the_group_may_go_is_forgotten_with_what_goes() -> None:
     world.given(1)
     world.commits.send_group(asynchronous=True)
     assert world.told()[-1] == "group 0@10"
+
+
+def test_a_run_that_has_ended_does_nothing_for_what_its_consumer_says_as_it_is_closed() -> None:
+    world = World(as_connect=True)
+    world.given(0, 1)
+    world.assignment.end()
+    world.told()
+    world.given(2)
+    world.taken(0, 1)
+    assert world.told() == []
