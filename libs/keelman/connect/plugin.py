@@ -155,7 +155,8 @@ class Writer(ABC):
     """How many records of the last `write` it has set aside: they are given to it again."""
     commits_on_time: bool = False
     """True to be called as Kafka Connect calls its tasks: `commit` each `offset.flush.interval.ms`, whether there is
-    news or not, and `idle` before it where nothing was read; it knows the first offset of each partition."""
+    news or not, and `idle` before it where nothing was read; it knows the first offset of each partition. Where
+    partitions come or go alone, `commit` has those that go, and `assigned` comes without `hand_over`."""
     letter_outlet: LetterProducer | None = None
     """What its dead letters go through, to be committed with its offsets; None for a producer of their own."""
 

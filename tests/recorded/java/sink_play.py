@@ -203,10 +203,23 @@ def without_moves(calls: Sequence[str]) -> list[str]:
         if kind == "put" and [_kind(one) for one in found[-2:]] == ["put", "preCommit"]:
             found.pop()
         if kind == "put" and _kind(found[-1]) == "put":
-            found.append("put " + " ".join(sorted([*found.pop().split()[1:], *call.split()[1:]])))
+            found.append("put " + _joined([*found.pop().split()[1:], *call.split()[1:]]))
         else:
             found.append(call)
     return found
+
+
+def _joined(ranges: Sequence[str]) -> str:
+    """Ranges of offsets, sorted; one where one begins behind another's end."""
+    found: list[str] = []
+    for one in sorted(ranges, key=lambda one: [int(number) for number in re.findall(r"\d+", one)]):
+        place, begin, end = re.split("[@-]", one)
+        last = re.split("[@-]", found[-1]) if found else ["", "", "0"]
+        if (last[0], int(last[2]) + 1) == (place, int(begin)):
+            found.pop()
+            begin = last[1]
+        found.append(f"{place}@{begin}-{end}")
+    return " ".join(found)
 
 
 def exchanged(calls: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 
@@ -10,6 +11,7 @@ from confluent_kafka import Consumer
 
 from keelman.connect import contract
 from keelman.connect.plugin import Writer
+from keelman.connect.records import TopicPartition
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
@@ -137,20 +139,20 @@ class SinkCommits:
         self.polling.check()
         return self.polling.attend()
 
-    def keep(self, *, clean: bool = False) -> None:
-        """The writer's own commit; `clean` is the last one of a drained run."""
+    def keep(self, *, clean: bool = False, only: Collection[TopicPartition] | None = None) -> None:
+        """The writer's own commit; `clean` is the last one of a drained run, `only` are partitions that go alone."""
         if self.unkept and self.writer.keeps_offsets:
             changed = self.topics.changed(KEEP_SECONDS)
             if changed and self.topics.doubtful:
                 raise RunFailure("TOPIC_RECREATED", changed)
         self.pipeline.flush()
-        contract.COMMIT.of(self.writer.commit, self.positions.kept(), clean=clean)
+        contract.COMMIT.of(self.writer.commit, self.positions.kept(only), clean=clean)
         self.pipeline.flush()  # a writer may hear of bad records while it commits
         if self.positions.allow(contract.COMMITTABLE.of(self.writer.committable)):
             self._unsent = True
         self.progress.commit(self.records, self._bytes, self.positions.texts(), passed=self._passed)
         self.records = self._bytes = self._passed = 0
-        self.unkept = False
+        self.unkept = only is not None
 
     def send_group(self, *, asynchronous: bool) -> None:
         """The commit to the group."""
@@ -200,6 +202,11 @@ class SinkCommits:
         self.positions.forget()
         self._handed = None
         self.unkept = self._unsent = False
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """Forgets these, all of which is committed; others stay."""
+        self.polling.release(partitions)
+        self.positions.drop(partitions)
 
     def _await_group(self) -> None:
         """Waits for the commit that is under way, which is made again where it may succeed then; what is consumed

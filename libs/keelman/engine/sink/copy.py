@@ -18,7 +18,6 @@ from keelman.connect import contract
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Writer
 from keelman.connect.watches import TopicWatch
-from keelman.engine.clients import with_token
 from keelman.engine.control import Control
 from keelman.engine.failure import BROKER_REFUSED, RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
@@ -29,9 +28,11 @@ from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.consumer import (
     close_soon,
     lapse_seconds,
+    library_consumer,
     metadata_age_seconds,
     most_records,
     own_consumer_properties,
+    passed_over_assignors,
     sink_consumer_properties,
     watch_properties,
 )
@@ -52,6 +53,7 @@ from keelman.engine.sink.steering import Steering
 from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.engine.watches import topics_from_wire
 from keelman.kafka.properties.connector_clients import merged, sink_group
+from keelman.kafka.properties.table import ASSIGNMENT
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.followed import stores_changed
 
@@ -107,7 +109,7 @@ class SinkCopy:
                 consumer = self._own_consumer(writer, properties)
                 last.callback(close_soon, consumer)  # behind its writer, which may ask it to the last
             else:
-                consumer = Consumer(with_token({**properties, **self._callbacks()}, self._control.beat))
+                consumer = self._library_consumer(properties)
                 stack.callback(close_soon, consumer)
             committed = properties["isolation.level"] == "read_committed"
             watched = watch_properties(self._worker, self._config)
@@ -139,6 +141,12 @@ class SinkCopy:
 
     def _callbacks(self) -> dict[str, Any]:
         return {"on_commit": self._positions.answered, "error_cb": self._client_error}
+
+    def _library_consumer(self, properties: dict[str, Any]) -> Consumer:
+        if passed_over := passed_over_assignors(self._worker, self._config, properties):
+            used = properties.get(ASSIGNMENT)
+            self._log.warning("sink_assignors_passed_over", key=ASSIGNMENT, assignors=passed_over, used=used)
+        return library_consumer({**properties, **self._callbacks()}, self._control.beat)
 
     def _own_consumer(self, writer: BringsConsumer, properties: dict[str, Any]) -> Consumer:
         given = own_consumer_properties(self._worker, self._config, properties, self._most)
@@ -229,7 +237,7 @@ class SinkCopy:
             raise
         finally:
             self._reporter.final_progress = reports.message()
-            commits.forget()  # closing revokes; nothing may be committed after a failure
+            loop.assignment.end()
 
     def _reports(
         self, consumer: Consumer, writer: Writer, missing: MissingTopics, topics: SourceTopics, commits: SinkCommits

@@ -77,17 +77,22 @@ class Servers:
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """A list of Java classes, by their simple names."""
+    """A list of Java classes of one package, by their simple or whole names."""
 
+    package: str
     legal: Mapping[str, str]
+
+    def names(self, key: str, text: str) -> list[str]:
+        """Their simple names, each once. Raises InvalidArgument for a class that is not known."""
+        given = [part.strip() for part in text.split(",") if part.strip()]
+        names = list(dict.fromkeys(part.removeprefix(f"{self.package}.") for part in given))
+        if any(name not in self.legal for name in names):
+            raise InvalidArgument.of(key, text, f"one or more of {', '.join(self.legal)} of {self.package}")
+        return names
 
     def of(self, key: str, text: str) -> str:
         """The other library's names, each once. Raises InvalidArgument for a class that is not known."""
-        names = [part.strip().rpartition(".")[2] for part in text.split(",") if part.strip()]
-        for name in names:
-            if name not in self.legal:
-                raise InvalidArgument.of(key, text, "one or more of " + ", ".join(self.legal))
-        return ",".join(dict.fromkeys(self.legal[name] for name in names))
+        return ",".join(dict.fromkeys(self.legal[name] for name in self.names(key, text)))
 
 
 Value: TypeAlias = Number | Words | Text | Servers | Classes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keelman.kafka.properties.keys import ClientKey, ClientKind
-from keelman.kafka.properties.table import FETCHED, TABLE
+from keelman.kafka.properties.table import ASSIGNMENT, COOPERATIVE, FETCHED, TABLE
 from keelman.kafka.security import jaas, oauth
 from keelman.kafka.security import tls_sasl as security
 from keelman.model.errors import InvalidArgument
@@ -128,6 +128,10 @@ def _reconcile(made: dict[str, Any]) -> None:
     if (age := made.get("topic.metadata.refresh.interval.ms")) is not None:
         # By itself it looks only every five minutes, and then takes what is three times as old for gone.
         made["metadata.max.age.ms"] = str(3 * int(age))
+    if (assignors := made.get(ASSIGNMENT)) is not None:
+        # As in Java the group's protocol is cooperative only where each assignor is.
+        eager = [one for one in assignors.split(",") if one != COOPERATIVE]
+        made[ASSIGNMENT] = ",".join(eager) or COOPERATIVE
     first, most = made.get("reconnect.backoff.ms"), made.get("reconnect.backoff.max.ms")
     if first is not None or most is not None:
         wait = int(first or 50)

@@ -18,15 +18,17 @@ MOST = 2**31 - 1
 DAY_MS = 86_400_000
 _ANY = Text()
 _FLAG = Words({"true": "true", "false": "false"})
-# A sink's tasks take and give up partitions all at once, so no protocol is cooperative, which librdkafka wants alike.
-_ASSIGNORS = Classes(
+ASSIGNMENT, COOPERATIVE = "partition.assignment.strategy", "cooperative-sticky"
+ASSIGNORS = Classes(
+    "org.apache.kafka.clients.consumer",
     {
         "RangeAssignor": "range",
         "RoundRobinAssignor": "roundrobin",
         "StickyAssignor": "range",
-        "CooperativeStickyAssignor": "range",
-    }
+        "CooperativeStickyAssignor": COOPERATIVE,
+    },
 )
+"""Of a consumer group; librdkafka has no `sticky`, which Java's own consumer has."""
 _BYTES = "payloads are bytes here, which converters make and read"
 _METRICS = "metrics are served on /metrics"
 _NO_JAVA = "no Java code runs here"
@@ -214,11 +216,12 @@ _CONSUMER = (
     _used("max.poll.interval.ms", "c", "max.poll.interval.ms", Number(1, DAY_MS)),
     _used("max.poll.records", "c", says="most records that a sink gets at once; 2,000 when unset"),
     _used(
-        "partition.assignment.strategy",
+        ASSIGNMENT,
         "c",
-        "partition.assignment.strategy",
-        _ASSIGNORS,
-        says="sticky ones count as RangeAssignor: partitions change hands all at once",
+        ASSIGNMENT,
+        ASSIGNORS,
+        says="for sinks that are not Java's StickyAssignor counts as RangeAssignor, CooperativeStickyAssignor beside "
+        "others not at all: a warning names it (sink_assignors_passed_over)",
     ),
     _used("session.timeout.ms", "c", "session.timeout.ms", Number(1, 3_600_000)),
     _ignored("share.acknowledgement.mode", "c", "share groups only"),

@@ -137,6 +137,7 @@ def test_values_that_read_otherwise_elsewhere() -> None:
         ({"auto.offset.reset": "by_duration:PT1H"}, "auto.offset.reset: 'by_duration:PT1H' is not legal: one of earli"),
         ({"fetch.min.bytes": "many"}, "fetch.min.bytes: 'many' is not legal: a whole number"),
         ({"partition.assignment.strategy": "io.x.Own"}, "one or more of RangeAssignor"),
+        ({"partition.assignment.strategy": "io.x.RangeAssignor"}, "of org.apache.kafka.clients.consumer"),
         ({"sasl.login.class": "x.Y"}, "sasl.login.class: 'x.Y' is refused: no Java code runs here"),
         ({"security.protocol": "TLS"}, "security.protocol: 'TLS' is not legal: one of PLAINTEXT"),
         ({"security.protocol": "SASL_SSL"}, r"'GSSAPI' \(Kerberos\), Java's default, is not supported"),

@@ -167,39 +167,34 @@ class JavaConsumer:
     # The group.
 
     def subscribe(self, topics: Sequence[str], **callbacks: Callable[..., Any]) -> None:
-        """Joins the group for these; `on_assign`, `on_revoke` and `on_lost` are called as the client library does."""
+        """Joins the group for these; `on_assign`, `on_revoke` and `on_lost` are called as the client library does: with
+        all partitions, or, where the group moves them one by one, with those that come and go."""
         self._callbacks = callbacks
         listener = {
-            "onPartitionsAssigned": self._assigned,
-            "onPartitionsRevoked": lambda _given: self._taken("on_revoke"),
-            "onPartitionsLost": lambda _given: self._taken("on_lost"),
+            "onPartitionsAssigned": lambda given: self._changed("on_assign", given),
+            "onPartitionsRevoked": lambda given: self._changed("on_revoke", given),
+            "onPartitionsLost": lambda given: self._changed("on_lost", given),
         }
         made = jpype().JProxy(f"{CONSUMER}.ConsumerRebalanceListener", dict=listener)
         with _Translated():
             self.java.subscribe(java_class("java.util.ArrayList")(list(topics)), made)
 
-    def _assigned(self, _given: Any) -> None:
+    def _changed(self, name: str, given: Any) -> None:
         self.group_metadata = self.java.groupMetadata()
-        self._drop()
-        self._call_back("on_assign")
+        places = [_where(one) for one in given]
+        is_news = places or name == "on_assign"  # the first assignment may be of nothing
+        if is_news and self._raised is None and name in self._callbacks:
+            try:
+                self._callbacks[name](self, [ClientPartition(*one) for one in places])
+            except BaseException as error:
+                self._raised = error
+        self._drop(set(places))
 
-    def _taken(self, name: str) -> None:
-        if not self.java.assignment().isEmpty():
-            self._call_back(name)
-        self._drop()
-
-    def _call_back(self, name: str) -> None:
-        if self._raised is not None or name not in self._callbacks:
-            return
-        try:
-            self._callbacks[name](self, self.assignment())
-        except BaseException as error:
-            self._raised = error
-
-    def _drop(self) -> None:
-        self._ahead.clear()
-        self._events.clear()
-        self._ends.clear()
+    def _drop(self, places: Collection[TopicPartition]) -> None:
+        """What was read of these, and is not given yet, with what concerns no partition."""
+        self._ahead = [part for part in self._ahead if part.where not in places]
+        self._events = [(one, error) for one, error in self._events if one.topic() and _of(one) not in places]
+        self._ends = {where: end for where, end in self._ends.items() if where not in places}
 
     def assignment(self) -> list[ClientPartition]:
         """All that the group gave."""
@@ -207,20 +202,24 @@ class JavaConsumer:
 
     def assign(self, partitions: Collection[ClientPartition]) -> None:
         """These are read on from these offsets, and no others."""
-        self._drop()
-        wanted = {TopicPartition(one.topic, one.partition): one.offset for one in partitions}
+        wanted = {TopicPartition(one.topic, one.partition) for one in partitions}
         mine = {_where(one): one for one in self.java.assignment()}
+        self._drop(mine.keys() | wanted)
         with _Translated():
-            self.java.pause(self._set_of(mine[one] for one in mine.keys() - wanted.keys()))
-            self.java.resume(self._set_of(mine[one] for one in mine.keys() & wanted.keys()))
-            for where, offset in wanted.items():
-                if where not in mine:
-                    continue
-                if offset in (OFFSET_BEGINNING, OFFSET_END):
-                    seek = self.java.seekToBeginning if offset == OFFSET_BEGINNING else self.java.seekToEnd
-                    seek(self._set_of([mine[where]]))
+            self.java.pause(self._set_of(mine[one] for one in mine.keys() - wanted))
+            self.java.resume(self._set_of(mine[one] for one in mine.keys() & wanted))
+        self.incremental_assign([one for one in partitions if TopicPartition(one.topic, one.partition) in mine])
+
+    def incremental_assign(self, partitions: Collection[ClientPartition]) -> None:
+        """These are read on from these offsets; nothing changes for others."""
+        with _Translated():
+            for one in partitions:
+                place = self._place_of(TopicPartition(one.topic, one.partition))
+                if one.offset in (OFFSET_BEGINNING, OFFSET_END):
+                    seek = self.java.seekToBeginning if one.offset == OFFSET_BEGINNING else self.java.seekToEnd
+                    seek(self._set_of([place]))
                 else:
-                    self.java.seek(mine[where], jpype().JLong(offset))
+                    self.java.seek(place, jpype().JLong(one.offset))
 
     def pause(self, partitions: Collection[ClientPartition]) -> None:
         """Nothing of these is given; what was read ahead is read again."""
@@ -339,6 +338,10 @@ class _Translated:
 
 def _where(place: Any) -> TopicPartition:
     return TopicPartition(str(place.topic()), int(place.partition()))
+
+
+def _of(event: Message) -> TopicPartition:
+    return TopicPartition(event.topic(), event.partition())
 
 
 def _event(where: TopicPartition, offset: int, error: KafkaError) -> Message:

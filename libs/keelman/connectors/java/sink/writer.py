@@ -142,11 +142,12 @@ class JavaWriter(Writer):
         return made
 
     def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
-        """Opens them. Raises ConnectError."""
+        """Closes those that are gone, and opens those that are new. Raises ConnectError."""
         self._close(self._open - set(partitions))
         opened = sorted(set(partitions) - self._open)
-        self._safe.clear()
-        self._begun = {where: offset for where, offset in partitions.items() if offset is not None}
+        self._safe = {where: offset for where, offset in self._safe.items() if where in self._open}
+        new = {where: offset for where, offset in partitions.items() if offset is not None}
+        self._begun = new | {where: offset for where, offset in self._begun.items() if where in self._open}
         self._context.assign(partitions)
         self._open = set(partitions)
         if opened:

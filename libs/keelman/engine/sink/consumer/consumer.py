@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.errors import ConfigValueError
-from keelman.engine.clients import consumer_properties
+from keelman.engine.clients import consumer_properties, with_token
 from keelman.kafka.properties.connector_clients import merged, sink_group, sink_member
 from keelman.kafka.properties.settings import for_java
+from keelman.kafka.properties.table import ASSIGNMENT, ASSIGNORS, COOPERATIVE
 
 CLOSE_SECONDS = 2.0
 SESSION_SECONDS = 10.0
@@ -50,10 +52,8 @@ OWN_DEFAULTS = {
     "metric.reporters": "",
     "enable.metrics.push": "false",
 }
-ASSIGNORS = {
-    name: f"org.apache.kafka.clients.consumer.{kind}Assignor"
-    for name, kind in (("range", "Range"), ("roundrobin", "RoundRobin"))
-}
+OWN_ASSIGNORS = "RangeAssignor,RoundRobinAssignor,CooperativeStickyAssignor"
+"""Of Java's consumer where nobody names others: those of the client library's, and Kafka Connect's."""
 
 AGE = "metadata.max.age.ms"
 CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
@@ -93,16 +93,39 @@ def own_consumer_properties(
     ours = {
         key: str(made[key]) for key in ("group.id", "group.instance.id", "client.id", "isolation.level", SESSION, POLL)
     }
-    assignors = str(made.get("partition.assignment.strategy", "range,roundrobin")).split(",")
+    assignors = ASSIGNORS.names(ASSIGNMENT, given.get(ASSIGNMENT, OWN_ASSIGNORS))
     return {
         **OWN_DEFAULTS,
         **given,
         **ours,
-        "partition.assignment.strategy": ",".join(ASSIGNORS[one] for one in assignors),
+        ASSIGNMENT: ",".join(f"{ASSIGNORS.package}.{one}" for one in assignors),
         "max.poll.records": str(most),
         "auto.offset.reset": "none",
         "enable.auto.commit": "false",
     }
+
+
+class StepwiseConsumer(Consumer):  # type: ignore[misc]
+    """The client library's in a group whose partitions change hands one by one: its callbacks are given those that
+    come and go, and `assign` is what it is in other groups."""
+
+    def assign(self, partitions: list[ClientPartition]) -> None:
+        """These are read on from these offsets, and no others."""
+        self.incremental_unassign(self.assignment())
+        self.incremental_assign(partitions)
+
+
+def library_consumer(properties: Mapping[str, Any], beat: Callable[[], None]) -> Consumer:
+    """The client library's. Raises KafkaException, and what `with_token` raises."""
+    stepwise = properties.get(ASSIGNMENT) == COOPERATIVE
+    return (StepwiseConsumer if stepwise else Consumer)(with_token(properties, beat))
+
+
+def passed_over_assignors(worker: Mapping[str, str], config: Mapping[str, str], made: Mapping[str, Any]) -> list[str]:
+    """Which of the assignors that the user names the client library's consumer does without."""
+    text, used = merged(worker, config, "consumer").get(ASSIGNMENT, ""), str(made.get(ASSIGNMENT, "")).split(",")
+    named = ASSIGNORS.names(ASSIGNMENT, text)
+    return [one for one in named if ASSIGNORS.legal[one] not in used or one == "StickyAssignor"]
 
 
 def _check_waits(worker: Mapping[str, str], config: Mapping[str, str], zombie_seconds: float) -> None:

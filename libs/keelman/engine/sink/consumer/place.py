@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, ConsumerGroupState
@@ -12,14 +13,18 @@ from confluent_kafka.admin import AdminClient
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import TopicPartition
 from keelman.engine.clients import client_settings, with_token
+from keelman.engine.failure import RunFailure
 from keelman.engine.sink.consumer.consumer import watch_properties
 from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.kafka.groups.static_members import remove_static_members
-from keelman.kafka.properties.connector_clients import sink_group, sink_member
+from keelman.kafka.properties.connector_clients import merged, sink_group, sink_member
+from keelman.kafka.properties.table import ASSIGNMENT
 from keelman.model.errors import Unavailable
 from keelman.runtime.logs.logging import get_logger
 
 ANSWER_SECONDS = 8.0
+REFUSED_SECONDS = 15.0
+"""Longer than members whose tasks have ended stay in a group, by default."""
 
 _log = get_logger()
 
@@ -35,7 +40,9 @@ class ConsumerPlace:
         self._properties = watch_properties(worker, config)
         self._group = sink_group(worker, config, connector)
         self._member = sink_member(worker, connector, task)
+        self._assignors = merged(worker, config, "consumer").get(ASSIGNMENT, "").strip() or "those of the default"
         self._looked = False
+        self._refused_at: float | None = None
 
     def given_up(self, consumer: Consumer, subscription: Subscription, assigned: Iterable[ClientPartition]) -> bool:
         """Whether the group has to deal again. The member has then left it; its consumer has nothing until it has
@@ -43,6 +50,7 @@ class ConsumerPlace:
 
         Raises KafkaException when the brokers do not answer, RetriableConnectError when they do not let it leave.
         """
+        self._refused_at = None
         if self._looked:
             return False
         mine, wanted = _places(assigned), _wanted(consumer, subscription)
@@ -50,12 +58,31 @@ class ConsumerPlace:
         if mine == wanted or not outdated(mine, wanted, self._dealt()):
             return False
         _log.info("sink_place_given_up", group=self._group, assigned=len(mine), wanted=len(wanted))
+        self._leave()
+        consumer.assign([])
+        return True
+
+    def refused(self) -> None:
+        """The group does not let this member in, since others have no assignor in common with it. One of them may be
+        its own former self, of another configuration: that is taken out. Those of its siblings are, too, or lapse.
+
+        Raises RunFailure where that has not helped for so long, RetriableConnectError."""
+        now = time.monotonic()
+        if self._refused_at is None:
+            self._refused_at = now
+            self._leave()
+        elif now - self._refused_at > REFUSED_SECONDS:
+            raise RunFailure(
+                "TASK_FAILED",
+                f"group {self._group} does not let the task in: a member has none of its assignors. Name one of that "
+                f"member's in consumer.override.{ASSIGNMENT} (now {self._assignors}), or have it leave",
+            )
+
+    def _leave(self) -> None:
         try:
             asyncio.run(remove_static_members(self._properties, self._group, [self._member]))
         except Unavailable as error:
             raise RetriableConnectError(error.message) from None
-        consumer.assign([])
-        return True
 
     def _dealt(self) -> set[TopicPartition] | None:
         """What the group's members have together; None while it deals again in any case."""

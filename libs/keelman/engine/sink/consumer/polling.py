@@ -87,8 +87,10 @@ class Polling:
             self._consumer.resume([ClientPartition(*one) for one in freed])
 
     def hold_again(self) -> None:
-        """Pauses what is held: the consumer was given its partitions again."""
-        if self._held:
+        """Pauses what is not to be read now: the consumer was given partitions, again or more of them."""
+        if self.paused:
+            self._consumer.pause(self._positions.partitions())
+        elif self._held:
             self._consumer.pause([ClientPartition(*one) for one in self._held])
 
     def forget(self) -> None:

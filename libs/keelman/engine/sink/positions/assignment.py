@@ -47,16 +47,23 @@ class SinkAssignment:
     steering: Steering
     progress: Progress
     log: Any
-    _starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    _starts: dict[TopicPartition, int] = field(default_factory=dict)
+    _ended: bool = False
 
     def subscribe(self) -> None:
         """Joins the group."""
         self.subscription.begin(self.consumer, self._assigned, self._revoked, self._lost)
         self.subscription.look = self.topics.all_names
 
+    def end(self) -> None:
+        """The run has ended. A consumer that is closed calls back in a thread of its own, with partitions that it gives
+        up and with some that still come; nothing of that is committed, begun or told."""
+        self._ended = True
+        self.commits.forget()
+
     def begin_again(self) -> None:
         """All that was read is dropped, and the assignment begun again from what is committed."""
-        self._assigned(self.consumer, self.consumer.assignment())
+        self._begin(self.consumer.assignment())
 
     def relocate(self, where: TopicPartition, error: KafkaError) -> None:
         """Goes on where the log still has what was not taken. Raises RunFailure where it has lost what was kept with
@@ -95,16 +102,59 @@ class SinkAssignment:
         self.polling.hold_again()
 
     def _at(self, one: ClientPartition) -> ClientPartition:
-        due, _ = self.positions.due(TopicPartition(one.topic, one.partition))
-        return ClientPartition(one.topic, one.partition, self._starts[one.topic, one.partition] if due is None else due)
+        where = TopicPartition(one.topic, one.partition)
+        due, _ = self.positions.due(where)
+        return ClientPartition(*where, self._starts[where] if due is None else due)
 
-    def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
-        if self.place.given_up(consumer, self.subscription, partitions):
+    def _assigned(self, consumer: Consumer, given: list[ClientPartition]) -> None:
+        """All partitions, or, in a group that moves them one by one, those that come to what is there."""
+        if self._ended or self.place.given_up(consumer, self.subscription, given):
             return
-        begun = self.beginnings.of(consumer, self.writer, partitions)
+        mine = self.positions.partitions()
+        if not mine:
+            self._begin(given)
+        elif given and self.writer.commits_on_time:
+            self._begin_more(given)
+        elif given:
+            self._end()
+            self._begin([*mine, *given])
+
+    def _begin(self, partitions: list[ClientPartition]) -> None:
+        """These are all."""
+        begun = self.beginnings.of(self.consumer, self.writer, partitions)
         self.commits.forget()
         self.topics.begin({one.where.topic: one.topic_id for one in begun})
-        chosen: list[ClientPartition] = []
+        starts = self._take(begun)
+        contract.ASSIGNED.of(self.writer.assigned, starts)
+        for where, at in self.steering.take_seeks().items():
+            if where in self.positions:
+                self.positions.rewind(where, at)
+        self.consumer.assign([self._at(ClientPartition(*where)) for where in starts])
+        self.polling.hold_again()
+        self.positions.assigned = True
+        self.progress.changed = True
+
+    def _begin_more(self, partitions: list[ClientPartition]) -> None:
+        """These come to what is there, which is read on meanwhile."""
+        starts = self._take(self.beginnings.of(self.consumer, self.writer, partitions))
+        self._tell_all()
+        for where, at in self.steering.take_seeks().items():
+            if where in starts:
+                self.positions.rewind(where, at)
+            else:  # done once what was read of it is written
+                self.steering.seek(where, at)
+        self.consumer.incremental_assign([self._at(ClientPartition(*where)) for where in starts])
+        self.polling.hold_again()
+        self.progress.changed = True
+
+    def _tell_all(self) -> None:
+        """Tells the writer, which was told of others before, what is its own now."""
+        mine = [TopicPartition(one.topic, one.partition) for one in self.positions.partitions()]
+        self.topics.go_on({where.topic: "" for where in mine})
+        contract.ASSIGNED.of(self.writer.assigned, {where: self.positions.due(where)[0] for where in mine})
+
+    def _take(self, begun: list[Begun]) -> dict[TopicPartition, int | None]:
+        """Begins their positions; where each is read from, None where `auto.offset.reset` decides."""
         starts: dict[TopicPartition, int | None] = {}
         for one in begun:
             self.positions.begin(one.where, one.group.shown, one.start.offset, one.topic_id, one.leader_epoch)
@@ -114,16 +164,8 @@ class SinkAssignment:
                 self.positions.move(one.where, start)
             elif start < 0 and one.bounds is not None:
                 start = self._looked_up(one, start)
-            chosen.append(ClientPartition(*one.where, start))
-        self._starts = {(one.topic, one.partition): one.offset for one in chosen}
-        contract.ASSIGNED.of(self.writer.assigned, starts)
-        for where, at in self.steering.take_seeks().items():
-            if where in self.positions:
-                self.positions.rewind(where, at)
-        consumer.assign([self._at(one) for one in chosen])
-        self.polling.hold_again()
-        self.positions.assigned = True
-        self.progress.changed = True
+            self._starts[one.where] = start
+        return starts
 
     def _start(self, one: Begun) -> int:
         """Where to begin; the client library's number for the beginning or the end where that is not known yet."""
@@ -139,10 +181,36 @@ class SinkAssignment:
         begin, end = known or self.consumer.get_watermark_offsets(ClientPartition(*one.where), timeout=ANSWER_SECONDS)
         return int(begin if start == OFFSET_BEGINNING else end)
 
-    def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
+    def _revoked(self, _consumer: Consumer, taken: list[ClientPartition]) -> None:
+        """All partitions, or some, as with `_assigned`."""
+        if self._ended:
+            return
+        gone = {TopicPartition(one.topic, one.partition) for one in taken}
+        left = [one for one in self.positions.partitions() if TopicPartition(one.topic, one.partition) not in gone]
+        if left and self.writer.commits_on_time:
+            self._end_some(gone)
+        else:
+            self._end()
+            if left:
+                self._begin(left)
+
+    def _end_some(self, gone: set[TopicPartition]) -> None:
+        """These go. Of the others what the writer was given is written, and all else is read again."""
+        self._settle()
+        self.commits.keep(only=gone)
+        self.commits.send_group(asynchronous=False)
+        self.commits.drop(gone)
+        self._tell_all()
+        self.go_on()
+
+    def _settle(self) -> None:
         self.pipeline.give_up()  # a batch that waits for something will be another's
         with suppress(GaveUp):
             self.commits.settle(last=True)
+
+    def _end(self) -> None:
+        """All of them go."""
+        self._settle()
         if self.positions:
             self.commits.keep()
             self.commits.send_group(asynchronous=False)
@@ -156,6 +224,8 @@ class SinkAssignment:
         A writer that nobody else can have taken over still keeps what it wrote. What others may have begun to write
         again must not be kept: the run ends, and its writer gives up what is not committed.
         """
+        if self._ended:
+            return
         if self.writer.zombie_seconds > 0 and self.positions.assigned:
             self.commits.forget()
             raise RunFailure("FENCED", "the group gave the task's partitions to others")

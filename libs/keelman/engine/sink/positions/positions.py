@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, Message
@@ -59,6 +59,15 @@ class Positions:
         self.overdue = False
         for one in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
             one.clear()
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """These are not ours any more; others are."""
+        self.assignments += 1
+        if self._allowed is not None:
+            self._allowed = {where: at for where, at in self._allowed.items() if where not in partitions}
+        for where in partitions:
+            for one in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
+                one.pop(where, None)
 
     def begin(
         self,
@@ -160,13 +169,14 @@ class Positions:
             return self._next
         return {p: offset for p, offset in self._allowed.items() if offset <= self._next.get(p, -1)}
 
-    def kept(self) -> dict[TopicPartition, KeptOffset]:
-        """What a writer that keeps offsets is to keep now."""
+    def kept(self, only: Collection[TopicPartition] | None = None) -> dict[TopicPartition, KeptOffset]:
+        """What a writer that keeps offsets is to keep now; of these partitions alone where they are given."""
         return {
             p: KeptOffset(
                 offset, self._mirrors[p].candidates, self._topic_ids.get(p, ""), self._epochs.get(p, NO_EPOCH)
             )
             for p, offset in self._next.items()
+            if only is None or p in only
         }
 
     def texts(self) -> dict[str, str]:

@@ -64,6 +64,10 @@ class SourceTopics:
         self._ids, self._looked_at = dict(ids), time.monotonic()
         self._changed, self.doubtful = "", False
 
+    def go_on(self, ids: Mapping[str, str]) -> None:
+        """The same where some of them were read before: what is known of those stays."""
+        self._ids = {topic: self._ids.get(topic) or one for topic, one in ids.items()}
+
     @property
     def known(self) -> Mapping[str, str]:
         """The ids of the topics that are read, as far as they were learned."""

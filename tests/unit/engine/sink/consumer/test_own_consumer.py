@@ -14,7 +14,11 @@ from keelman.connect.records import TopicPartition
 from keelman.engine.control import Control
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import RawColumns, split_errors
-from keelman.engine.sink.consumer.consumer import own_consumer_properties, sink_consumer_properties
+from keelman.engine.sink.consumer.consumer import (
+    own_consumer_properties,
+    passed_over_assignors,
+    sink_consumer_properties,
+)
 from keelman.engine.sink.consumer.own_consumer import OwnRecords
 from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.positions.positions import Positions
@@ -84,18 +88,39 @@ def test_the_users_properties_reach_it_as_they_are_written_and_ours_win() -> Non
         "consumer.override.key.deserializer": "acme.Odd",
         "consumer.override.enable.auto.commit": "true",
         "consumer.override.auto.offset.reset": "latest",
-        "consumer.override.partition.assignment.strategy": (
-            "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-        ),
     }
     found = made(given)
     assert found["max.partition.fetch.bytes"] == "123"
     assert found["fetch.min.bytes"] == "7"
     assert not {"interceptor.classes", "key.deserializer"} & found.keys()
     assert (found["enable.auto.commit"], found["auto.offset.reset"]) == ("false", "none")
-    assert found["partition.assignment.strategy"] == "org.apache.kafka.clients.consumer.RangeAssignor"
     assert (found["group.id"], found["group.instance.id"]) == ("connect-c", "workers-c-3")
     assert (found["isolation.level"], found["max.poll.records"]) == ("read_committed", "500")
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "of_library", "passed_over"),
+    [
+        ("", "Range RoundRobin CooperativeSticky", "", []),
+        ("Range", "Range", "range", []),
+        ("RoundRobin, Range", "RoundRobin Range", "roundrobin,range", []),
+        ("Sticky", "Sticky", "range", ["Sticky"]),
+        ("CooperativeSticky", "CooperativeSticky", "cooperative-sticky", []),
+        ("Range,CooperativeSticky", "Range CooperativeSticky", "range", ["CooperativeSticky"]),
+        ("CooperativeSticky,Sticky", "CooperativeSticky Sticky", "range", ["CooperativeSticky", "Sticky"]),
+    ],
+)
+def test_assignors_are_those_that_the_user_names_where_the_consumer_has_them(
+    given: str, named: str, of_library: str, passed_over: list[str]
+) -> None:
+    package = "org.apache.kafka.clients.consumer."
+    text = ",".join(f"{package}{one.strip()}Assignor" for one in given.split(",") if one)
+    config = {"consumer.override.partition.assignment.strategy": text}
+    java = made(config)["partition.assignment.strategy"]
+    assert java == ",".join(f"{package}{one}Assignor" for one in named.split())
+    library = sink_consumer_properties(WORKER, config, "c", 3, read_committed=True, zombie_seconds=0)
+    assert library.get("partition.assignment.strategy", "") == of_library
+    assert passed_over_assignors(WORKER, config, library) == [f"{one}Assignor" for one in passed_over]
 
 
 @pytest.mark.parametrize("given", [{}, {"sasl.login.callback.handler.class": ""}])

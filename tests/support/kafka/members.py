@@ -1,0 +1,47 @@
+"""Members of a sink's group that are no tasks of ours: consumers of the client library's, each in its own thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer
+
+
+class Member:
+    """One that commits each record as it reads it."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, assignor: str) -> None:
+        settings = {"bootstrap.servers": bootstrap, "group.id": group, "partition.assignment.strategy": assignor}
+        self._consumer = Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+        self._consumer.subscribe([topic])
+        self.values: list[str] = []
+        self.places: set[int] = set()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            message = self._consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                self.values.append((message.value() or b"").decode())
+                self._consumer.commit(message, asynchronous=False)
+            self.places = {one.partition for one in self._consumer.assignment()}
+        self._consumer.close()
+
+    def end(self) -> None:
+        """Leaves the group."""
+        self._ended.set()
+        self._thread.join(60)
+
+
+@contextmanager
+def member(bootstrap: str, group: str, topic: str, assignor: str = "cooperative-sticky") -> Iterator[Member]:
+    """A member for as long as the block lasts."""
+    made = Member(bootstrap, group, topic, assignor)
+    try:
+        yield made
+    finally:
+        made.end()
