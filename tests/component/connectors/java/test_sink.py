@@ -1,4 +1,4 @@
-"""Java sink tasks in processes of their own, against a real broker: what they are called with, what they ask for, what
+"""Java sink tasks against a real broker: what they are called with, what they ask for, what
 they throw, and no record lost, whatever kills them."""
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from support.copying.harness import latest
-from support.java.kit import needs_java, previewed
+from support.java.kit import needs_java
 from support.java.scripted_sink import Scripted
+from support.java.shared_host import previewed
 from support.kafka.topics import create_topic, messages
 from support.waiting import until
 
@@ -299,6 +300,7 @@ def test_a_preview_shows_what_the_task_would_be_given(scripted: Scripted) -> Non
         "transforms.only.field": "name",
     }
     shown = previewed(
+        scripted.log,
         {
             "name": scripted.name,
             "config": {**scripted.config, **steps, "value.converter": JSON, "value.converter.schemas.enable": "false"},
@@ -311,7 +313,7 @@ def test_a_preview_shows_what_the_task_would_be_given(scripted: Scripted) -> Non
             "from": "beginning",
             "records": 2,
             "seconds": 30,
-        }
+        },
     )
     first, last = shown["records"]
     read, converted, only = first["steps"]
