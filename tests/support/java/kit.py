@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import functools
+import hashlib
 import shutil
 import subprocess
 import tempfile
@@ -27,8 +28,10 @@ from keelman.connectors.java.source.reader import open_reader
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find
 from support.copying.harness import OneTask
+from support.places import ROOT
 
 SOURCES = Path(__file__).parent / "sources"
+CLASSES = ROOT / "build" / "java-kit"
 COMPILE_SECONDS = 120
 
 
@@ -43,7 +46,7 @@ def missing() -> str:
 
 
 async def compiled(folder: Path) -> Path:
-    """The classes of the connectors of this kit, in this folder; compiled once a process."""
+    """The classes of the connectors of this kit, in this folder; compiled once."""
     shutil.copytree(_compiled(await jvm.fetch_runtime_jars()), folder, dirs_exist_ok=True)
     return folder
 
@@ -73,12 +76,19 @@ def _loader_of(folder: Path) -> PluginLoader:
 
 @functools.cache
 def _compiled(jars: tuple[Path, ...]) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="java-kit-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    sources = [str(one) for one in sorted(SOURCES.rglob("*.java"))]
-    command = [str(find().program.with_name("javac")), "-nowarn", "-d", str(folder), "-cp", ":".join(map(str, jars))]
-    subprocess.run([*command, *sources], check=True, timeout=COMPILE_SECONDS)
-    return folder
+    """The classes of these sources, compiled by whichever process needs them first."""
+    sources, compiler = sorted(SOURCES.rglob("*.java")), find().program.with_name("javac")
+    parts = [str(compiler).encode(), *(jar.name.encode() for jar in jars), *(one.read_bytes() for one in sources)]
+    classes = CLASSES / hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    if not classes.exists():
+        CLASSES.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CLASSES) as folder:
+            made = Path(folder) / "classes"
+            command = [str(compiler), "-nowarn", "-d", str(made), "-cp", ":".join(map(str, jars)), *map(str, sources)]
+            subprocess.run(command, check=True, timeout=COMPILE_SECONDS)
+            with contextlib.suppress(OSError):  # another process was quicker
+                made.rename(classes)
+    return classes
 
 
 class JavaTask(OneTask):
