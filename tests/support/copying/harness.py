@@ -63,13 +63,11 @@ class OneTask(Connector):
 
 
 @contextmanager
-def hosted(
-    bootstrap: str, config: dict[str, str], log: Path, *, program: str = "support.copying.harness", **spec: Any
-) -> Iterator[subprocess.Popen[bytes]]:
+def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself. It
-    ends with the block, and with whoever started it. `program` is another that hosts copy runs."""
+    ends with the block, and with whoever started it."""
     given = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
-    command = tethered([sys.executable, "-m", program, given])
+    command = tethered([sys.executable, "-m", "support.copying.harness", given])
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=with_tests())
     try:
@@ -276,12 +274,17 @@ def die_at(point: str, count: int) -> None:
         setattr(owner, method, dying(getattr(owner, method)))
 
 
-def host(spec: dict[str, Any], find: Callable[[str], type[Connector]] = find_connector) -> int:
-    """Runs one task until SIGTERM, with a new ticket after each retriable failure; prints one line an update."""
-    if "die" in spec:
-        die_at(*spec["die"])
+def host(spec: dict[str, Any]) -> int:
+    """Runs one task until SIGTERM, as `copied`."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    return copied(spec, find_connector, stop)
+
+
+def copied(spec: dict[str, Any], find: Callable[[str], type[Connector]], stop: threading.Event) -> int:
+    """Runs one task until `stop` is set, with a new ticket after each retriable failure; prints one line an update."""
+    if "die" in spec:
+        die_at(*spec["die"])
     while True:
         run = Run(ticket(spec["bootstrap"], spec["config"], **spec.get("fields", {})), find=find)
         drained = False

@@ -1,17 +1,10 @@
-"""Java connectors for tests, compiled here, and a process that copies for one of their tasks.
-
-As a program (`python -m support.java.kit <spec.json>`) it is `support.copying.harness` with these connectors; with
-`preview` or `replay` in its specification it prints what came of that.
-"""
+"""Java connectors for tests, compiled here, and what opens their tasks in the process that copies for them."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
+import functools
 import shutil
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,18 +21,13 @@ from keelman.connectors.java import jvm
 from keelman.connectors.java.border.record_views import JavaSteps
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.sink.writer import open_writer
-from keelman.connectors.java.source import task_calls
 from keelman.connectors.java.source.reader import open_reader
-from keelman.connectors.plugins.previews import preview
-from keelman.engine.dead_letters.replay import replay
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find
-from support.copying.harness import OneTask, host
+from support.copying.harness import OneTask
 from support.java.compiler import classes_of
-from support.places import with_tests
 
 SOURCES = Path(__file__).parent / "sources"
-ANSWER_SECONDS = 120
 
 
 def missing() -> str:
@@ -73,8 +61,12 @@ async def packed(folder: Path, *, manifest: str = "") -> Path:
 
 def _loader(config: Mapping[str, str]) -> PluginLoader:
     """Of the folder of classes or jars that the configuration names; starts the machine."""
-    jvm.start(jvm.JvmOptions(heap_bytes=128 << 20))
-    folder = Path(config["classes"])
+    jvm.start(jvm.JvmOptions(heap_bytes=128 << 20, quick=True))
+    return _loader_of(Path(config["classes"]))
+
+
+@functools.cache
+def _loader_of(folder: Path) -> PluginLoader:
     return PluginLoader(folder, [folder, *sorted(folder.glob("*.jar"))])
 
 
@@ -117,40 +109,6 @@ def found(class_name: str) -> type[Connector]:
     return JavaSinkTask if "Sink" in class_name else JavaTask
 
 
-def previewed(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a process of its own shows of a task of these connectors."""
-    return _answer("preview", request)
-
-
-def replayed(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a process of its own makes of the dead letters of one of these connectors."""
-    return _answer("replay", request)
-
-
-def _answer(asked: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    command = [sys.executable, "-m", "support.java.kit", json.dumps({asked: request})]
-    done = subprocess.run(command, env=with_tests(), timeout=ANSWER_SECONDS, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
-    shown: dict[str, Any] = json.loads(done.stdout)
-    return shown
-
-
 def needs_java() -> Any:
     """Marks tests that are skipped where there is no Java."""
     return pytest.mark.skipif(bool(missing()), reason=missing() or "Java is here")
-
-
-if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    if "preview" in given:
-        print(json.dumps(preview(found(given["preview"]["config"]["connector.class"]), given["preview"])))
-        code = 0
-    elif "replay" in given:
-        kind = found(given["replay"]["config"]["connector.class"])
-        print(json.dumps(replay(given["replay"], kind.open_steps)))
-        code = 0
-    else:
-        task_calls.LONG_SECONDS = given.get("long_seconds", task_calls.LONG_SECONDS)
-        code = host(given, found)
-    sys.stdout.flush()
-    os._exit(code)  # the machine would be waited for

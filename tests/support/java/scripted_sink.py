@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from support.copying.harness import hosted, latest
+from support.copying.harness import latest
+from support.java.shared_host import HostedRun, hosted_java
 from support.waiting import until
 
 
@@ -32,12 +32,12 @@ class Scripted:
     def hosted(
         self, die: list[Any] | None = None, worker: dict[str, str] | None = None, task: int = 0, **config: Any
     ) -> Any:
-        """A process that copies, with these keys too, in which an underscore stands for a dot."""
+        """A run that copies, with these keys too, in which an underscore stands for a dot."""
         workers = {"keelman.commit.interval.ms": "300", **(worker or {})}
         spec: dict[str, Any] = {"fields": {"worker_config": workers, "task": task}, **({"die": die} if die else {})}
         given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
         self.log.unlink(missing_ok=True)
-        return hosted(self.bootstrap, given, self.log, program="support.java.kit", **spec)
+        return hosted_java(self.bootstrap, given, self.log, **spec)
 
     def send(self, values: list[str], topic: str = "", **more: Any) -> None:
         """Records with keys, headers and a time."""
@@ -64,7 +64,7 @@ class Scripted:
         consumer.close()
         return int(found.offset)
 
-    def until_put(self, process: Popen[bytes], values: list[str]) -> None:
+    def until_put(self, process: HostedRun, values: list[str]) -> None:
         """Returns once just these were put, in any order."""
 
         def done() -> bool:
@@ -80,12 +80,12 @@ class Scripted:
         """The end of the log."""
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
-    def stopped(self, process: Popen[bytes]) -> None:
+    def stopped(self, process: HostedRun) -> None:
         """Drains it."""
         process.terminate()
         assert process.wait(120) == 0, self.ended_with()
 
-    def ends(self, process: Popen[bytes]) -> dict[str, Any]:
+    def ends(self, process: HostedRun) -> dict[str, Any]:
         """The last that is heard of a process that is about to end by itself."""
         until(lambda: process.poll() is not None, f"{self.name} ends: {self.ended_with()}")
         return latest(self.log)

@@ -1,14 +1,14 @@
-"""A task of acme.ScriptedSource in a process of its own, what it notes, and what is in its topics."""
+"""A task of acme.ScriptedSource in the shared process, what it notes, and what is in its topics."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
-from support.copying.harness import OFFSET_TOPIC, committed_offsets, hosted, latest
+from support.copying.harness import OFFSET_TOPIC, committed_offsets, latest
+from support.java.shared_host import HostedRun, hosted_java
 from support.kafka.topics import messages
 from support.waiting import until
 
@@ -33,19 +33,19 @@ class Scripted:
     def hosted(
         self, die: list[Any] | None = None, worker: dict[str, str] | None = None, delivery: int = ONCE, **config: Any
     ) -> Any:
-        """A process that copies, with these keys too, in which an underscore stands for a dot."""
+        """A run that copies, with these keys too, in which an underscore stands for a dot."""
         spec: dict[str, Any] = {"fields": {"worker_config": worker or {}, "delivery": delivery}, "long_seconds": 1}
         spec |= {"die": die} if die else {}
         self.log.unlink(missing_ok=True)
         given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
-        return hosted(self.bootstrap, given, self.log, program="support.java.kit", **spec)
+        return hosted_java(self.bootstrap, given, self.log, **spec)
 
     def noted(self, word: str) -> list[str]:
         """What the task noted under a word, in order."""
         text = self.calls.read_text() if self.calls.exists() else ""
         return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
 
-    def copied(self, records: int, process: Popen[bytes], seconds: float = 60.0) -> None:
+    def copied(self, records: int, process: HostedRun, seconds: float = 60.0) -> None:
         """Returns once so many are committed."""
 
         def done() -> bool:
@@ -58,7 +58,7 @@ class Scripted:
         """The end of the log."""
         return self.log.read_text(errors="replace")[-3000:]
 
-    def stopped(self, process: Popen[bytes]) -> None:
+    def stopped(self, process: HostedRun) -> None:
         """Drains it."""
         process.terminate()
         assert process.wait(60) == 0, self.ended_with()
@@ -72,7 +72,7 @@ class Scripted:
         found = committed_offsets(self.bootstrap, OFFSET_TOPIC, self.name)
         return {json.loads(key)[1]["part"]: json.loads(value)["n"] for key, value in found}
 
-    def ends(self, process: Popen[bytes]) -> dict[str, Any]:
+    def ends(self, process: HostedRun) -> dict[str, Any]:
         """The last that is heard of a process that is about to end by itself."""
         process.wait(60)
         return latest(self.log)

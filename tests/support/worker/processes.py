@@ -36,6 +36,8 @@ ENDED = copy.COPY_RUN_STATE_ENDED
 FAILED = copy.COPY_RUN_STATE_FAILED
 FENCED = copy.COPY_RUN_STATE_FENCED
 RUNNING = copy.COPY_RUN_STATE_RUNNING
+QUICK_JAVA = {"keelman.plugin.jvm.options": "-XX:TieredStopAtLevel=1"}
+"""For slots that live for seconds: what their virtual machines run is compiled once, and not again to run faster."""
 
 
 @dataclass
@@ -207,6 +209,7 @@ class WorkerProcess:
             "offset.storage.partitions": "3",
             "status.storage.partitions": "2",
             "listeners": f"http://127.0.0.1:{self.port}",
+            **(QUICK_JAVA if "plugin.path" in self.extra else {}),
             **self.extra,
         }
 

@@ -10,14 +10,12 @@ import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
 from confluent_kafka import Producer
 
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
-from support.copying.harness import hosted
 from support.java.debezium import (
     copied,
     ends_clean,
@@ -32,6 +30,7 @@ from support.java.debezium import (
 from support.java.kit import needs_java
 from support.java.numbered_rows import NumberedRows, confirmed, written_lsn
 from support.java.published import JDBC, POSTGRES, plugin_path
+from support.java.shared_host import HostedRun, hosted_java
 from support.kafka.topics import create_topic
 from support.spark.service import SparkService, kill_slot_of
 from support.waiting import until
@@ -144,15 +143,15 @@ async def test_a_jdbc_sink_upserts_exact_rows_through_a_kill_of_its_slot(
         "classes": str(await JDBC.path() / JDBC.name),
     }
 
-    def written(process: Popen[bytes]) -> dict[int, int]:
+    def written(process: HostedRun) -> dict[int, int]:
         assert process.poll() is None, log.read_text(errors="replace")[-3000:]
         return copied(target)
 
-    with hosted(bootstrap, config, log, program="support.java.kit") as process:
+    with hosted_java(bootstrap, config, log) as process:
         first = until(lambda: written(process), "the first rows are there", every=0.05)
         process.kill()
     assert first != wanted, "all was written before the kill"
-    with hosted(bootstrap, config, log, program="support.java.kit") as process:
+    with hosted_java(bootstrap, config, log) as process:
         until(lambda: written(process) == wanted, "all rows are there in their last version", every=0.2)
         process.terminate()
         assert process.wait(60) == 0

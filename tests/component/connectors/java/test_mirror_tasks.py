@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from support.copying.harness import hosted
 from support.java.kit import needs_java
+from support.java.shared_host import HostedRun, hosted_java
 from support.kafka.topics import commit, create_topic, messages
 from support.waiting import until
 
@@ -48,12 +47,12 @@ def config(bootstrap: str, name: str, kind: str, folder: Path, **more: str) -> d
 
 
 def running(bootstrap: str, given: dict[str, str], folder: Path) -> Any:
-    """A process that copies for the task."""
+    """What copies for the task."""
     fields = {"worker_config": {"offset.flush.interval.ms": "500"}}
-    return hosted(bootstrap, given, folder / given["name"], program="support.java.kit", fields=fields)
+    return hosted_java(bootstrap, given, folder / given["name"], fields=fields)
 
 
-def copied(process: Popen[bytes], given: dict[str, str], folder: Path, topic: str, records: int) -> None:
+def copied(process: HostedRun, given: dict[str, str], folder: Path, topic: str, records: int) -> None:
     """Returns once so many are in the topic, however many copy runs that took."""
     log = folder / given["name"]
 

@@ -15,8 +15,9 @@ from keelman.connect.records import Column
 from keelman.connect.schema import STRING
 from keelman.engine.records.registries import open_registry
 from keelman.testing.servers.registry import RegistryProcess
-from support.copying.harness import hosted, latest
+from support.copying.harness import latest
 from support.java.kit import compiled, needs_java
+from support.java.shared_host import hosted_java
 from support.kafka.topics import create_topic, messages
 from support.places import with_tests
 from support.waiting import until
@@ -56,7 +57,7 @@ async def test_a_java_source_writes_avro_and_its_bad_record_has_its_stage(
         "errors.deadletterqueue.topic.replication.factor": "1",
         "errors.deadletterqueue.context.headers.enable": "true",
     }
-    with hosted(bootstrap, config, log, program="support.java.kit") as process:
+    with hosted_java(bootstrap, config, log) as process:
 
         def done() -> bool:
             assert process.poll() is None, log.read_text(errors="replace")[-3000:]
@@ -108,7 +109,7 @@ async def test_a_java_sink_reads_avro_and_its_bad_record_has_its_stage(
         lines = calls.read_text().splitlines() if calls.exists() else []
         return [line.split(" ")[5] for line in lines if line.startswith("record ")]
 
-    with hosted(bootstrap, config, log, program="support.java.kit") as process:
+    with hosted_java(bootstrap, config, log) as process:
 
         def done() -> bool:
             assert process.poll() is None, log.read_text(errors="replace")[-3000:]

@@ -1,4 +1,4 @@
-"""Java sink tasks in processes of their own, against a real broker: what they are called with, what they ask for, what
+"""Java sink tasks against a real broker: what they are called with, what they ask for, what
 they throw, and no record lost, whatever kills them."""
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from support.copying.harness import latest
-from support.java.kit import needs_java, previewed
+from support.java.kit import needs_java
 from support.java.scripted_sink import Scripted
+from support.java.shared_host import previewed
 from support.kafka.topics import create_topic, messages
 from support.waiting import until
 
@@ -77,8 +78,8 @@ def test_a_precommit_that_fails_has_the_records_given_again(scripted: Scripted) 
 
 def test_a_precommit_that_fails_behind_a_seek_has_the_records_from_there_given_again(scripted: Scripted) -> None:
     scripted.send([f"v{n}" for n in range(10)])
-    rarely = {"keelman.commit.interval.ms": "3000"}
-    with scripted.hosted(worker=rarely, commit_fails="yes", rewinds_at="1", rewinds_to="5") as process:
+    asked = {"keelman.commit.interval.ms": "600000"}
+    with scripted.hosted(worker=asked, asks_commits="2", commit_fails="yes", rewinds_at="1", rewinds_to="5") as process:
         twice = [f"v{n}" for n in range(5, 10)] * 2
         until(lambda: scripted.values() == [*[f"v{n}" for n in range(10)], *twice], "given again")
         until(lambda: scripted.group() == 10, "committed")
@@ -153,7 +154,7 @@ def test_what_a_put_asks_for_holds_for_what_was_read_meanwhile(scripted: Scripte
 def test_a_put_that_fails_takes_nothing_with_it_that_was_read_meanwhile(scripted: Scripted) -> None:
     values = [f"v{n}" for n in range(2000)]
     scripted.send(values)
-    small = {"consumer_override_max_poll_records": "50", "asks_commits": "yes"}
+    small = {"consumer_override_max_poll_records": "50", "asks_commits": "1"}
     with scripted.hosted(**small, fails="1020", retries="2") as process:
         last = scripted.ends(process)
     assert (last["state"], last["message"]) == ("FAILED", "the sink is gone at 1020")
@@ -272,7 +273,7 @@ def test_no_record_is_lost_whatever_kills_its_slot(scripted: Scripted, count: in
     values = [f"v{n}" for n in range(20_000)]
     scripted.send(values)
     with scripted.hosted(
-        die=["group told", count], asks_commits="yes", consumer_override_max_poll_records="500"
+        die=["group told", count], asks_commits="1", consumer_override_max_poll_records="500"
     ) as process:
 
         def ended() -> bool:
@@ -299,6 +300,7 @@ def test_a_preview_shows_what_the_task_would_be_given(scripted: Scripted) -> Non
         "transforms.only.field": "name",
     }
     shown = previewed(
+        scripted.log,
         {
             "name": scripted.name,
             "config": {**scripted.config, **steps, "value.converter": JSON, "value.converter.schemas.enable": "false"},
@@ -311,7 +313,7 @@ def test_a_preview_shows_what_the_task_would_be_given(scripted: Scripted) -> Non
             "from": "beginning",
             "records": 2,
             "seconds": 30,
-        }
+        },
     )
     first, last = shown["records"]
     read, converted, only = first["steps"]

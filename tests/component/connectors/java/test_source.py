@@ -1,4 +1,4 @@
-"""Java source tasks in a process of their own, against a real broker: what they are called with, what they throw, and
+"""Java source tasks against a real broker: what they are called with, what they throw, and
 each record once, whatever kills them."""
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import pytest
 from keelman.connect.offsets import parse_key
 from recorded.java.record_java_offsets import CONFIG, CONNECTOR, FILE
 from support.copying.harness import OFFSET_TOPIC, latest
-from support.java.kit import needs_java, previewed, replayed
+from support.java.kit import needs_java
 from support.java.scripted_source import AT_LEAST_ONCE, Scripted
+from support.java.shared_host import previewed, replayed
 from support.kafka.topics import create_topic, messages
 from support.places import with_tests
 from support.waiting import until
@@ -201,6 +202,7 @@ def test_a_preview_shows_what_would_be_written(classes: Path, tmp_path: Path) ->
         "predicates.second.word": "v1",
     }
     shown = previewed(
+        scripted.log,
         {
             "name": "previewed",
             "config": {**scripted.config, **steps, "value.converter": JSON, "records": "4", "bad": "3"},
@@ -210,7 +212,7 @@ def test_a_preview_shows_what_would_be_written(classes: Path, tmp_path: Path) ->
             "from": "beginning",
             "records": 4,
             "seconds": 20,
-        }
+        },
     )
     first, second, _, last = shown["records"]
     read, hoist, drop, written = first["steps"]
@@ -288,6 +290,7 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
     converters = {"key.converter": STRING, "value.converter": STRING}
     choice = {"to": "", "stage": "", "exception": "", "since_ms": None, "most": 10, "dry_run": False, "cursor": None}
     told = replayed(
+        scripted.log,
         {
             "name": scripted.name,
             "config": {**scripted.config, **kept, **mended},
@@ -295,7 +298,7 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
             "sink": False,
             "seconds": 60,
             **choice,
-        }
+        },
     )
     assert (told["sent"], told["failed"], told["lost"]) == (3, 0, 0), told
     assert [(one.key(), one.value(), one.headers()) for one in messages(scripted.bootstrap, scripted.name)] == [

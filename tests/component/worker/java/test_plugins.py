@@ -24,8 +24,8 @@ APACHE = "org.apache.kafka.connect"
 SOURCE = f"java:{APACHE}.file.FileStreamSourceConnector"
 SINK = f"java:{APACHE}.file.FileStreamSinkConnector"
 LINES = 20_000
-PATIENT = {"keelman.plugin.answer.timeout.ms": "80000"}
-"""A worker with Java plugins on a machine that has much else to do."""
+WORKER = {"keelman.plugin.answer.timeout.ms": "80000", "offset.flush.interval.ms": "500"}
+"""Of a worker with Java plugins on a machine that has much else to do, whose sinks commit often."""
 
 
 async def file_plugin(folder: Path) -> Path:
@@ -63,7 +63,7 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
     }
     create_topic(bootstrap, "java-lines")
     worker = WorkerProcess(
-        tmp_path / "worker", bootstrap, "javalines", spark.address, {"plugin.path": str(plugins), **PATIENT}
+        tmp_path / "worker", bootstrap, "javalines", spark.address, {"plugin.path": str(plugins), **WORKER}
     )
     async with workers(worker):
 
@@ -103,7 +103,7 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
     config = {"connector.class": SINK, "file": str(target), "topics": "java-sunk"}
     create_topic(bootstrap, "java-sunk", 2)
     worker = WorkerProcess(
-        tmp_path / "worker", bootstrap, "javasunk", spark.address, {"plugin.path": str(plugins), **PATIENT}
+        tmp_path / "worker", bootstrap, "javasunk", spark.address, {"plugin.path": str(plugins), **WORKER}
     )
 
     def send(numbers: range) -> None:

@@ -1,5 +1,6 @@
 """A virtual machine that starts for longer than a slot may be silent: the slot announces it, and is not given up."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -15,46 +16,53 @@ SECONDS = 12
 """Two more than a loop may be silent for, and seven more than slot and service give each other up after."""
 
 
-@pytest.mark.parametrize("beside", ["alone", "beside a connector of ours"])
+ALONE, BESIDE = "alone", "beside a connector of ours"
+
+
 async def test_a_machine_that_starts_slowly_is_waited_for(
-    bootstrap: str, spark: SparkService, tmp_path: Path, name: str, beside: str
+    bootstrap: str, spark: SparkService, tmp_path: Path, name: str
 ) -> None:
     plugins = await packed(tmp_path, manifest="Premain-Class: acme.SlowMachine\n")
-    create_topic(bootstrap, name)
     extra = {
         "plugin.path": str(plugins),
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
         "keelman.plugin.jvm.options": f"-javaagent:{plugins / 'acme' / 'acme.jar'}={SECONDS}",
     }
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, name, spark.address, extra)
     given = tmp_path / "given"
     given.write_text("one\ntwo\n")
-    config = {
-        "alone": {"connector.class": "acme.ScriptedSource", "topics": name, "log": str(tmp_path / "calls")},
-        "beside a connector of ours": {
+    topics = {ALONE: f"{name}-alone", BESIDE: f"{name}-beside"}
+    configs = {
+        ALONE: {"connector.class": "acme.ScriptedSource", "topics": topics[ALONE], "log": str(tmp_path / "calls")},
+        BESIDE: {
             "connector.class": "FileStreamSource",
-            "topic": name,
+            "topic": topics[BESIDE],
             "file": str(given),
             "transforms": "shout",
             "transforms.shout.type": "acme.ShoutTransform",
             "transforms.shout.end": "!",
         },
-    }[beside]
-    worker = WorkerProcess(tmp_path / "worker", bootstrap, name, spark.address, extra)
+    }
 
     async def listed() -> bool:
         found = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
         return "acme.ShoutTransform" in {one["class"] for one in found}
 
-    async with workers(worker):
-        await eventually(listed, seconds=120, what="the plugin is listed")
-        made = await worker.ask("POST", "/connectors", {"name": name, "config": config}, timeout=120)
+    async def copies(where: str, offset: int) -> None:
+        topic = topics[where]
+        create_topic(bootstrap, topic)
+        made = await worker.ask("POST", "/connectors", {"name": topic, "config": configs[where]}, timeout=120)
         assert made.status_code == 201, made.text
 
         async def committed() -> bool:
-            rows = (await worker.ask("GET", f"/connectors/{name}/offsets")).json()["offsets"]
-            return [next(iter(row["offset"].values())) for row in rows] == [99 if beside == "alone" else 8]
+            rows = (await worker.ask("GET", f"/connectors/{topic}/offsets")).json()["offsets"]
+            return [next(iter(row["offset"].values())) for row in rows] == [offset]
 
-        await eventually(committed, seconds=60, what="all records are committed")
+        await eventually(committed, seconds=60, what=f"all records of {topic} are committed")
+
+    async with workers(worker):
+        await eventually(listed, seconds=120, what="the plugin is listed")
+        await asyncio.gather(copies(ALONE, 99), copies(BESIDE, 8))
         lost = [line for line in spark.log.read_text().splitlines() if "slot_lost" in line]
         assert not [line for line in lost if f"worker={worker.id} " in line]
         assert await worker.end() == 0

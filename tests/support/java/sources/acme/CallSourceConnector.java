@@ -38,6 +38,7 @@ public class CallSourceConnector extends NumberedSource {
         private long next;
         private long visible;
         private long expected;
+        private long sure;
         private boolean idle;
         private String noted;
         private int number;
@@ -52,7 +53,7 @@ public class CallSourceConnector extends NumberedSource {
             log = new SourceCallLog(given.get("calls") + (number > 0 ? "-" + number : ""));
             script = given.get("script").split(",");
             Map<String, Object> offset = context.offsetStorageReader().offset(part);
-            if (offset != null) { step = ((Number) offset.get("step")).intValue() + 1; expected = next = ((Number) offset.get("n")).longValue() + 1; }
+            if (offset != null) { step = ((Number) offset.get("step")).intValue() + 1; sure = expected = next = ((Number) offset.get("n")).longValue() + 1; }
             if (given.containsKey("bootstrap")) {
                 reader = new KafkaConsumer<>(Map.of("bootstrap.servers", given.get("bootstrap"), "isolation.level", "read_committed"),
                     new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -112,6 +113,7 @@ public class CallSourceConnector extends NumberedSource {
                     number, Schema.STRING_SCHEMA, "" + next, Schema.OPTIONAL_STRING_SCHEMA, value));
             }
             expected += switch (kind) { case 't', 'b' -> count - 1; case 'd', 'a' -> 0; case 'q' -> count - 2; default -> count; };
+            sure = expected - (kind == 'r' || kind == 'q' ? count - 2 : 0);
             var transactions = context.transactionContext();
             if (kind == 'c') transactions.commitTransaction();
             if (kind == 'a') transactions.abortTransaction();
@@ -135,12 +137,14 @@ public class CallSourceConnector extends NumberedSource {
             if ("commit".equals(props.get("throws"))) throw new ConnectException("not committed");
         }
 
-        /** How many records a consumer sees that reads what is committed, once those are there that ever will be, or patience is over. */
+        /** How many records a consumer sees that reads what is committed, once those are there that ever will be, or patience is over,
+            which is short where all are there that their transaction has ended with. */
         private String seen(long patience) {
             if (reader == null) return "";
             synchronized (this) {
-                long until = System.currentTimeMillis() + patience;
-                while (System.currentTimeMillis() < until && visible < expected) visible += reader.poll(Duration.ofMillis(20)).count();
+                long begun = System.currentTimeMillis();
+                while (visible < expected && System.currentTimeMillis() - begun < (visible < sure ? patience : SHORT_MS))
+                    visible += reader.poll(Duration.ofMillis(20)).count();
                 return "sees " + visible;
             }
         }

@@ -141,7 +141,7 @@ public class ScriptedSink extends SinkConnector {
                 note("rewind");
                 for (TopicPartition one : context.assignment()) context.offset(one, number("rewinds.to", 0));
             }
-            if (props.containsKey("asks.commits")) context.requestCommit();
+            if (puts >= number("asks.commits", Integer.MAX_VALUE)) context.requestCommit();
         }
 
         @Override public Map<TopicPartition, OffsetAndMetadata> preCommit(Map<TopicPartition, OffsetAndMetadata> current) {
