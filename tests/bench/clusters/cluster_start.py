@@ -24,7 +24,7 @@ async def measured(folder: Path, bootstrap: str, rounds: int, say: Callable[[str
     first round, which stands in a row of its own; it ends when they run."""
     folder.mkdir()
     took: list[float] = []
-    async with running_nodes(folder) as nodes:
+    async with running_nodes(folder, NODES, "--spark-idle-seconds", "60") as nodes:
         for node in NODES:
             nodes.start_agent(node)
         async with channel(f"127.0.0.1:{nodes.state.port}") as made:

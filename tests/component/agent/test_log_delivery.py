@@ -27,7 +27,8 @@ from keelman.runtime.logs.parts import Log, PartsReader
 from keelman.testing.brokers.broker import started_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.object_store import KEY, SECRET, object_store
-from support.agent.agents import REMOVED, Node, alive, workload
+from support.agent.agents import REMOVED, Node, alive, running_node, workload
+from support.kafka.topics import AT_ONCE
 
 pytestmark = pytest.mark.component
 NAME = "worker/demo/0"
@@ -113,7 +114,7 @@ async def deaths(node: Node, **settings: str) -> None:
         await grown(node)
 
 
-async def test_files_get_each_line_once_while_workers_and_agents_are_killed(node: Node) -> None:
+async def to_files(node: Node) -> None:
     settings = {**MANY_PARTS, "log_parts": "1000"}
     node.state.assign(workload(script=WRITER, log_targets=LogTargets(name="orders", file_group="/groups/a")))
     node.agent(**settings)
@@ -145,11 +146,10 @@ def objects(folder: Path) -> list[bytes]:
     return found.splitlines()
 
 
-async def test_objects_hold_each_line_once_while_their_place_is_away_and_agents_are_killed(
-    node: Node, tmp_path: Path
-) -> None:
+async def to_objects(node: Node) -> None:
+    """Their place is away for a while."""
     settings = {**MANY_PARTS, "log_object_bytes": "20000", "log_object_seconds": "1"}
-    buckets = tmp_path / "buckets"
+    buckets = node.folder / "buckets"
     buckets.write_text("in the way")  # nothing can be put there for a while
     targets = LogTargets(name="orders", bucket="logs", prefix="a/b", buckets=str(buckets))
     node.state.assign(workload(script=WRITER, log_targets=targets))
@@ -177,14 +177,10 @@ async def objects_of(bucket: Any) -> list[bytes]:
     return found
 
 
-async def test_objects_of_a_server_hold_each_line_once_by_keys_that_the_agent_is_given(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The keys are wrong at first, and the server is away for a while; worker and agent are killed."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
-        monkeypatch.delenv(name, raising=False)
+async def to_objects_of_a_server(node: Node) -> None:
+    """By keys that the agent is given, and that are wrong at first."""
     settings = {**MANY_PARTS, "log_parts": "1000", "log_object_bytes": "20000", "log_object_seconds": "1"}
-    async with object_store(tmp_path / "s3") as server:
+    async with object_store(node.folder / "s3") as server:
         bucket = await server.create("logs")
         node.state.give_keys(server.endpoint, KEY, "not-the-secret-4711")
         targets = LogTargets(name="orders", bucket="logs", prefix="a", buckets=server.endpoint)
@@ -225,7 +221,7 @@ def records(bootstrap: str, topic: str) -> list[tuple[bytes, bytes]]:
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
-            "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest",
+            "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest", **AT_ONCE,
         }
     )  # fmt: skip
     found: list[tuple[bytes, bytes]] = []
@@ -240,8 +236,9 @@ def records(bootstrap: str, topic: str) -> list[tuple[bytes, bytes]]:
     return found
 
 
-async def test_a_topic_gets_each_line_once_while_its_broker_and_agents_are_killed(node: Node, tmp_path: Path) -> None:
-    async with started_broker(tmp_path / "broker") as broker:
+async def to_a_topic(node: Node) -> None:
+    """Its broker is killed too."""
+    async with started_broker(node.folder / "broker") as broker:
         targets = LogTargets(name="orders", topic="logs")
         node.state.assign(workload(script=WRITER, log_targets=targets, **{"bootstrap.servers": broker.bootstrap}))
         node.agent(**MANY_PARTS)
@@ -260,6 +257,27 @@ async def test_a_topic_gets_each_line_once_while_its_broker_and_agents_are_kille
             return judge([value for _, value in found]) >= end
 
         await eventually(all_there, seconds=120)
+
+
+TARGETS = (to_files, to_objects, to_objects_of_a_server, to_a_topic)
+
+
+async def test_each_target_gets_each_line_once_while_workers_and_agents_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a node of its own, one beside the other."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+
+    async def delivered(number: int) -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with running_node(folder) as node:
+            await TARGETS[number](node)
+
+    async with asyncio.TaskGroup() as group:
+        for number, target in enumerate(TARGETS):
+            group.create_task(delivered(number), name=target.__name__)
 
 
 async def test_the_brokers_position_wins_over_one_that_a_killed_agent_did_not_keep(bootstrap: str, name: str) -> None:

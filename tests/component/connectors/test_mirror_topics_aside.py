@@ -19,6 +19,8 @@ from confluent_kafka.admin import (
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
+from keelman.engine import topics_aside
+from keelman.engine.records import size
 from keelman.testing.brokers.secure_broker import SecureBroker
 from support.copying.harness import (
     OFFSET_PARTITIONS,
@@ -76,6 +78,14 @@ def alter(bootstrap: str, topic: str, **settings: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
     admin.incremental_alter_configs([resource])[resource].result(60)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set aside is tried again within half a second, and not within a minute."""
+    monkeypatch.setattr(topics_aside, "FIRST_SECONDS", 0.1)
+    monkeypatch.setattr(topics_aside, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(size, "AGAIN_SECONDS", 0.1)
 
 
 def set_aside(topic: str) -> Callable[..., bool]:

@@ -27,6 +27,7 @@ from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
+from support.kafka.topics import AT_ONCE
 from support.spark.service import SparkService, spark_service
 from support.worker.processes import WorkerProcess, workers
 
@@ -125,7 +126,7 @@ class Scene:
     def copied(self, topic: str = "", partition: int = 0) -> list[tuple[Any, Any]]:
         """Every committed record of the topic."""
         settings = {"bootstrap.servers": self.bootstrap, "group.id": "read", "enable.partition.eof": True}
-        consumer = Consumer({**settings, "enable.auto.commit": False})
+        consumer = Consumer({**settings, **AT_ONCE, "enable.auto.commit": False})
         found: list[tuple[Any, Any]] = []
         try:
             consumer.assign([TopicPartition(topic or self.name, partition, 0)])

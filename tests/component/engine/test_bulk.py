@@ -23,6 +23,7 @@ from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from keelman.testing.numbered import Stream
 from keelman.testing.oracle import judge
+from support.kafka.topics import AT_ONCE
 from support.spark.service import SparkService
 from support.worker.processes import ENDED, FENCED, RUNNING, LinkSide, Run, WorkerProcess, workers
 
@@ -161,7 +162,13 @@ def _field(text: bytes, name: str) -> str:
 def read(bootstrap: str, topic: str) -> dict[int, list[tuple[Any, Any]]]:
     """Every committed record of a topic that is there now, by partition."""
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "read", "enable.auto.commit": False, "enable.partition.eof": True}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "read",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            **AT_ONCE,
+        }
     )
     try:
         known = consumer.list_topics(topic, 30).topics[topic].partitions

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,56 +44,43 @@ def fill(bootstrap: str, topic: str, batch_bytes: int) -> None:
     producer.flush(60)
 
 
-@pytest.fixture
-def limited(bootstrap: str) -> Callable[[str, int], None]:
+def limit(bootstrap: str, client_id: str, bytes_per_second: int) -> None:
     """Gives a client id its quota."""
-
-    def limit(client_id: str, bytes_per_second: int) -> None:
-        asyncio.run(limit_producer(bootstrap, client_id, bytes_per_second))
-
-    return limit
+    asyncio.run(limit_producer(bootstrap, client_id, bytes_per_second))
 
 
-def test_a_source_commits_under_a_quota_in_one_copy_run(
-    bootstrap: str, name: str, runs: Callable[..., Run], limited: Callable[[str, int], None], tmp_path: Path
-) -> None:
+def source(bootstrap: str, name: str, runs: Callable[..., Run], folder: Path) -> None:
     create_topic(bootstrap, name)
-    lines(tmp_path / "in.log")
-    limited(f"connector-producer-{name}-0", QUOTA)
-    config = {"name": name, "connector.class": "FileStreamSource", "file": str(tmp_path / "in.log"), "topic": name}
+    lines(folder / "in.log")
+    limit(bootstrap, f"connector-producer-{name}-0", QUOTA)
+    config = {"name": name, "connector.class": "FileStreamSource", "file": str(folder / "in.log"), "topic": name}
     runs(ticket(bootstrap, config)).copied(BEYOND_BURST // 100)
 
 
-def test_an_at_least_once_source_commits_under_a_quota_in_one_copy_run(
-    bootstrap: str, name: str, runs: Callable[..., Run], limited: Callable[[str, int], None], tmp_path: Path
-) -> None:
+def at_least_once_source(bootstrap: str, name: str, runs: Callable[..., Run], folder: Path) -> None:
     create_topic(bootstrap, name)
-    lines(tmp_path / "in.log")
-    limited(f"connector-producer-{name}-0", QUOTA // 4)
-    config = {"name": name, "connector.class": "FileStreamSource", "file": str(tmp_path / "in.log"), "topic": name}
+    lines(folder / "in.log")
+    limit(bootstrap, f"connector-producer-{name}-0", QUOTA // 4)
+    config = {"name": name, "connector.class": "FileStreamSource", "file": str(folder / "in.log"), "topic": name}
     run = runs(ticket(bootstrap, config, delivery=ticket_pb2.DELIVERY_GUARANTEE_AT_LEAST_ONCE))
     run.until_records(SOME // 4 // 100)
 
 
-def test_a_source_that_commits_at_intervals_commits_under_a_quota(
-    bootstrap: str, name: str, runs: Callable[..., Run], limited: Callable[[str, int], None], tmp_path: Path
-) -> None:
+def source_with_intervals(bootstrap: str, name: str, runs: Callable[..., Run], folder: Path) -> None:
     create_topic(bootstrap, name)
-    lines(tmp_path / "in.log")
-    limited(f"connector-producer-{name}-0", QUOTA)
-    config = {"name": name, "connector.class": "FileStreamSource", "file": str(tmp_path / "in.log"), "topic": name}
+    lines(folder / "in.log")
+    limit(bootstrap, f"connector-producer-{name}-0", QUOTA)
+    config = {"name": name, "connector.class": "FileStreamSource", "file": str(folder / "in.log"), "topic": name}
     boundary = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "1000"}
     run = runs(ticket(bootstrap, {**config, **boundary}))
     run.until_records(SOME // 100)
 
 
-def test_a_mirror_of_large_batches_commits_under_a_quota_in_one_copy_run(
-    bootstrap: str, name: str, runs: Callable[..., Run], limited: Callable[[str, int], None]
-) -> None:
+def mirror_of_large_batches(bootstrap: str, name: str, runs: Callable[..., Run], folder: Path) -> None:
     create_topic(bootstrap, name)
     fill(bootstrap, name, 300_000)
     client_id = f"connector-producer-{name}-connector-0"
-    limited(client_id, QUOTA)
+    limit(bootstrap, client_id, QUOTA)
     config = {
         "name": f"{name}-connector",
         "connector.class": "MirrorSource",
@@ -110,16 +98,32 @@ def test_a_mirror_of_large_batches_commits_under_a_quota_in_one_copy_run(
     run.until_records(SOME // 1_000)
 
 
-def test_a_kafka_sink_commits_under_a_quota_in_one_copy_run(
-    bootstrap: str, name: str, runs: Callable[..., Run], limited: Callable[[str, int], None]
-) -> None:
+def kafka_sink(bootstrap: str, name: str, runs: Callable[..., Run], folder: Path) -> None:
     create_topic(bootstrap, name)
     fill(bootstrap, name, 100_000)
-    limited(f"connector-sink-producer-{name}-out-0", QUOTA)
+    limit(bootstrap, f"connector-sink-producer-{name}-out-0", QUOTA)
     config = {"name": f"{name}-out", "connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"}
     runs(ticket(bootstrap, config, worker_config={"consumer.auto.offset.reset": "earliest"})).copied(SOME // 1_000)
     found = [int(m.value() or b"") for m in messages(bootstrap, f"to-{name}")]
     assert found == list(range(len(found)))
+
+
+COPIES = (source, at_least_once_source, source_with_intervals, mirror_of_large_batches, kafka_sink)
+
+
+def test_each_commits_under_a_quota_in_one_copy_run(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    """One beside the other: each waits for its own quota."""
+
+    def copies(copy: Callable[..., None]) -> None:
+        folder = tmp_path / copy.__name__
+        folder.mkdir()
+        copy(bootstrap, f"{name}-{copy.__name__}", runs, folder)
+
+    with ThreadPoolExecutor(len(COPIES)) as pool:
+        for done in [pool.submit(copies, copy) for copy in COPIES]:
+            done.result()
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ that are cut off, and what the gateway refuses by itself."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import random
 import sys
@@ -33,7 +34,7 @@ from support.gateway.system import System, running_system
 from support.state.uploads import WEATHER, download, jar, pieces, upload
 
 pytestmark = [pytest.mark.component, pytest.mark.asyncio(loop_scope="module")]
-LARGE = 100 << 20
+LARGE = 64 << 20
 GROWTH = 48 << 20
 """So much more memory, at most, a service has ever needed while a file of LARGE bytes came or went."""
 
@@ -72,11 +73,17 @@ async def names(stub: PluginServiceStub) -> list[str]:
     return [f"{p.name}/{p.version}" for p in (await stub.ListPlugins(pb.ListPluginsRequest())).plugins]
 
 
+@functools.cache
+def large_jar() -> bytes:
+    """Packing takes seconds, though there is nothing to pack."""
+    return jar_bytes([WEATHER], {"noise": random.Random(1).randbytes(LARGE)})
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_large_file_comes_and_goes_in_bounded_memory(system: System, stub: PluginServiceStub) -> None:
     await upload(stub, jar(1000), name="warm")  # what is imported at the first upload is no growth
     await download(stub, "warm")
-    data = jar_bytes([WEATHER], {"noise": random.Random(1).randbytes(LARGE)})
+    data = large_jar()
     services = [system.state.process, system.gateway.process]
     before = []
     for service in services:

@@ -23,6 +23,7 @@ from keelman.worker.group.farewell import Note
 pytestmark = pytest.mark.component
 SECONDS = 60.0
 TOKEN_SECONDS = 10.0
+PAUSE_SECONDS = 0.005
 Properties = dict[str, str]
 
 
@@ -46,6 +47,7 @@ async def sessions(properties: Properties, many: int) -> None:
                 if connection not in used:
                     used.append(connection)
                 assert await connection.ask(MetadataRequest([]))
+                await asyncio.sleep(PAUSE_SECONDS)  # else it takes a processor, and so does the broker
         await eventually(lambda: all(one._writer is None for one in used[:-1]), what="those before are closed")
 
 

@@ -33,18 +33,40 @@ RUNNING, ENDED, FAILED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_EN
 
 
 @pytest_asyncio.fixture(scope="module")
-async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
-    made = Spark(tmp_path_factory.mktemp("spark"))
+async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[Spark]]:
+    """The services that were started, one after the other."""
+    made: list[Spark] = []
     try:
-        await made.serving()
         yield made
     finally:
-        made.kill()
+        for service in made:
+            service.kill()
+
+
+async def serving(services: list[Spark], tmp_path_factory: pytest.TempPathFactory) -> Spark:
+    """One that serves: the last, unless that has ended."""
+    if not services or services[-1].process.poll() is not None:
+        services.append(Spark(tmp_path_factory.mktemp("spark"), lease_seconds=6))
+        await services[-1].serving()
+    return services[-1]
+
+
+@pytest_asyncio.fixture
+async def spark(services: list[Spark], tmp_path_factory: pytest.TempPathFactory) -> Spark:
+    return await serving(services, tmp_path_factory)
 
 
 @pytest_asyncio.fixture
 async def one(spark: Spark, request: pytest.FixtureRequest) -> AsyncIterator[Worker]:
+    """A worker of the test's own, and so slots of its own."""
     async with worker(spark, f"{request.node.name}:8083") as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module")
+async def steady(services: list[Spark], tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker]:
+    """A worker for tests that leave its slots whole: each new slot takes a second or two."""
+    async with worker(await serving(services, tmp_path_factory), "steady:8083") as made:
         yield made
 
 
@@ -63,17 +85,17 @@ def times(file: Path) -> list[float]:
     return [float(line) for line in file.read_text().split()]
 
 
-async def test_a_run_goes_from_ticket_to_drain(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
+async def test_a_run_goes_from_ticket_to_drain(steady: Worker, tmp_path: Path) -> None:
+    uid = await steady.running(tmp_path)
     await grows(tmp_path / uid)
-    one.drain(uid)
-    ended = await one.reached(uid, ENDED)
+    steady.drain(uid)
+    ended = await steady.reached(uid, ENDED)
     assert ended.reason == "DRAINED"
     assert ended.progress.records == len(times(tmp_path / uid))
-    told = [u.state for u in one.updates if u.run_uid == uid]
+    told = [u.state for u in steady.updates if u.run_uid == uid]
     assert told == sorted(told), "states only move forward"
-    assert (await one.get(uid)).progress.records == ended.progress.records
-    assert one.renewed > 0
+    assert (await steady.get(uid)).progress.records == ended.progress.records
+    assert steady.renewed > 0
 
 
 async def test_runs_spread_over_the_workers_slots_and_a_cut_ends_one_only(one: Worker, tmp_path: Path) -> None:
@@ -100,17 +122,17 @@ async def test_usage_is_told_with_each_renewal_and_counts_slots_that_are_gone(on
     assert one.usage.cpu_time.ToNanoseconds() >= used.cpu_time.ToNanoseconds()
 
 
-async def test_levels_of_logging_that_are_set_on_a_worker_reach_its_slots(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
+async def test_levels_of_logging_that_are_set_on_a_worker_reach_its_slots(steady: Worker, tmp_path: Path) -> None:
+    uid = await steady.running(tmp_path)
     await grows(tmp_path / uid)
-    assert "counted" not in one.spark.text()
-    one.log_levels = {"root": "ERROR", "support.spark": "DEBUG"}
+    assert "counted" not in steady.spark.text()
+    steady.log_levels = {"root": "ERROR", "support.spark": "DEBUG"}
 
     def counted() -> list[str]:
-        return [line for line in one.spark.text().splitlines() if "counted" in line and uid in line]
+        return [line for line in steady.spark.text().splitlines() if "counted" in line and uid in line]
 
     await eventually(counted, what="the slot logs more")
-    one.log_levels = {"root": "ERROR", "support.spark": "INFO"}
+    steady.log_levels = {"root": "ERROR", "support.spark": "INFO"}
 
     async def quiet() -> bool:
         before = len(counted())
@@ -150,27 +172,27 @@ async def test_a_busy_run_gets_a_slot_of_its_own(one: Worker, tmp_path: Path) ->
     await grows(tmp_path / again)
 
 
-async def test_a_loop_that_cannot_start_fails_its_run_and_nothing_else(one: Worker, tmp_path: Path) -> None:
-    good = await one.running(tmp_path)
-    failed = await one.reached(one.start(tmp_path, mode="refuse"), FAILED)
+async def test_a_loop_that_cannot_start_fails_its_run_and_nothing_else(steady: Worker, tmp_path: Path) -> None:
+    good = await steady.running(tmp_path)
+    failed = await steady.reached(steady.start(tmp_path, mode="refuse"), FAILED)
     assert (failed.reason, failed.retriable) == ("TASK_FAILED", False)
     assert "a path" in failed.message
     assert "ValueError" in failed.trace
     await grows(tmp_path / good)
 
 
-async def test_a_burst_of_progress_loses_no_state_and_the_newest_wins(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path, mode="burst")
-    one.drain(uid)
-    ended = await one.reached(uid, ENDED)
-    told = [u for u in one.updates if u.run_uid == uid]
+async def test_a_burst_of_progress_loses_no_state_and_the_newest_wins(steady: Worker, tmp_path: Path) -> None:
+    uid = await steady.running(tmp_path, mode="burst")
+    steady.drain(uid)
+    ended = await steady.reached(uid, ENDED)
+    told = [u for u in steady.updates if u.run_uid == uid]
     assert ended.progress.records >= 199_999
     assert len(told) < 20_000, "progress is thinned out on its way"
 
 
-async def test_a_wrong_or_used_token_is_refused(spark: Spark, one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
-    slot = next(u.slot for u in reversed(one.updates) if u.run_uid == uid)
+async def test_a_wrong_or_used_token_is_refused(spark: Spark, steady: Worker, tmp_path: Path) -> None:
+    uid = await steady.running(tmp_path)
+    slot = next(u.slot for u in reversed(steady.updates) if u.run_uid == uid)
     async with channel(spark.address) as home:
         for name in (slot, "slot-none"):
             call = SlotServiceStub(home).Attach()
@@ -247,69 +269,61 @@ async def test_links_take_over_or_cut(spark: Spark, tmp_path: Path) -> None:
             await answer_to(call, OpenLinkRequest(greeting=greeting))
 
 
-async def test_copy_runs_are_listed_and_watched(spark: Spark, one: Worker, tmp_path: Path) -> None:
+async def test_copy_runs_are_listed_and_watched(spark: Spark, steady: Worker, tmp_path: Path) -> None:
     async with channel(spark.address) as link:
         runs = CopyRunServiceStub(link)
         watch = runs.WatchCopyRuns(WatchCopyRunsRequest(worker_cluster="wc"))
         assert (await watch.read()).snapshot
-        uid = await one.running(tmp_path)
+        uid = await steady.running(tmp_path)
 
         async def seen() -> bool:
             return any(r.uid == uid and r.state == RUNNING for r in (await watch.read()).copy_runs)
 
         await eventually(seen, every=0)
-        one.drain(uid)
-        await one.reached(uid, ENDED)
+        steady.drain(uid)
+        await steady.reached(uid, ENDED)
         live = await runs.ListCopyRuns(ListCopyRunsRequest())
         every = await runs.ListCopyRuns(ListCopyRunsRequest(include_ended=True))
         assert uid not in [r.uid for r in live.copy_runs]
         assert uid in [r.uid for r in every.copy_runs]
 
 
-async def test_an_unknown_run_is_answered(one: Worker) -> None:
-    one.drain("run-of-an-earlier-life")
-    answer = await one.reached("run-of-an-earlier-life", FAILED)
+async def test_an_unknown_run_is_answered(steady: Worker) -> None:
+    steady.drain("run-of-an-earlier-life")
+    answer = await steady.reached("run-of-an-earlier-life", FAILED)
     assert (answer.reason, answer.retriable) == ("UNKNOWN_RUN", True)
 
 
-async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_drains_that(tmp_path: Path) -> None:
-    spark = Spark(tmp_path)
-    try:
-        await spark.serving()
-        async with worker(spark, "jvm:8083") as one:
-            uid = await one.running(tmp_path)
-            slot, lost = one.slot_process(uid), spark.jvm()
-            lost.kill()
-            assert (await one.reached(uid, FAILED)).reason == "SLOT_LOST"
-            again = await one.running(tmp_path)
-            await grows(tmp_path / again)
-            await eventually(lambda: not slot.is_running(), what="it goes with its JVM")
-            assert spark.jvm() != lost
-            assert "spark_lost" in spark.text()
-            assert f"Spark's JVM (pid {lost.pid}) ended: exit code -9" in one.problems, "the worker was told"
-            await eventually(lambda: one.problems[-1] == "", what="and that it is over")
-            spark.below()
-            spark.process.send_signal(signal.SIGTERM)
-            assert (await one.reached(again, ENDED)).reason == "DRAINED"
-        await eventually(lambda: spark.process.poll() is not None, what="the service ends")
-        assert spark.process.returncode == 0, spark.text()
+async def test_a_killed_service_takes_everything_with_it(spark: Spark, tmp_path: Path) -> None:
+    async with worker(spark, "python:8083") as one:
+        uid = await one.running(tmp_path)
+        spark.kill()
         await spark.nothing_left(60)
-        assert "Traceback" not in spark.text(), spark.text().partition("Traceback")[2][:4000]
-    finally:
-        spark.kill()
+        assert time.time() - max(times(tmp_path / uid)) < 60
 
 
-async def test_a_killed_service_takes_everything_with_it(tmp_path: Path) -> None:
-    spark = Spark(tmp_path)
-    try:
-        await spark.serving()
-        async with worker(spark, "python:8083") as one:
-            uid = await one.running(tmp_path)
-            spark.kill()
-            await spark.nothing_left(60)
-            assert time.time() - max(times(tmp_path / uid)) < 60
-    finally:
-        spark.kill()
+async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_drains_that(
+    spark: Spark, tmp_path: Path
+) -> None:
+    async with worker(spark, "jvm:8083") as one:
+        uid = await one.running(tmp_path)
+        slot, lost = one.slot_process(uid), spark.jvm()
+        lost.kill()
+        assert (await one.reached(uid, FAILED)).reason == "SLOT_LOST"
+        again = await one.running(tmp_path)
+        await grows(tmp_path / again)
+        await eventually(lambda: not slot.is_running(), what="it goes with its JVM")
+        assert spark.jvm() != lost
+        assert "spark_lost" in spark.text()
+        assert f"Spark's JVM (pid {lost.pid}) ended: exit code -9" in one.problems, "the worker was told"
+        await eventually(lambda: one.problems[-1] == "", what="and that it is over")
+        spark.below()
+        spark.process.send_signal(signal.SIGTERM)
+        assert (await one.reached(again, ENDED)).reason == "DRAINED"
+    await eventually(lambda: spark.process.poll() is not None, what="the service ends")
+    assert spark.process.returncode == 0, spark.text()
+    await spark.nothing_left(60)
+    assert "Traceback" not in spark.text(), spark.text().partition("Traceback")[2][:4000]
 
 
 @pytest.mark.parametrize(

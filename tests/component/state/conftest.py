@@ -1,7 +1,11 @@
-"""The databases of the state service's tests: an SQLite file, or a PostgreSQL that the tests start once."""
+"""The databases of the state service's tests: an SQLite file, or a PostgreSQL that the tests start once. An S3 server,
+started once too."""
+
+from collections.abc import AsyncIterator
 
 import pytest
 
+from keelman.testing.servers.object_store import ObjectStore, object_store
 from keelman.testing.servers.postgresql import BINARIES, started_postgresql
 from support.state.service import state_in_loop
 
@@ -13,6 +17,14 @@ def postgresql():
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
     with started_postgresql() as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+async def s3(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ObjectStore]:
+    """An S3 server with a bucket `plugins`; whoever shares it uses keys of its own."""
+    async with object_store(tmp_path_factory.mktemp("s3") / "store") as server:
+        await server.create("plugins")
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -4,6 +4,8 @@ comes about once when it is asked again."""
 import asyncio
 import contextlib
 import signal
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from sqlmodel import select
@@ -38,70 +40,104 @@ ALWAYS = (
     "leads", "write-begun", "rows-added", "committed", "snapshot-advanced", "answer-due", "plan-made", "plan-stored",
     "assignments-sent", "report-stored", "plugin-stored",
 )  # fmt: skip
-"""Tried by `make test`; all others take minutes together, and are tried by `make slow`."""
-CASES = [pytest.param(n, 0, marks=() if n in ALWAYS else pytest.mark.slow) for n in NAMES]
-CASES += [pytest.param(n, passages, marks=pytest.mark.slow) for n, passages in LATER]
+Case = tuple[str, int]
+CASES: list[Case] = [(name, 0) for name in ALWAYS]
+"""Tried by `make test`: steps, each with how often it is passed before."""
+OTHERS: list[Case] = [*((name, 0) for name in NAMES if name not in ALWAYS), *LATER]
+"""Tried by `make slow`: they take minutes together."""
 PROPERTY = "offset.flush.interval.ms"
 
 
-async def create(clients: Clients, name: str, **spec) -> None:
-    made = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", **spec)
-    request = workers_pb.CreateWorkerClusterRequest(name=name, spec=made, request_id=f"create-{name}")
-    await clients.clusters.CreateWorkerCluster(request)
-    await clients.clusters.StartWorkerCluster(
-        workers_pb.StartWorkerClusterRequest(name=name, request_id=f"start-{name}")
-    )
+def test_each_step_has_a_case() -> None:
+    assert {name for name, _ in (*CASES, *OTHERS)} == {*NAMES}
 
 
-async def prepare(clients: Clients) -> None:
-    """What is there when the process is killed."""
-    await clients.create_external("ext", "127.0.0.1:1")
-    await upload(clients.plugins, jar(100), name="early", request_id="upload-early")
-    await create(clients, "demo", count=2)
-    await create(clients, "idle", count=1)
-    await eventually(lambda: runs(clients, "demo"))
-    await eventually(lambda: runs(clients, "idle"))
+@dataclass(frozen=True)
+class Story:
+    """What is asked of the state service around one kill, by names and ids of its own."""
 
+    number: int
 
-async def work(clients: Clients) -> None:
-    """What is asked while it is killed, and after it again with the same ids."""
-    with translated():
-        await upload(clients.plugins, jar(3 << 20), name="late", request_id="upload-late")
-    delete_plugin = plugins_pb.DeletePluginRequest(name="early", version="1.2", request_id="delete-early")
-    await clients.plugins.DeletePlugin(delete_plugin)
-    update = workers_pb.UpdateWorkerClusterRequest(name="demo", request_id="update-demo")
-    update.spec.properties[PROPERTY] = "10000"
-    update.update_mask.paths.append("properties")
-    await clients.clusters.UpdateWorkerCluster(update)
-    await create(clients, "late", count=1)
-    await clients.nodes.CreateNode(node_service_pb2.CreateNodeRequest(name="n9", request_id="create-n9"))
-    await create(clients, "waits", nodes=worker_cluster_pb2.WorkerNodes(names=["n9"]))
-    await clients.clusters.DeleteWorkerCluster(
-        workers_pb.DeleteWorkerClusterRequest(name="idle", request_id="delete-idle")
-    )
+    def of(self, name: str) -> str:
+        return f"{name}-{self.number}"
 
+    async def create(self, clients: Clients, name: str, node: str = "n1", **spec) -> None:
+        nodes = worker_cluster_pb2.WorkerNodes(names=[node])
+        made = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", nodes=nodes, **spec)
+        request = workers_pb.CreateWorkerClusterRequest(name=self.of(name), spec=made, request_id=self.of(f"c-{name}"))
+        await clients.clusters.CreateWorkerCluster(request)
+        await clients.clusters.StartWorkerCluster(
+            workers_pb.StartWorkerClusterRequest(name=self.of(name), request_id=self.of(f"s-{name}"))
+        )
 
-async def runs(clients: Clients, name: str) -> bool:
-    return (await clients.worker_cluster(name)).status.state == ClusterState.CLUSTER_STATE_RUNNING
+    async def prepare(self, clients: Clients) -> None:
+        """What is there when the process is killed."""
+        await upload(clients.plugins, jar(100), name=self.of("early"), request_id=self.of("upload-early"))
+        await self.create(clients, "demo", count=2)
+        await self.create(clients, "idle", count=1)
+        await eventually(lambda: self.runs(clients, "demo"))
+        await eventually(lambda: self.runs(clients, "idle"))
 
+    async def work(self, clients: Clients) -> None:
+        """What is asked while it is killed, and after it again with the same ids."""
+        with translated():
+            await upload(clients.plugins, jar(3 << 20), name=self.of("late"), request_id=self.of("upload-late"))
+        await clients.plugins.DeletePlugin(
+            plugins_pb.DeletePluginRequest(name=self.of("early"), version="1.2", request_id=self.of("delete-early"))
+        )
+        update = workers_pb.UpdateWorkerClusterRequest(name=self.of("demo"), request_id=self.of("update-demo"))
+        update.spec.properties[PROPERTY] = "10000"
+        update.update_mask.paths.append("properties")
+        await clients.clusters.UpdateWorkerCluster(update)
+        await self.create(clients, "late", count=1)
+        node = self.of("n9")
+        await clients.nodes.CreateNode(node_service_pb2.CreateNodeRequest(name=node, request_id=self.of("create-n9")))
+        await self.create(clients, "waits", node)
+        await clients.clusters.DeleteWorkerCluster(
+            workers_pb.DeleteWorkerClusterRequest(name=self.of("idle"), request_id=self.of("delete-idle"))
+        )
 
-async def is_gone(clients: Clients, name: str) -> bool:
-    try:
-        await clients.worker_cluster(name)
-    except NotFound:
-        return True
-    return False
+    async def check(self, clients: Clients) -> None:
+        """It has come about, once."""
+        await eventually(lambda: self.all_have_it(clients), what="the change has reached all workers")
+        for name in ("demo", "late"):
+            await eventually(lambda name=name: self.runs(clients, name), what=f"{name} runs")
+        await eventually(lambda: self.is_gone(clients, "idle"), what="the deleted cluster is gone")
+        assert (await clients.worker_cluster(self.of("demo"))).generation == 3, "created, started, updated: once each"
+        assert (await clients.worker_cluster(self.of("late"))).generation == 2
+        late = await plugin(clients)
+        assert (late.name, late.version) == (self.of("late"), "1.2")
+        assert await download(clients.plugins, self.of("late")) == (late, jar(3 << 20))
+        assert self.of("n9") in (await clients.worker_cluster(self.of("waits"))).status.message
 
+    async def clear(self, clients: Clients) -> None:
+        """Leaves nothing that is under way."""
+        for name in ("demo", "late", "waits"):
+            await clients.delete_workers(self.of(name))
+        await clients.plugins.DeletePlugin(plugins_pb.DeletePluginRequest(name=self.of("late"), version="1.2"))
+        for name in ("demo", "late", "waits"):
+            await eventually(lambda name=name: self.is_gone(clients, name), what=f"{name} is gone")
 
-async def all_have_it(clients: Clients) -> bool:
-    workers = [w for n, w in (await clients.workloads()).items() if n.startswith("worker/demo/")]
-    return len(workers) == 2 and all(w.spec.worker.properties.get(PROPERTY) == "10000" for w in workers)
+    async def runs(self, clients: Clients, name: str) -> bool:
+        return (await clients.worker_cluster(self.of(name))).status.state == ClusterState.CLUSTER_STATE_RUNNING
+
+    async def is_gone(self, clients: Clients, name: str) -> bool:
+        try:
+            await clients.worker_cluster(self.of(name))
+        except NotFound:
+            return True
+        return False
+
+    async def all_have_it(self, clients: Clients) -> bool:
+        prefix = f"worker/{self.of('demo')}/"
+        workers = [w for n, w in (await clients.workloads()).items() if n.startswith(prefix)]
+        return len(workers) == 2 and all(w.spec.worker.properties.get(PROPERTY) == "10000" for w in workers)
 
 
 async def plugin(clients: Clients) -> Plugin:
-    answer = await clients.plugins.ListPlugins(plugins_pb.ListPluginsRequest())
-    assert [(one.name, one.version) for one in answer.plugins] == [("late", "1.2")]
-    return answer.plugins[0]
+    """The only one."""
+    (found,) = (await clients.plugins.ListPlugins(plugins_pb.ListPluginsRequest())).plugins
+    return found
 
 
 async def checked(home: Home, *, swept: bool = False) -> None:
@@ -135,44 +171,68 @@ async def agents(port: int, *names: str):
         yield clients
 
 
-@pytest.mark.parametrize(("name", "passages"), CASES)
-async def test_a_kill_leaves_nothing_half_done(tmp_path, name: str, passages: int) -> None:
-    file, state = tmp_path / "armed", StateProcess(tmp_path)
-    state.environment = {"KEELMAN_FAILPOINT": name, "KEELMAN_FAILPOINT_FILE": str(file)}
-    await state.start()
+@dataclass
+class Killed:
+    """A state service that ends at one step after the other."""
+
+    state: StateProcess
+    file: Path
+
+    async def start(self, step: str) -> None:
+        """Started with a step at which it will end once the file is there."""
+        self.file.unlink(missing_ok=True)
+        self.state.environment = {"KEELMAN_FAILPOINT": step, "KEELMAN_FAILPOINT_FILE": str(self.file)}
+        await self.state.start()
+
+    async def dead(self) -> None:
+        async with asyncio.timeout(60):
+            assert await self.state.child.wait() == -signal.SIGKILL, self.state.output[-4000:]
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [CASES, pytest.param(OTHERS, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])],
+    ids=["some", "others"],
+)
+async def test_a_kill_leaves_nothing_half_done(tmp_path: Path, cases: list[Case]) -> None:
+    """At each step, one after the other: the service that is started after a kill is the one that is killed next."""
+    killed, stories = Killed(StateProcess(tmp_path), tmp_path / "armed"), [Story(n) for n in range(len(cases))]
+    await killed.start(cases[0][0])
     try:
-        async with agents(state.port, "n1") as clients:
-            await prepare(clients)
-            if name in AT_START:
-                await state.end()
-                file.write_text("0")
-                await state.spawn()
-            else:
-                file.write_text(str(passages))
-                with contextlib.suppress(KeelmanError):
-                    await work(clients)
-                    async with agents(state.port, "n2"):
-                        await dead(state)
-            assert await dead(state) == -signal.SIGKILL, state.output
-        await checked(Home.of(tmp_path))
-        state.environment = {}
-        await state.start()
-        async with agents(state.port, "n1", "n2") as clients:
-            await work(clients)
-            await eventually(lambda: all_have_it(clients), what="the change has reached all workers")
-            for cluster in ("demo", "late"):
-                await eventually(lambda cluster=cluster: runs(clients, cluster), what=f"{cluster} runs")
-            await eventually(lambda: is_gone(clients, "idle"), what="the deleted cluster is gone")
-            assert (await clients.worker_cluster("demo")).generation == 3, "created, started, updated: once each"
-            assert (await clients.worker_cluster("late")).generation == 2
-            assert await download(clients.plugins, "late") == (await plugin(clients), jar(3 << 20))
-            assert "n9" in (await clients.worker_cluster("waits")).status.message
-        await state.end()
+        async with agents(killed.state.port, "n1") as clients:
+            await clients.create_external("ext", "127.0.0.1:1")
+            await stories[0].prepare(clients)
+            await kill(killed, stories[0], clients, cases[0])
+        for story in stories:
+            await checked(Home.of(tmp_path))
+            following = stories[story.number + 1 :][:1]
+            await killed.start(cases[story.number + 1][0] if following else "none")
+            nodes = [one.of("n2") for one in stories[: story.number + 1]]  # one that stays away is waited for
+            async with agents(killed.state.port, "n1", *nodes) as clients:
+                await story.work(clients)
+                await story.check(clients)
+                for next_story in following:
+                    await story.clear(clients)
+                    await next_story.prepare(clients)
+                    await kill(killed, next_story, clients, cases[next_story.number])
+        await killed.state.end()
         await checked(Home.of(tmp_path), swept=True)
     finally:
-        await state.end(signal.SIGKILL)
+        await killed.state.end(signal.SIGKILL)
 
 
-async def dead(state: StateProcess) -> int:
-    async with asyncio.timeout(60):
-        return await state.child.wait()
+async def kill(killed: Killed, story: Story, clients: Clients, case: Case) -> None:
+    """Has it end at this step, of its start or of its work."""
+    step, passages = case
+    print(f"killed at {step}, which is passed {passages} times before")  # shown where it fails
+    if step in AT_START:
+        await killed.state.end()
+        killed.file.write_text("0")
+        await killed.state.spawn()
+    else:
+        killed.file.write_text(str(passages))
+        with contextlib.suppress(KeelmanError):
+            await story.work(clients)
+            async with agents(killed.state.port, story.of("n2")):
+                await killed.dead()
+    await killed.dead()

@@ -95,7 +95,7 @@ async def test_a_coordinator_that_is_gone_is_noted_and_one_that_moves_is_not(
 
         trio.freeze(REPLICATED)
         try:
-            until, found = time.monotonic() + 2 * SILENT_SECONDS, []
+            until, found = time.monotonic() + 1.5 * SILENT_SECONDS, []
             while time.monotonic() < until:
                 found += filter(None, [await moves.problem()])
                 await asyncio.sleep(0.1)

@@ -112,9 +112,13 @@ class Keelman:
         await eventually(lambda: not self.processes(), seconds=seconds, what=f"processes of {self.home} are gone")
 
     async def cleaned(self) -> None:
-        """Leaves nothing behind, however the test went."""
-        await self.run("down", seconds=200.0)
-        self.kill_everything()
+        """Leaves no process behind, however the test went: nobody waits for any of them to end in order."""
+
+        def gone() -> bool:
+            self.kill_everything()  # what one of them has started meanwhile too
+            return not self.processes()
+
+        await eventually(gone, every=0.2, what=f"processes of {self.home} are gone")
 
     def kill_everything(self) -> None:
         """kill -9 of every process of this home; some end each other first."""

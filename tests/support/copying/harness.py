@@ -28,16 +28,18 @@ from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Connector
 from keelman.connectors.file import journaled_writer as file_sink
 from keelman.connectors.registry import find_connector
+from keelman.engine import reporter
 from keelman.engine.run import CopyRunLoop
 from keelman.engine.sink import commits as sink_commits
 from keelman.engine.sink.exactly_once import journal
 from keelman.engine.source import transactions
 from keelman.kafka.batches import producer as batch_producer
 from keelman.runtime.processes.die_with_parent import tethered
-from support.kafka.topics import ends_of
+from support.kafka.topics import AT_ONCE, ends_of
 from support.places import with_tests
 from support.waiting import until
 
+reporter.EVERY_SECONDS = 0.02  # each wait of a test for progress is shorter by half a second or so
 OFFSET_TOPIC = "test-offsets"
 OFFSET_PARTITIONS = 5
 STATES = copy_run_pb2.CopyRunState
@@ -118,7 +120,7 @@ def copied_to_the_end(bootstrap: str, config: dict[str, str], log: Path) -> None
 
 def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:
     """The connector's records in the offset topic, committed before now; a tombstone removes."""
-    base = {"bootstrap.servers": bootstrap, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False}
+    base = {"bootstrap.servers": bootstrap, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False, **AT_ONCE}
     ends = ends_of(bootstrap, topic)
     found: dict[bytes, bytes] = {}
     reader = Consumer({**base, "isolation.level": "read_committed", "enable.partition.eof": True})

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from keelman.testing.eventually import eventually
 from support.java.numbered_rows import TABLE, Change, NumberedRows, change_of
 from support.java.published import DEBEZIUM_JDBC, DEBEZIUM_POSTGRES
+from support.kafka.topics import AT_ONCE
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 COPIED = "copied"
@@ -130,7 +131,7 @@ async def changes(bootstrap: str, name: str) -> list[Change]:
 def _committed(bootstrap: str, topic: str) -> list[Message]:
     """Up to the end as it is at the first look, while more comes in."""
     level = {"isolation.level": "read_committed", "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{topic}", **level})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{topic}", **AT_ONCE, **level})
     found: list[Message] = []
     try:
         if consumer.list_topics(topic, LOOK_SECONDS).topics[topic].error is not None:

@@ -20,6 +20,7 @@ from keelman.kafka.clients import low_level_client
 from keelman.kafka.fetching.client import open_client as met
 from keelman.kafka.known_brokers import BROKERS
 from keelman.testing.eventually import eventually
+from support.kafka.topics import AT_ONCE
 
 LAST_EPOCH = 2**15 - 2
 """Of a producer id."""
@@ -121,7 +122,7 @@ async def visible(servers: str, topic: str, partition: int = 0) -> list[str]:
         plain = Consumer({**settings, "isolation.level": "read_uncommitted"})
         _, end = plain.get_watermark_offsets(part, timeout=30)
         plain.close()
-        consumer = Consumer({**settings, "fetch.wait.max.ms": 20})
+        consumer = Consumer({**settings, **AT_ONCE})
         consumer.assign([part])
         found: list[str] = []
         deadline = time.monotonic() + 60

@@ -9,6 +9,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from support.waiting import until
 
+AT_ONCE = {"fetch.wait.max.ms": 10, "fetch.queue.backoff.ms": 10}
+"""For a consumer that reads to an end: a broker holds back for so long, 500 ms by default, that there is no more."""
+
 
 def commit(bootstrap: str, group: str, topic: str, offset: int, partition: int = 0) -> None:
     """Has a group that nobody is in show an offset."""
@@ -74,6 +77,7 @@ def messages(
         "group.id": "look",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
+        **AT_ONCE,
     }
     ends = {} if stays_open else ends_of(bootstrap, topic)
     consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})

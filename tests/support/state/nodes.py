@@ -24,9 +24,9 @@ SECONDS = 240.0
 class Nodes:
     """State and its agents, which are started one by one."""
 
-    def __init__(self, folder: Path, names: Sequence[str] = NODES) -> None:
-        flags = ["--worker-ports", free_range(8), "--spark-ports", free_range(4), "--session-timeout-seconds", "120"]
-        self.state = StateProcess(folder / "state", *flags)
+    def __init__(self, folder: Path, names: Sequence[str] = NODES, *flags: str) -> None:
+        usual = ["--worker-ports", free_range(8), "--spark-ports", free_range(4), "--session-timeout-seconds", "120"]
+        self.state = StateProcess(folder / "state", *usual, *flags)
         self.homes = {node: Home(folder / node) for node in names}
         self.agents: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -64,9 +64,10 @@ class Nodes:
 
 
 @contextlib.asynccontextmanager
-async def running_nodes(folder: Path, names: Sequence[str] = NODES) -> AsyncIterator[Nodes]:
-    """State runs, and its agents are started by who uses it. What fails prints their logs; nothing is left running."""
-    made = Nodes(folder, names)
+async def running_nodes(folder: Path, names: Sequence[str] = NODES, *flags: str) -> AsyncIterator[Nodes]:
+    """State runs with these flags beside the usual ones, and its agents are started by who uses it. What fails prints
+    their logs; nothing is left running."""
+    made = Nodes(folder, names, *flags)
     await made.state.start()
     try:
         yield made

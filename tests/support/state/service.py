@@ -119,7 +119,7 @@ async def _serving(port: int) -> bool:
 
 
 class StateProcess:
-    """The service as its own process."""
+    """The service as its own process. Unless `flags` set it otherwise, a Spark service that no worker needs ends."""
 
     def __init__(self, home: Path, *flags: str) -> None:
         self.home, self.flags, self.port = home, flags, free_ports(1)[0]
@@ -135,7 +135,8 @@ class StateProcess:
         with (self.home / "output.log").open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "keelman.state", "run", "--home", str(self.home), "--port", str(self.port),
-                *self.flags, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
+                "--spark-idle-seconds", "0", *self.flags,
+                stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
                 env={k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_STATE_")} | self.environment,
             )  # fmt: skip
 

@@ -71,4 +71,5 @@ async def test_one_that_ends_answers_while_it_says_that_it_does_not_serve(tmp_pa
             assert (await http.get("/healthz")).status_code == 200
         assert gateway.process.poll() is None
         assert gateway.stop() == 3, "a second signal cuts it"
+        gateway.flags["drain-seconds"] = "0"
         await gateway.start()

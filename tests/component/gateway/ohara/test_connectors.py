@@ -1,16 +1,20 @@
-"""Connectors on a real system: a broker, a worker, and files that are copied in and out of Kafka."""
+"""Connectors on a real system: a broker, a worker, and files that are copied in and out of Kafka. And `/v0/inspect/rdb`
+there: a PostgreSQL is asked by a worker with the driver of a shared jar."""
 
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from keelman.testing.eventually import eventually
 from keelman.testing.plugins import jar_files
+from keelman.testing.servers.postgresql import BINARIES, USER, PostgresqlServer, running_postgresql
 from support.cli.system import FILE, Keelman
 from support.gateway.ohara.clients import (
     BAD_VALUE,
@@ -23,9 +27,19 @@ from support.gateway.ohara.clients import (
     client_of,
     key,
 )
+from support.java.kit import needs_java
+from support.java.published import POSTGRES
 
 pytestmark = pytest.mark.component
 WORKER = {"group": "default", "name": "wk"}
+TABLES = """
+CREATE TABLE public.orders (id bigint, line int, note varchar(9), at timestamp, PRIMARY KEY (line, id));
+CREATE TABLE public.orders_2 (a int);
+CREATE TABLE public.ordersx2 (b int);
+CREATE SCHEMA other;
+CREATE TABLE other.notes (text text PRIMARY KEY);
+CREATE VIEW other.views AS SELECT 1;
+"""
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +257,67 @@ async def classes_of_files_stay_known(live: JsClient, system: Keelman) -> None:
 
     assert await eventually(back, seconds=60, what="the gateway is back") == before
     await live.delete("files", "classes.jar")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresqlServer]:
+    with running_postgresql({}) as made:
+        with psycopg.connect(made.url("postgres")) as connection:
+            connection.execute(TABLES)
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def driven(live: JsClient) -> JsClient:
+    """The same client, with the worker clusters `driven`, which has a driver and runs, and `stopped`."""
+    (node,) = await live.list("nodes")
+    (driver,) = (await POSTGRES.path()).rglob("postgresql-*.jar")
+    sent = await live.client.post("/v0/files", files={"file": ("driver.jar", driver.read_bytes())})
+    assert sent.status_code == 200, sent.text
+    settings = {"nodeNames": [node["hostname"]], "brokerClusterKey": "default"}
+    await live.create("workers", name="stopped", **settings)
+    await live.create("workers", name="driven", sharedJarKeys=["driver.jar"], **settings)
+    await live.act("workers", "driven", "start")
+    await live.reaches("workers", "driven", "RUNNING")
+    return live
+
+
+@needs_java()
+@pytest.mark.skipif(not BINARIES, reason="PostgreSQL is not installed")
+async def test_tables_of_a_database_are_told_with_columns_and_keys(driven: JsClient, server: PostgresqlServer) -> None:
+    query: dict[str, Any] = {
+        "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
+        "user": USER, "password": "no secret", "workerClusterKey": "driven",
+    }  # fmt: skip
+    # The first question starts a Java virtual machine, for which a busy machine may take longer than an answer may.
+    found = await eventually(lambda: driven.ok("POST", "/inspect/rdb", query))
+    place = {"catalogPattern": "postgres", "schemaPattern": "public"}
+    tables = {one["name"]: one for one in found["tables"]}
+    assert found["name"] == "postgresql"
+    assert tables.keys() == {"orders", "orders_2", "ordersx2", "notes"}
+    assert tables["orders"] == place | {
+        "name": "orders",
+        "columns": [
+            {"name": "id", "dataType": "int8", "pk": True},
+            {"name": "line", "dataType": "int4", "pk": True},
+            {"name": "note", "dataType": "varchar", "pk": False},
+            {"name": "at", "dataType": "timestamp", "pk": False},
+        ],
+    }
+    assert [[column["name"] for column in tables[name]["columns"]] for name in ("orders_2", "ordersx2")] == [
+        ["a"], ["b"],
+    ]  # fmt: skip
+    (note,) = (await driven.ok("POST", "/inspect/rdb", query | {"schemaPattern": "oth%"}))["tables"]
+    assert (note["schemaPattern"], note["name"]) == ("other", "notes")
+    assert (await driven.ok("POST", "/inspect/rdb", query | {"tableName": "none"}))["tables"] == []
+
+    for changed, code, said in (
+        ({"url": "jdbc:mysql://127.0.0.1/x"}, ILLEGAL_ARGUMENT, "no JDBC driver for jdbc:mysql"),
+        ({"url": "jdbc:postgresql://127.0.0.1:1/x"}, ILLEGAL_ARGUMENT, "refused"),
+        ({"url": f"{query['url']}none"}, ILLEGAL_ARGUMENT, 'database "postgresnone" does not exist'),
+        ({"url": "postgresql://x"}, ILLEGAL_ARGUMENT, "a JDBC URL is needed"),
+        ({"workerClusterKey": "stopped"}, DATA_CHECK, f"type:worker  {key('stopped')} MUST be running"),
+        ({"workerClusterKey": "none"}, DATA_CHECK, f"type:worker {key('none')} does not exist "),
+    ):
+        refused = await driven.refused("POST", "/inspect/rdb", query | changed)
+        assert (refused.code, said in refused.message, "no secret" in refused.message) == (code, True, False), refused

@@ -8,7 +8,8 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -31,18 +32,22 @@ BEFORE = f"{int(NEWEST) - 1:04}"
 SAME, CHANGED, SPARK = "worker/same/0", "worker/changed/0", "spark/n1"
 
 
-@pytest.fixture
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A file, or the URL of a database."""
-    if request.param == "postgresql":
-        made: str = request.getfixturevalue("postgresql")()
-        return made
-    return str(tmp_path / "state.db")
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A state service and an agent with the workers of two clusters; its database is a file or a URL."""
+
+    nodes: Nodes
+    clients: Clients
+    database: str
 
 
-@asynccontextmanager
-async def installation(folder: Path, database: str, bootstrap: str) -> AsyncIterator[tuple[Nodes, Clients]]:
-    """A state service and an agent with the workers of two clusters."""
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+async def installation(
+    request: pytest.FixtureRequest, bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Installation]:
+    """One for all procedures with a kind of database."""
+    folder = tmp_path_factory.mktemp(request.param)
+    database = str(folder / "state.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")()
     async with running_nodes(folder, ["n1"]) as nodes:
         await nodes.state.end()
         nodes.state.flags += ("--database", database)
@@ -55,7 +60,7 @@ async def installation(folder: Path, database: str, bootstrap: str) -> AsyncIter
             for name in ("same", "changed"):
                 await clients.create_workers(name, count=1)
                 await clients.start_workers(name)
-            yield nodes, clients
+            yield Installation(nodes, clients, database)
 
 
 async def running(clients: Clients) -> dict[str, Workload]:
@@ -132,51 +137,48 @@ async def set_back(database: str) -> None:
     new.unlink()
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-async def test_an_upgrade_leaves_workers_alone(database: str, bootstrap: str, tmp_path: Path) -> None:
-    async with installation(tmp_path, database, bootstrap) as (nodes, clients):
-        before = {name: w.status.pid for name, w in (await running(clients)).items()}
-        assert await nodes.state.end() == 0
-        await set_back(database)
-        await nodes.state.start()  # migrates
-        with closing(sqlite3.connect(database)) as read:
-            assert read.execute("SELECT version_num FROM alembic_version").fetchone() == (NEWEST,)
-        assert {name: w.status.pid for name, w in (await running(clients)).items()} == before
+@pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
+async def test_an_upgrade_leaves_workers_alone(installation: Installation) -> None:
+    nodes, clients, database = installation.nodes, installation.clients, installation.database
+    before = {name: w.status.pid for name, w in (await running(clients)).items()}
+    assert await nodes.state.end() == 0
+    await set_back(database)
+    await nodes.state.start()  # migrates
+    with closing(sqlite3.connect(database)) as read:
+        assert read.execute("SELECT version_num FROM alembic_version").fetchone() == (NEWEST,)
+    assert {name: w.status.pid for name, w in (await running(clients)).items()} == before
 
-        agent = nodes.agents["n1"]
-        agent.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(agent.wait, 60) == 0
-        nodes.start_agent("n1")
-        await nodes.are_online(clients)
-        await change(clients, 7)
-        after = {name: w.status.pid for name, w in (await running(clients)).items()}
-        assert {name for name in before if before[name] != after[name]} == {CHANGED}
+    agent = nodes.agents["n1"]
+    agent.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(agent.wait, 60) == 0
+    nodes.start_agent("n1")
+    await nodes.are_online(clients)
+    await change(clients, 7)
+    after = {name: w.status.pid for name, w in (await running(clients)).items()}
+    assert {name for name in before if before[name] != after[name]} == {CHANGED}
 
 
-@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
-async def test_after_a_restore_nothing_runs_twice_and_workers_go_on(
-    database: str, bootstrap: str, tmp_path: Path
-) -> None:
-    async with installation(tmp_path, database, bootstrap) as (nodes, clients):
-        first = await running(clients)
-        back_up(database, tmp_path / "backup")
-        for seconds in (7, 8):  # what the backup does not know
-            await change(clients, seconds)
-            changed = await running(clients)
-        assert changed[CHANGED].generation > first[CHANGED].generation + 1
-        await nodes.state.end(signal.SIGKILL)
-        restore(database, tmp_path / "backup")
-        await nodes.state.start()
+async def test_after_a_restore_nothing_runs_twice_and_workers_go_on(installation: Installation, tmp_path: Path) -> None:
+    nodes, clients, database = installation.nodes, installation.clients, installation.database
+    first = await running(clients)
+    back_up(database, tmp_path / "backup")
+    for seconds in (17, 18):  # what the backup does not know
+        await change(clients, seconds)
+        changed = await running(clients)
+    assert changed[CHANGED].generation > first[CHANGED].generation + 1
+    await nodes.state.end(signal.SIGKILL)
+    restore(database, tmp_path / "backup")
+    await nodes.state.start()
 
-        async def obeyed() -> bool:
-            return (await clients.workloads())[CHANGED].generation > changed[CHANGED].generation
+    async def obeyed() -> bool:
+        return (await clients.workloads())[CHANGED].generation > changed[CHANGED].generation
 
-        await eventually(obeyed, what="the plan of the backup is one that the agent obeys")
-        restored = await running(clients)
-        assert restored[CHANGED].spec == first[CHANGED].spec
-        for name in (SAME, SPARK):
-            assert restored[name].status.pid == changed[name].status.pid, "it went on"
-        for name in (SAME, CHANGED):
-            assert processes(nodes, name) == [restored[name].status.pid]
-        await change(clients, 9)
-        assert (await running(clients))[CHANGED].generation > restored[CHANGED].generation
+    await eventually(obeyed, what="the plan of the backup is one that the agent obeys")
+    restored = await running(clients)
+    assert restored[CHANGED].spec == first[CHANGED].spec
+    for name in (SAME, SPARK):
+        assert restored[name].status.pid == changed[name].status.pid, "it went on"
+    for name in (SAME, CHANGED):
+        assert processes(nodes, name) == [restored[name].status.pid]
+    await change(clients, 19)
+    assert (await running(clients))[CHANGED].generation > restored[CHANGED].generation

@@ -61,7 +61,7 @@ async def asked(one: Dedicated, *, is_delete: bool) -> Any:
 @pytest.mark.parametrize(("point", "passages"), CASES)
 async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, point: str, passages: int) -> None:
     armed = tmp_path / "armed"
-    state = StateProcess(tmp_path / "home", "--operation-wait-seconds", "2")
+    state = StateProcess(tmp_path / "home", "--operation-wait-seconds", "1")
     state.environment = {"KEELMAN_FAILPOINT": point, "KEELMAN_FAILPOINT_FILE": str(armed)}
     await state.start()
     is_delete = point != "dedicated-workers-written"

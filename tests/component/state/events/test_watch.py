@@ -54,8 +54,17 @@ class Seen:
         return sorted(n for _, n in self.known.resources)
 
 
-async def test_a_watch_outlives_the_gateway_and_the_state_service(url: str, tmp_path: Path) -> None:
-    async with state_and_gateway(tmp_path, "--database", url) as (state, gateway):
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An SQLite file or a PostgreSQL; that a watch is told of by the latter, others show too."""
+    if request.param == "sqlite":
+        return str(tmp_path / "state.db")
+    made: str = request.getfixturevalue("postgresql")()
+    return made
+
+
+async def test_a_watch_outlives_the_gateway_and_the_state_service(database: str, tmp_path: Path) -> None:
+    async with state_and_gateway(tmp_path, "--database", database) as (state, gateway):
         async with channel(f"127.0.0.1:{state.port}") as made, Seen(gateway.address) as seen:
             clients = Clients(made)
             await eventually(lambda: seen.begun, what="the watch has begun, with nothing to see")

@@ -8,7 +8,6 @@ import io
 import os
 import signal
 import zipfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.state.failpoints import IMPORTS
 from keelman.state.operations import import_plugin
 from keelman.testing.eventually import eventually
-from keelman.testing.servers.object_store import KEY, SECRET, ObjectStore, object_store
+from keelman.testing.servers.object_store import KEY, SECRET, ObjectStore
 from support.state.service import Clients, StateProcess, state_in_loop
 from support.state.uploads import download, jar
 
@@ -40,11 +39,9 @@ OF_OTHER = origin_pb2.Origin(api="other", scope="1", key="weather")
 
 
 @pytest_asyncio.fixture(scope="module")
-async def store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ObjectStore]:
-    async with object_store(tmp_path_factory.mktemp("s3") / "store") as made:
-        await made.create("plugins")
-        await made.create("versions", versioned=True)
-        yield made
+async def store(s3: ObjectStore) -> ObjectStore:
+    await s3.create("versions", versioned=True)
+    return s3
 
 
 def settings(store: ObjectStore) -> dict[str, Any]:
@@ -247,30 +244,39 @@ async def test_a_folder_is_as_good_and_gives_nothing_that_is_outside_of_it(tmp_p
                 await create(clients, "x", **{"key": "k", "bucket": "plugins"} | source)
 
 
-@pytest.mark.parametrize("point", ["step-begun", *IMPORTS, "step-tried"])
-async def test_one_that_is_cut_off_anywhere_is_fetched_once(tmp_path: Path, point: str) -> None:
+async def test_one_that_is_cut_off_anywhere_is_fetched_once(tmp_path: Path) -> None:
+    """At each point, one after the other: the service that is started after a kill is the one that is killed next."""
     (bucket := tmp_path / "plugin-store" / "plugins").mkdir(parents=True)
-    (bucket / "p.jar").write_bytes(jar(salt=point))
-    (file := tmp_path / "die").write_text("0")
-    state = StateProcess(tmp_path)
-    state.environment = {"KEELMAN_FAILPOINT": point, "KEELMAN_FAILPOINT_FILE": str(file)}
-    await state.start()
-    try:
-        async with channel(f"127.0.0.1:{state.port}") as made:
-            await create(Clients(made), "p", "p.jar")
-            async with asyncio.timeout(60):
-                assert await state.child.wait() == -signal.SIGKILL
-        file.unlink()
+    file, state, points = tmp_path / "die", StateProcess(tmp_path), ["step-begun", *IMPORTS, "step-tried"]
+
+    async def start(point: str) -> None:
+        file.unlink(missing_ok=True)
+        state.environment = {"KEELMAN_FAILPOINT": point, "KEELMAN_FAILPOINT_FILE": str(file)}
         await state.start()
-        async with channel(f"127.0.0.1:{state.port}") as made:
-            clients = Clients(made)
-            found = await ended(clients, "p")
-            assert found.state == ACTIVE
-            request = operation_service_pb2.GetOperationRequest(name=found.operation)
-            await eventually(lambda: _has_ended(clients, request))
-            assert (await clients.operations.GetOperation(request)).operation.state == OPERATION_STATE_SUCCEEDED
-            (plugin,) = (await clients.plugins.ListPlugins(plugin_service_pb2.ListPluginsRequest())).plugins
-            assert (await download(clients.plugins, "p"))[1] == jar(salt=point)
-            assert plugin.uid
+
+    await start(points[0])
+    try:
+        for point, following in zip(points, [*points[1:], "none"], strict=True):
+            print(f"killed at {point}")  # shown where it fails
+            (bucket / f"{point}.jar").write_bytes(jar(salt=point))
+            file.write_text("0")
+            async with channel(f"127.0.0.1:{state.port}") as made:
+                await create(Clients(made), point, f"{point}.jar")
+                async with asyncio.timeout(60):
+                    assert await state.child.wait() == -signal.SIGKILL
+            await start(following)
+            async with channel(f"127.0.0.1:{state.port}") as made:
+                await fetched_once(Clients(made), point)
     finally:
         await state.end()
+
+
+async def fetched_once(clients: Clients, name: str) -> None:
+    found = await ended(clients, name)
+    assert found.state == ACTIVE
+    request = operation_service_pb2.GetOperationRequest(name=found.operation)
+    await eventually(lambda: _has_ended(clients, request))
+    assert (await clients.operations.GetOperation(request)).operation.state == OPERATION_STATE_SUCCEEDED
+    (plugin,) = (await clients.plugins.ListPlugins(plugin_service_pb2.ListPluginsRequest(name=name))).plugins
+    assert (await download(clients.plugins, name))[1] == jar(salt=name)
+    assert plugin.uid

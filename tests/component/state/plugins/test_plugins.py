@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import obstore
@@ -25,7 +24,7 @@ from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
 from keelman.testing.eventually import eventually
 from keelman.testing.plugins import jar_files
-from keelman.testing.servers.object_store import ObjectStore, object_store
+from keelman.testing.servers.object_store import ObjectStore
 from support.state.service import Clients, state_in_loop
 from support.state.uploads import download, jar, pieces, upload
 
@@ -35,23 +34,28 @@ SIZE = 5 << 19  # two chunks and a half
 
 
 @pytest.fixture(params=["database", "folder", "s3"])
-async def kept(request, tmp_path, monkeypatch) -> AsyncIterator[dict[str, str]]:
-    """Settings that say where files are kept: somewhere below `shared` where it is not the database."""
+def kept(request, tmp_path, monkeypatch, name: str) -> dict[str, str]:
+    """Settings that say where files are kept: below `shared` where it is neither the database nor a server."""
     if request.param == "database":
-        yield {}
-    elif request.param == "folder":
-        yield {"plugin_storage": str(tmp_path / "shared")}
-    else:
-        async with object_store(tmp_path / "shared") as server:
-            await server.create(BUCKET)
-            for name, value in server.environment.items():
-                monkeypatch.setenv(name, value)
-            yield {"plugin_storage": f"s3://{BUCKET}/keelman", "plugin_s3_endpoint": server.endpoint}
+        return {}
+    if request.param == "folder":
+        return {"plugin_storage": str(tmp_path / "shared")}
+    server: ObjectStore = request.getfixturevalue("s3")
+    for variable, value in server.environment.items():
+        monkeypatch.setenv(variable, value)
+    return {"plugin_storage": f"s3://{BUCKET}/{name}", "plugin_s3_endpoint": server.endpoint}
 
 
 @pytest.fixture
 async def clients(tmp_path, url, kept):
     async with state_in_loop(tmp_path, database=url, **kept) as (made, _):
+        yield made
+
+
+@pytest.fixture
+async def anywhere(tmp_path, url):
+    """Of a state service for what does not depend on where files are kept."""
+    async with state_in_loop(tmp_path, database=url) as (made, _):
         yield made
 
 
@@ -110,27 +114,27 @@ async def test_a_plugin_from_its_upload_to_its_end(clients: Clients) -> None:
     assert (await download(clients.plugins, "acme"))[1] == data
 
 
-async def test_lists_have_the_newest_version_first(clients: Clients) -> None:
+async def test_lists_have_the_newest_version_first(anywhere: Clients) -> None:
     for name, version in (("b", "1.9"), ("a", "1"), ("b", "1.10"), ("b", "1.10-rc1"), ("c", "2")):
-        await upload(clients.plugins, jar(salt=name + version), name=name, version=version, labels={"n": name})
+        await upload(anywhere.plugins, jar(salt=name + version), name=name, version=version, labels={"n": name})
     ordered = ["a/1", "b/1.10", "b/1.10-rc1", "b/1.9", "c/2"]
-    assert await named(clients) == await named(clients, page_size=1) == await named(clients, page_size=2) == ordered
-    assert await named(clients, name="b", page_size=2) == ordered[1:4]
-    assert await named(clients, labels={"n": "c"}) == ["c/2"]
-    assert (await get(clients, "b")).version == "1.10"
+    assert await named(anywhere) == await named(anywhere, page_size=1) == await named(anywhere, page_size=2) == ordered
+    assert await named(anywhere, name="b", page_size=2) == ordered[1:4]
+    assert await named(anywhere, labels={"n": "c"}) == ["c/2"]
+    assert (await get(anywhere, "b")).version == "1.10"
     with (
         pytest.raises(NotFound, match=r"plugin b has no version '3': those there are: 1.10, 1.10-rc1, 1.9"),
         translated(),
     ):
-        await get(clients, "b", "3")
+        await get(anywhere, "b", "3")
 
 
-async def test_versions_come_from_the_header_the_file_and_the_digest(clients: Clients) -> None:
+async def test_versions_come_from_the_header_the_file_and_the_digest(anywhere: Clients) -> None:
     data = jar(10)
-    assert (await upload(clients.plugins, data, file_name="weather.jar")).version == hashlib.sha256(data).hexdigest()[
+    assert (await upload(anywhere.plugins, data, file_name="weather.jar")).version == hashlib.sha256(data).hexdigest()[
         :12
     ]
-    found = await upload(clients.plugins, jar(20), file_name="Acme Weather-plugin.zip", name="w", version="7+b")
+    found = await upload(anywhere.plugins, jar(20), file_name="Acme Weather-plugin.zip", name="w", version="7+b")
     assert (found.name, found.version, found.kind) == ("w", "7+b", plugin_pb2.PLUGIN_KIND_ZIP)
 
 
@@ -188,7 +192,9 @@ async def cut_off(clients: Clients, data: bytes) -> None:
 async def left(home: Path, url: str, kept: dict[str, str]) -> int:
     """Files that are stored."""
     if endpoint := kept.get("plugin_s3_endpoint"):
-        return sum([len(some) async for some in obstore.list(ObjectStore(endpoint, "", Path()).bucket(BUCKET))])
+        prefix = kept["plugin_storage"].removeprefix(f"s3://{BUCKET}/")
+        bucket = ObjectStore(endpoint, "", Path()).bucket(BUCKET)
+        return sum([len(some) async for some in obstore.list(bucket, f"{prefix}/")])
     async with open_store(url, key_file=home / "state" / "secrets.key") as store:
         chunks = await DatabaseStorage(store.database).stored()
     return len(chunks) + sum(path.is_file() for path in (home / "shared").rglob("*"))

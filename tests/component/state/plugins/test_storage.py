@@ -2,8 +2,10 @@
 
 import io
 import random
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.folder_storage import FolderStorage
 from keelman.state.plugins.s3_storage import PART_BYTES, S3Storage
 from keelman.state.plugins.storage import CHUNK_BYTES, PluginStorage
-from keelman.testing.servers.object_store import object_store
+from keelman.testing.servers.object_store import ObjectStore
 
 pytestmark = pytest.mark.component
 BUCKET = "plugins"
@@ -21,22 +23,33 @@ DATA = random.Random(7).randbytes(2 * CHUNK_BYTES + 1000)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "folder", "s3"])
-async def storage(request, tmp_path, monkeypatch):
-    if request.param == "s3":
-        async with object_store(tmp_path / "served") as server:
-            await server.create(BUCKET)
-            for name, value in server.environment.items():
-                monkeypatch.setenv(name, value)
-            yield S3Storage.of(f"s3://{BUCKET}/some/where", "mine", endpoint=server.endpoint)
-        return
-    if request.param == "folder":
-        made = FolderStorage(tmp_path / "shared" / "mine")
+def place(request, tmp_path) -> tuple[str, Any]:
+    """What a storage is made of, by its kind."""
+    match request.param:
+        case "s3":
+            return "s3", request.getfixturevalue("s3")
+        case "folder":
+            return "folder", tmp_path / "shared" / "mine"
+        case "sqlite":
+            return "database", str(tmp_path / "state.db")
+        case _:
+            return "database", request.getfixturevalue("postgresql")()
+
+
+@pytest.fixture
+async def storage(place: tuple[str, Any], monkeypatch, name: str) -> AsyncIterator[PluginStorage]:
+    kind, given = place
+    if kind == "s3":
+        for variable, value in given.environment.items():
+            monkeypatch.setenv(variable, value)
+        yield S3Storage.of(f"s3://{BUCKET}/some/{name}", "mine", endpoint=given.endpoint)
+    elif kind == "folder":
+        made = FolderStorage(given)
         made.prepare()
         yield made
-        return
-    place = str(tmp_path / "state.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")()
-    async with open_database(place) as database:
-        yield DatabaseStorage(database)
+    else:
+        async with open_database(given) as database:
+            yield DatabaseStorage(database)
 
 
 async def read(storage: PluginStorage, key: str, offset: int = 0) -> bytes:
@@ -113,18 +126,16 @@ async def test_what_is_larger_than_a_part_is_stored_whole(storage: PluginStorage
     assert await read(storage, "one") == data
 
 
-async def test_a_bucket_that_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bucket_that_cannot_be_had_is_told(s3: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for setting, endpoint in (("s3://", ""), ("s3://UPPER/x", ""), ("s3://bucket", "ftp://host")):
         with pytest.raises(InvalidArgument, match=r"state\.plugin_"):
             S3Storage.of(setting, "mine", endpoint=endpoint)
-    async with object_store(tmp_path / "served") as server:
-        await server.create(BUCKET)
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        none = S3Storage.of("s3://nosuch/x", "mine", endpoint=server.endpoint)
-        with pytest.raises((Unavailable, NotFound), match="s3://nosuch/x/mine"):
-            await none.put("one", io.BytesIO(b"x"))
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-        stranger = S3Storage.of(f"s3://{BUCKET}", "mine", endpoint=server.endpoint)
-        with pytest.raises(Unavailable, match=f"state.plugin_storage: s3://{BUCKET}/mine"):
-            await stranger.stored()
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    none = S3Storage.of("s3://nosuch/x", "mine", endpoint=s3.endpoint)
+    with pytest.raises((Unavailable, NotFound), match="s3://nosuch/x/mine"):
+        await none.put("one", io.BytesIO(b"x"))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    stranger = S3Storage.of(f"s3://{BUCKET}", "mine", endpoint=s3.endpoint)
+    with pytest.raises(Unavailable, match=f"state.plugin_storage: s3://{BUCKET}/mine"):
+        await stranger.stored()

@@ -68,7 +68,7 @@ async def node_state(clients: Clients, name: str) -> str:
 
 
 async def test_a_silent_node_loses_its_movable_workers(tmp_path) -> None:
-    async with state_in_loop(tmp_path, heartbeat_seconds=0.1, session_timeout_seconds=10.0) as (clients, _):
+    async with state_in_loop(tmp_path, heartbeat_seconds=0.1, session_timeout_seconds=5.0) as (clients, _):
         await clients.create_external("ext", "127.0.0.1:1")
         await clients.create_workers("move", brokers="ext", count=2)
         async with Agent(clients, "n1", host="127.0.0.2") as first, Agent(clients, "n2", host="127.0.0.3") as second:
@@ -113,7 +113,7 @@ async def test_a_silent_node_loses_its_movable_workers(tmp_path) -> None:
 
 
 async def test_nobody_is_judged_for_one_time_out_after_a_restart(tmp_path) -> None:
-    times = {"heartbeat_seconds": 0.1, "session_timeout_seconds": 8.0}
+    times = {"heartbeat_seconds": 0.1, "session_timeout_seconds": 4.0}
     async with state_in_loop(tmp_path, **times) as (clients, _), Agent(clients, "n1"), Agent(clients, "n2"):
         await clients.create_external("ext", "127.0.0.1:1")
         await clients.create_workers("demo", brokers="ext", count=1)

@@ -183,7 +183,7 @@ async def test_what_a_worker_asks(
 
 PROMISE = "supports_exactly_once:block"
 AT_WORK = (
-    *((SOURCE, "open_reader", way) for way in ("block", "raise")),
+    (SOURCE, "open_reader", "raise"),
     *((SOURCE, "read", way) for way in WAYS),
     *((SINK, "write", way) for way in ("block", "exit", "raise")),
     (SINK, "commit", "block"),
@@ -220,3 +220,15 @@ async def test_what_a_task_does(
         await bystander.goes_on()
         for _, method, way in AT_WORK:
             assert (await worker.ask("DELETE", f"/connectors/{method}-{way}")).status_code == 204
+
+
+@pytest.mark.slow
+async def test_a_task_that_never_opens_its_source(
+    bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may take a minute; what comes after that is as where it blocks later on."""
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    async with scene(bootstrap, spark, tmp_path, "never-open") as (worker, _):
+        mood = {"connector.class": SOURCE, "topic": "never-open-nowhere", "mood": "open_reader:block"}
+        await create(worker, "never", mood)
+        await traced(worker, "never", "HostileSource.open_reader (source.py:", task=True, seconds=180)
