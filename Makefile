@@ -103,7 +103,7 @@ types: $(CHECKS) $(WIRE) ## strict types
 contracts: $(CHECKS) $(WIRE) ## which package may import which
 	PYTHONPATH=libs:services $(BIN)/lint-imports
 
-# Component tests wait for processes more than they compute: three at a time, each of the three with a broker and a Spark
+# Component tests wait for processes as much as they compute: four at a time, each of the four with a broker and a Spark
 # service that its tests share. Each takes a file when it has no more to do, those that take longest first.
 PYTEST := $(BIN)/python -m pytest
 # With SECOND_TRY=1, in .ci/run, failed tests of the parts that start processes are tried once more.
@@ -117,7 +117,7 @@ explore: $(CHECKS) $(WIRE) ## property tests on random cases, other ones each ti
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
-	$(TRIED) --costs component -n 3 $(BESIDE) -m 'not fault and not slow' tests/component
+	$(TRIED) --costs component -n 4 $(BESIDE) -m 'not fault and not slow' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
