@@ -14,7 +14,7 @@ from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.frames import RESPONSE, Frame, Opcode, Status
 from keelman.couchbase.seeds import Access, Seed
-from keelman.couchbase.vbucket import Vbucket
+from keelman.couchbase.vbucket import Event, Place, Vbucket
 from keelman.testing.fake_time import FakeTimeLoop
 
 NODE = NodeAddress("one", 11210)
@@ -147,3 +147,26 @@ async def test_a_stream_that_is_left_for_a_dropped_collection_is_closed_before_t
     ended.set_result(COLLECTION_DROPPED)
     assert await changes._until_end(connection, Vbucket(3)) == COLLECTION_DROPPED
     assert closed == [3]
+
+
+async def test_changes_that_a_server_took_back_before_they_were_taken_are_dropped_and_acknowledged() -> None:
+    _, changes = new()
+    acknowledged: list[int] = []
+    connection = cast(
+        "Connection", type("Acknowledging", (), {"acknowledge": lambda _, size: acknowledged.append(size)})()
+    )
+
+    def event(vbucket: int, seqno: int) -> Event:
+        return Event(
+            Opcode.MUTATION, vbucket, seqno, Place(1, 1, 9), None, b"key", b"", 0, 0, 0, 0, 0, 0, size=10 * seqno
+        )
+
+    came = [event(vbucket, seqno) for seqno in range(1, 6) for vbucket in (3, 4)]
+    changes._vbuckets[3], changes._taken[3] = Vbucket(3), 0
+    changes._queue.append((connection, came))
+    changes._roll_back(changes._vbuckets[3], 2)
+    assert acknowledged == [10 * (3 + 4 + 5)]
+    taken = changes.take(100)
+    assert [one.seqno for one in taken if one.vbucket == 3] == [1, 2]
+    assert [one.seqno for one in taken if one.vbucket == 4] == [1, 2, 3, 4, 5]
+    assert changes.taken_back == 0

@@ -1,4 +1,5 @@
-"""A broker is removed whatever kept it from being started, and what cannot be removed is reported."""
+"""A broker is removed whatever kept it from being started, and what cannot be removed is reported; what an earlier
+agent started is left alone until it is known what is wanted."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from keelman.agent.assignments import Assignments
 from keelman.agent.plugins import Plugins
 from keelman.agent.reporter import Reporter
 from keelman.agent.settings import Settings
+from keelman.agent.step import Goal
 from keelman.agent.supervisor import Supervisor
 from keelman.agent.trust.secrets import SecretFiles
 from keelman.agent.workloads.launcher import Launcher
@@ -20,14 +22,15 @@ from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import BrokerWorkload, Workload, WorkloadGoal, WorkloadSpec, WorkloadState
 from keelman.runtime.home import Home
+from keelman.runtime.processes.children import Record, write_record
 from keelman.testing.eventually import eventually
 
 NAME = "broker/x/0"
 
 
-@pytest.mark.parametrize("tls", [True, False], ids=["without a certificate", "not secured"])
-async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_path: Path, tls: bool) -> None:
-    home, settings, root = Home(tmp_path / "home"), Settings(), tmp_path / "data"
+def supervisor_of(home: Home, root: Path) -> Supervisor:
+    """The workloads of an agent that has its files there, and the data of brokers below `root`."""
+    settings = Settings()
     launcher = Launcher(
         home,
         commands_for(HTTPS, SecretFiles(home), root),
@@ -37,15 +40,22 @@ async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_p
         limiter=make_limiter(WATCHDOG, home),
         broker_data=root,
     )
-    home.workload(NAME).mkdir(parents=True)
-    (root / "x-0").mkdir(parents=True)
-    (root / "other").mkdir()
 
     async def nothing(*_: object) -> None:
         raise AssertionError
 
     plugins = Plugins(home.plugins, nothing, kept_seconds=1)  # type: ignore[arg-type]
-    supervisor = Supervisor(home, launcher, Assignments(home.assignments), Reporter(), plugins, turns=StartTurns(1))
+    return Supervisor(home, launcher, Assignments(home.assignments), Reporter(), plugins, turns=StartTurns(1))
+
+
+@pytest.mark.parametrize("tls", [True, False], ids=["without a certificate", "not secured"])
+async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_path: Path, tls: bool) -> None:
+    home, root = Home(tmp_path / "home"), tmp_path / "data"
+    home.workload(NAME).mkdir(parents=True)
+    (root / "x-0").mkdir(parents=True)
+    (root / "other").mkdir()
+
+    supervisor = supervisor_of(home, root)
 
     def assign(folder: str) -> None:
         broker = BrokerWorkload(broker_cluster="x", host="10.0.0.2", port=9092, tls=tls, data_folders=[folder])
@@ -70,3 +80,17 @@ async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_p
         await asyncio.gather(running, return_exceptions=True)
     assert [path.name for path in root.iterdir()] == ["other"]
     assert not home.workload(NAME).exists()
+
+
+def test_what_an_earlier_agent_started_is_stopped_only_once_all_assignments_have_come(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.workload(NAME).mkdir(parents=True)
+    write_record(home.workload(NAME), Record(NAME, "u", 1, 0, ("true",)))
+    supervisor = supervisor_of(home, tmp_path / "data")
+    supervisor.adopt()
+    local = supervisor._loops[NAME].local
+    assert local.wanted().goal is Goal.UNTOUCHED
+    supervisor.assign(Message(complete=False))
+    assert local.wanted().goal is Goal.UNTOUCHED
+    supervisor.assign(Message(complete=True))
+    assert local.wanted().goal is Goal.STOPPED

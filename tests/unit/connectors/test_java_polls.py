@@ -1,0 +1,44 @@
+"""Which polls of a Java source task are taken together: small ones, unless each may end a transaction."""
+
+import threading
+from collections import deque
+from typing import Any
+
+import pytest
+
+from keelman.connectors.java.source import poll_thread
+from keelman.connectors.java.source.poll_thread import Poll, PollThread
+
+
+@pytest.fixture(autouse=True)
+def _without_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polls are put together as lists."""
+
+    def together(polls: Any) -> Poll:
+        return (
+            polls[0]
+            if len(polls) == 1
+            else Poll([n for one in polls for n in one.records], sum(one.count for one in polls))
+        )
+
+    monkeypatch.setattr(poll_thread, "_together", together)
+
+
+def thread_with(polls: list[Poll], transactions: Any) -> PollThread:
+    """One that has polled these, and polls nothing more."""
+    made: Any = PollThread.__new__(PollThread)
+    made._changed, made._error, made._wanted = threading.Condition(), None, False
+    made._polls, made._queued, made._transactions = deque(polls), sum(one.count for one in polls), transactions
+    return made
+
+
+def test_polls_that_wait_are_taken_as_one() -> None:
+    thread = thread_with([Poll([1], 1), Poll([2, 3], 2)], None)
+    assert thread.poll(0) == Poll([1, 2, 3], 3)
+    assert thread.poll(0) is None
+
+
+def test_where_the_task_ends_transactions_each_poll_is_taken_by_itself_with_its_end() -> None:
+    polls = [Poll([1], 1, "", "c"), Poll([2, 3], 2, "", "a"), Poll(None, 0, "", "c")]
+    thread = thread_with(polls, object())
+    assert [thread.poll(0) for _ in range(4)] == [*polls, None]

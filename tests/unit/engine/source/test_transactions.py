@@ -1,0 +1,72 @@
+"""What a transaction of a source holds when it ends, and when it may not end, with a client that notes its calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keelman.connect.records import Column, SourceBatch
+from keelman.engine.control import Control, CutShort
+from keelman.engine.source.producer_options import producer_options
+from keelman.engine.source.transactions import TransactionalProducer
+from keelman.kafka.batches.producer import EPOCH_EACH
+
+
+class NotingClient:
+    """Has every batch delivered at once; `on_flush` is called while the producer waits for that."""
+
+    is_ending, coordinator_losses, transaction_version = False, 0, EPOCH_EACH
+    most_bytes: dict[str, int] = {}  # noqa: RUF012
+    throttled_until = 0.0
+
+    def __init__(self, on_flush: Callable[[], None] = lambda: None) -> None:
+        self.calls: list[str] = []
+        self._on_flush = on_flush
+
+    def send(self, topic: str, _partition: int, _data: bytearray, records: int, _on_stored: Any) -> None:
+        self.calls.append(f"{records} to {topic}")
+
+    def ship(self) -> None:
+        """All is sent."""
+
+    def commit_when_delivered(self, _allowed: Callable[[], None]) -> None:
+        """It waits for `end`."""
+
+    async def flush(self) -> None:
+        self._on_flush()
+
+    async def end(self, *, commit: bool) -> None:
+        self.calls.append("committed" if commit else "aborted")
+
+
+def producer_over(client: NotingClient, control: Control) -> TransactionalProducer:
+    """A producer that is connected to this client and knows its topics."""
+    options = producer_options({"bootstrap.servers": "127.0.0.1:1"}, client_id="c", transactional_id="id")
+    made = TransactionalProducer(options, control)
+    made._producer = client  # type: ignore[assignment]
+    made._counts = dict.fromkeys(("t", "offsets"), (1, time.monotonic()))
+    made.send(SourceBatch("t", Column([b"v"])), [b"v"], None)
+    return made
+
+
+def test_offsets_are_in_the_transaction_of_their_records() -> None:
+    client = NotingClient()
+    made = producer_over(client, Control())
+    made.commit("offsets", [(b"partition", b"offset")])
+    assert made.committed
+    assert client.calls == ["1 to t", "1 to offsets", "committed"]
+
+
+def test_a_slot_that_was_given_up_while_its_records_were_delivered_does_not_commit() -> None:
+    allowed = [True]
+    client = NotingClient(on_flush=allowed.clear)
+    made = producer_over(client, Control(still_allowed=lambda: bool(allowed)))
+    with pytest.raises(CutShort, match="HOME_LOST"):
+        made.commit("offsets", [(b"partition", b"offset")])
+    assert not made.committed
+    assert client.calls == ["1 to t", "1 to offsets"]
+    made.abort()
+    assert client.calls[-1] == "aborted"

@@ -1,0 +1,81 @@
+"""What a worker makes of the answers to its heartbeats: whether it may go on, and who is told that it may not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from keelman.kafka.groups import protocol as codes
+from keelman.model.work import Assignment
+from keelman.worker.group.membership import GroupPlace, Membership
+
+URL = "http://w1:8083/"
+
+
+class Told:
+    """Notes why a place was lost."""
+
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+
+    def on_refused(self, problem: str) -> None:
+        raise AssertionError(problem)
+
+    def on_lost(self, why: str) -> None:
+        self.lost.append(why)
+
+
+def placed() -> Membership:
+    """A worker that has a place in the third generation."""
+    group: Any = None
+    made = Membership(
+        group,
+        group_id="g",
+        session_ms=10_000,
+        heartbeat_ms=3_000,
+        wake=lambda: None,
+        on_member=lambda member, leads: None,
+    )
+    made.member, made.generation, made.rejoin = "m-1", 3, False
+    made.place = GroupPlace("m-1", 3, True, Assignment("m-1", URL, 7))
+    made._clock.placed()
+    made._clock.answered(time.monotonic())
+    assert made.leads
+    assert made.lasting
+    return made
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (codes.ILLEGAL_GENERATION, "the group went on without it"),
+        (codes.UNKNOWN_MEMBER, "the group knows it no more"),
+    ],
+)
+def test_who_the_group_went_on_without_gives_its_place_up_and_joins_again(code: int, why: str) -> None:
+    membership, told = placed(), Told()
+    membership._answered(code, time.monotonic(), told)
+    assert told.lost == [why]
+    assert (membership.losses, membership.rejoin) == (1, True)
+    assert not membership.leads
+    assert not membership.lasting
+    membership._answered(code, time.monotonic(), told)
+    assert told.lost == [why], "it is told once"
+
+
+def test_who_joins_already_is_not_lost_with_the_generation_before() -> None:
+    membership, told = placed(), Told()
+    membership._joining = True
+    membership._answered(codes.ILLEGAL_GENERATION, time.monotonic(), told)
+    assert told.lost == []
+    assert membership.leads
+
+
+def test_a_new_round_is_joined_with_the_place_that_it_has() -> None:
+    membership, told = placed(), Told()
+    membership._answered(codes.REBALANCE_IN_PROGRESS, time.monotonic(), told)
+    assert told.lost == []
+    assert membership.rejoin
+    assert membership.leads
