@@ -212,10 +212,15 @@ async def test_a_parked_sink_goes_on_where_it_was_though_its_group_is_forgotten(
     await without_group(bootstrap, group)
     produce(bootstrap, name, range(10, 13))
     config = {**first, "consumer.override.auto.offset.reset": reset}
-    runs(ticket(bootstrap, config, delivery=AT_LEAST_ONCE, parked=watch)).copied(3)
-    assert [int(line) for line in taken.read_text().split()] == list(range(13))
+    run = runs(ticket(bootstrap, config, delivery=AT_LEAST_ONCE, parked=watch))
     changes = GroupChanges({"bootstrap.servers": bootstrap}, group, client_id="test")
-    assert await changes.offsets() == {(name, 0): 15}, "behind the marks of two transactions"
+
+    async def is_behind_both_marks() -> bool:
+        return await changes.offsets() == {(name, 0): 15}
+
+    await eventually(is_behind_both_marks, what="the group shows the end, behind the marks of two transactions")
+    run.copied(3)
+    assert [int(line) for line in taken.read_text().split()] == list(range(13))
 
     # What the group shows counts more, and a topic that was made anew is another one.
     await empty_group(bootstrap, name, group)

@@ -126,7 +126,7 @@ def test_a_task_hears_of_its_last_records_while_it_has_no_next_one(scripted: Scr
     with scripted.hosted(delivery=delivery, hangs="50", worker=worker) as process:
         until(lambda: scripted.noted("hangs"), "it hangs")
         scripted.copied(50, process)
-        assert [int(line.split()[0]) for line in scripted.noted("record")] == list(range(50))
+        until(lambda: [int(line.split()[0]) for line in scripted.noted("record")] == list(range(50)), "it hears of all")
         scripted.stopped(process)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from component.worker.java.test_plugins import PATIENT, SINK, file_plugin
+from component.worker.java.test_plugins import SINK, file_plugin
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
@@ -97,7 +97,7 @@ async def test_offsets_outlive_ten_retentions(spark: SparkService, tmp_path: Pat
     async with running_broker(tmp_path / "broker", BROKER) as bootstrap:
         for topic in ("good", "bad"):
             create_topic(bootstrap, topic)
-        extra = {"plugin.path": str(plugins), **PATIENT}
+        extra = {"plugin.path": str(plugins), "keelman.plugin.answer.timeout.ms": "80000"}
         pair = [WorkerProcess(tmp_path / n, bootstrap, "retention", spark.address, extra) for n in ("one", "two")]
         scene = Scene(bootstrap, *pair, list(configs))
         async with workers(*pair):
