@@ -111,7 +111,7 @@ TRIED := $(if $(SECOND_TRY),$(BIN)/python tools/second_try.py) $(PYTEST)
 BESIDE := --dist loadfile --no-loadscope-reorder
 
 unit: $(CHECKS) $(WIRE) ## tests that need nothing
-	$(PYTEST) --costs unit -n 2 $(BESIDE) tests/unit tests/property tests/golden tests/simulation
+	$(PYTEST) --costs unit -n 3 $(BESIDE) tests/unit tests/property tests/golden tests/simulation
 
 explore: $(CHECKS) $(WIRE) ## property tests on random cases, other ones each time
 	$(PYTEST) tests/property --hypothesis-profile=default

@@ -58,10 +58,10 @@ def test_a_state_service_that_runs_follows(
             async with store.write() as tx:
                 broker_cluster.create(tx, "far", SPEC)
             (before,) = read_keys(key)
-            monkeypatch.setattr(rekey.rekey, "__kwdefaults__", {"seconds": 1.0})
+            monkeypatch.setattr(rekey, "FOLLOW_SECONDS", 1.0)
             assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 1, "nobody follows"
             assert read_keys(key)[0] == before, "what comes behind it a service may have sealed with meanwhile"
-            monkeypatch.setattr(rekey.rekey, "__kwdefaults__", {"seconds": 60.0})
+            monkeypatch.setattr(rekey, "FOLLOW_SECONDS", 60.0)
             following = asyncio.ensure_future(follow(KeyChange(store.database, key)))
             assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 0
             following.cancel()
