@@ -14,6 +14,7 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.testing.brokers.broker import BrokerProcess, started_broker
+from keelman.testing.eventually import eventually
 from support.copying.harness import Run, ticket
 from support.kafka.topics import create_topic, messages
 from support.waiting import until
@@ -43,10 +44,14 @@ async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_
     """Its group shows what it showed, as that of a sink does whose last commit comes late."""
     produce(bootstrap, name, range(10))
     config, group, client = file_sink(name, tmp_path / "taken"), f"connect-{name}-out", {"bootstrap.servers": bootstrap}
-    runs(ticket(bootstrap, config)).copied(10)
-    changes = GroupChanges(client, group, client_id="test")
+    run, changes = runs(ticket(bootstrap, config)), GroupChanges(client, group, client_id="test")
+
+    async def is_behind_the_mark() -> bool:
+        return await changes.offsets() == {(name, 0): 11}
+
+    await eventually(is_behind_the_mark, what="the group shows the end, behind the mark of the transaction")
+    run.copied(10)
     shown = await changes.offsets()
-    assert shown == {(name, 0): 11}
     made_anew(bootstrap, name)
     await remove_static_members(client, group, [f"test-workers-{name}-out-0"])
     await changes.commit(shown)

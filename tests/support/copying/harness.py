@@ -67,9 +67,10 @@ class OneTask(Connector):
 @contextmanager
 def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself. It
-    ends with the block, and with whoever started it."""
+    ends with the block, and with whoever started it. The log is its own: that of a process before it is removed."""
     given = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
     command = tethered([sys.executable, "-m", "support.copying.harness", given])
+    log.unlink(missing_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=with_tests())
     try:
@@ -115,7 +116,8 @@ def copied_to_the_end(bootstrap: str, config: dict[str, str], log: Path) -> None
     with hosted(bootstrap, config, log) as process:
         until_all_copied(process, log)
         process.terminate()
-        assert process.wait(60) == 0
+        code = process.wait(60)
+        assert code == 0, f"ended with {code}:\n{log.read_text(errors='replace')[-6000:]}"
 
 
 def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:
