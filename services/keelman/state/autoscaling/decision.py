@@ -45,7 +45,7 @@ NO_TREND = Trend()
 
 
 def leaning(wanted: Autoscale, seen: Measure) -> Move:
-    """Returns the step that one measure calls for. Without a report from every worker it never removes one."""
+    """Returns the step that one measure calls for. Unless all workers report, none is removed."""
     if seen.cpu_percent is None:
         return Move.STAY
     if seen.cpu_percent > wanted.scale_out_cpu_percent or _lags(wanted, seen):

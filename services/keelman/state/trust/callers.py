@@ -52,7 +52,7 @@ def caller_of(context: Context) -> Caller | None:
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Refuses calls by their client certificates. `members` is None if the installation uses its own certificates."""
+    """Refuses calls by their client certificates. `members` is None if users supply the certificates themselves."""
 
     members: Members | None
     _known: dict[tuple[str, str], float] = field(default_factory=dict)
