@@ -93,7 +93,7 @@ def update(tx: Transaction, name: str, etag: str, change: Callable[[NodeSpec], N
 
 
 def delete(tx: Transaction, name: str, etag: str) -> None:
-    """Forgets a node without an agent that carries nothing and that no cluster names, and voids its certificate."""
+    """Forgets a node without an agent that carries nothing and that no cluster names, together with its certificate."""
     node = present(tx, Node, name, etag)
     brokers, workers = (_naming(tx.snapshot, noun, name) for noun in (BROKER_CLUSTER, WORKER_CLUSTER))
     if named := ", ".join(sorted({*brokers, *workers})):
