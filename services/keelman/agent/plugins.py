@@ -1,5 +1,6 @@
-"""Keeps the plugins that the node's workloads use: fetched, verified, unpacked once, and dropped when unused.
-A file's content is checked as at its upload.
+"""Keeps the plugins that the node's workloads use: fetched, verified, unpacked once, and dropped when unused. A file's
+content is checked as at its upload.
+
 `<home>/plugins/<sha256>` is a file's content; an unfinished download is `.<sha256>.part` beside it, which a cut and a
 killed agent leave for the next try.
 """
@@ -73,9 +74,9 @@ class Plugins:
 
     async def ensure(self, files: Iterable[PluginFile], on_progress: Callable[[str], None]) -> None:
         """Returns when all of these are here; calls `on_progress` with the present step, for people.
+
         May be cancelled: the next call continues from there. Raises Unavailable (PLUGIN_UNAVAILABLE) for a file that
-        cannot be
-        had, InvalidArgument (PLUGIN_BROKEN) for one that cannot be unpacked.
+        cannot be had, InvalidArgument (PLUGIN_BROKEN) for one that cannot be unpacked.
         """
         for file in files:
             turn = self._turns.setdefault(file.sha256, asyncio.Lock())
@@ -229,6 +230,7 @@ def digest_of(file: Path) -> str:
 def unpack(file: Path, folder: Path, *, name: str, file_name: str) -> None:
     """Makes the folder, which has one folder of the plugin's name as a `plugin.path` has it: the jars and wheels of an
     archive, a jar as it is, a wheel as it is installed.
+
     The folder is there whole or not at all. Raises ArchiveRefused for a file that cannot be used, OSError.
     """
     temporary = Path(tempfile.mkdtemp(prefix=f"{BEGUN}{folder.name[:16]}-", dir=folder.parent))

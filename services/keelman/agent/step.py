@@ -1,4 +1,5 @@
 """One step of one workload: compares the wanted with the observed state and names the next action.
+
 Pure: no I/O, no clock, no randomness; times are seconds of the caller's clock.
 """
 
@@ -146,9 +147,9 @@ def _kill_at(time: float, now: float, cause: Cause) -> Step:
 
 def restart_delay(failures: int, *, refused: bool = False) -> float:
     """Returns the seconds to wait after so many failures in a row: none after the first, then 1 doubling to 30.
+
     A process that refused its input is tried seldom: only its input on this host can have changed, since another plan
-    is
-    tried at once."""
+    is tried at once."""
     if refused:
         return REFUSED_SECONDS
     if failures <= 1:

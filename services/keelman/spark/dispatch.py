@@ -1,4 +1,5 @@
 """Brings copy runs, slots and leases together: the one place where an event of one of them changes the others.
+
 Plain synchronous code on the service's event loop; its effects go through `Jobs`, mailboxes and links.
 """
 
@@ -200,9 +201,7 @@ class Dispatcher:
 
     def slot_unstarted(self, slot: Slot, why: str) -> None:
         """Has the copy runs of a slot that did not start wait for another. A run that should read its rows fails
-        instead: the
-        reason is Spark's.
-        """
+        instead: the reason is Spark's."""
         if slot.data:
             for run in self._runs_in(slot):
                 self._life.fail(run, "DATA_UNREAD", why)

@@ -1,4 +1,5 @@
 """Replaces a standalone worker's group by itself, and its three topics by memory.
+
 Each class takes the place of one that talks to Kafka, at the lowest possible layer, so that all code above is the same
 for both kinds of workers. Only offsets outlive the process (see keelman.worker.storage.offset_file).
 """
@@ -166,6 +167,7 @@ class StandaloneStore(Store):
         properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks
     ) -> AsyncIterator[StandaloneStore]:
         """Reads the file of offsets; writes unwritten ones on leaving. `run()` must run inside the block.
+
         Raises InvalidArgument for a file that cannot be used, or that another worker has.
         """
         assert properties.offset_file is not None

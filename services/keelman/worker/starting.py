@@ -62,6 +62,7 @@ async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator
 
 def waiting_ms(settings: Settings, properties: WorkerProperties) -> int:
     """Returns how long the work of a member that vanished waits for it to come back.
+
     Under an agent not at all unless it is set: the agent runs the farewell for each worker that dies, so a worker that
     vanishes without one has lost its host, or is frozen.
     """
@@ -83,8 +84,7 @@ def open_farewell(
 @contextlib.asynccontextmanager
 async def open_health(socket: Path | None) -> AsyncIterator[Callable[[], Awaitable[None]]]:
     """Yields the function to call once the worker is ready. A worker started by hand has GET /health instead, and no
-    server.
-    """
+    server."""
     if socket is None:
         yield _nobody_asks
         return
@@ -133,6 +133,7 @@ async def open_spark(
 
 async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:
     """Runs the link for ever and has it notify `runs`.
+
     First gives a Spark service that starts beside the worker its time, in silence.
     """
     socket = Path(address.removeprefix("unix:"))

@@ -1,4 +1,5 @@
 """Delivers a stream to compressed objects of a bucket: of an S3 server, or of a folder whose folders are buckets.
+
 The content of an object is kept before it is put. So an agent that was killed in between puts the same one again, under
 the same key and with the same bytes, and readers see each object once.
 """
@@ -91,8 +92,7 @@ class S3Store:
 
 def opened_store(buckets: str, region: str, bucket: str, keys: Keys | None = None) -> Store:
     """Opens a bucket in the place that `buckets` names. Raises FailedPrecondition, and InvalidArgument for anything but
-    the
-    URL of a server or a folder."""
+    the URL of a server or a folder."""
     if buckets.startswith("/"):
         return FolderStore(Path(buckets) / bucket)
     if buckets.startswith(("http://", "https://")):

@@ -29,14 +29,11 @@ class Writer(Protocol):
 
     async def resume(self, kept: Kept) -> Kept:
         """Returns the position to continue from, as the target knows it: called once, first. Undoes the half-done work
-        of a
-        killed agent.
-        """
+        of a killed agent."""
 
     async def write(self, batch: Batch, kept: Kept) -> Kept:
         """Writes a batch that was read at `kept`; returns the new state to keep, when the target has the batch for
-        good.
-        """
+        good."""
 
 
 class Target(Protocol):

@@ -57,6 +57,7 @@ class Trust:
     @classmethod
     def of(cls, settings: Settings, node: str) -> Trust:
         """Reads the files that the settings name, or those that joining has left in the home.
+
         Raises InvalidArgument and FailedPrecondition for files that cannot be used.
         """
         tls = Tls.of("agent", settings.tls_certificate, settings.tls_key)
@@ -93,8 +94,7 @@ async def askers(method: str, context: Context) -> None:
 
 def _plain_link(roots: bytes | None, tls: Tls | None) -> StateLink:
     """Returns a link that trusts a state service by its CA, and shows the certificate of the agent's own server, if it
-    has
-    one, to a state service that requests any."""
+    has one, to a state service that requests any."""
     if roots is None:
         return StateLink()
     shown = _nothing if tls is None else tls.newest("agent")

@@ -28,6 +28,7 @@ from keelman.workers.properties.plugin_folders import with_folders
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A future process: its command line, its text files (by name in its folder), the (host, port) pairs that it opens.
+
     Every process answers gRPC health on `home.socket(<name of the workload>)`.
     """
 
@@ -116,8 +117,7 @@ def _below(root: Path, folder: str) -> Path:
 
 def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepared:
     """Returns the node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is
-    the
-    agent's setting of how traffic that leaves the host is secured."""
+    the agent's setting of how traffic that leaves the host is secured."""
     spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
     settings = {
         "master": spec.master,
@@ -137,8 +137,7 @@ def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepare
 
 def _reports_file(properties: Mapping[str, str], folder: Path, settings: dict[str, Any]) -> dict[str, str]:
     """Returns the file with the client properties for the brokers of reports, named in the settings; none if they need
-    none.
-    """
+    none."""
     if not properties:
         return {}
     settings["reports_properties_file"] = folder / REPORTS
@@ -159,8 +158,7 @@ def own_settings(service: str, home: Home) -> dict[str, str]:
 
 def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -> Prepared:
     """Returns a Connect worker, configured by a worker.properties like Connect's own, with a file of the secrets it may
-    read.
-    """
+    read."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     if spec.kafka_connect:
         return kafka_connect(workload, home)
@@ -247,6 +245,7 @@ def prepared_plugins(folder: Path) -> set[str]:
 
 def farewell(folder: Path) -> tuple[str, ...]:
     """Returns the farewell command for a worker that died in this folder; empty when there is no note.
+
     The worker's note is put aside: the next worker of this folder notes its own place there.
     """
     aside = folder / f"gone-{MEMBER}"
@@ -274,8 +273,7 @@ def command_table(
     certificate: Certificate | None = None,
 ) -> dict[str, Command]:
     """Returns the starter of each kind of workload. `secrets` are those of the node's workers. Brokers' data folders
-    are
-    below `data_root`, by default in the home; `certificate` is shown by those with TLS."""
+    are below `data_root`, by default in the home; `certificate` is shown by those with TLS."""
     return {
         "broker": partial(broker, data_root=data_root, certificate=certificate),
         "spark": partial(spark, trust=trust),

@@ -1,4 +1,5 @@
 """Holds workloads, with all that they start, to their limits: by a control group, a systemd scope, or the agent itself.
+
 One of them is chosen when the agent starts, and logged. The watchdog is for hosts without the others: the agent adds
 the memory of a workload's processes up each second, and has them run on as many processors as they may use.
 """
@@ -204,6 +205,7 @@ def choose(wanted: str, host: Host) -> tuple[str, str]:
 
 def make_limiter(wanted: str, home: Home) -> Limiter:
     """Looks at this host and makes its control groups ready; takes up to some seconds: work for a thread.
+
     Raises InvalidArgument when the requested way is not available.
     """
     ways: dict[str, Way] = {}

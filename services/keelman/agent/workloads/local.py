@@ -168,6 +168,7 @@ class Local:
 
     def note_end(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
         """Notes the end of its process. Sets the time of the next start, if it is wanted, and the words for people.
+
         A process that ended in order while no agent ran had been told to end, for example by `keelman down`.
         """
         stopping = self.kill_at is not None and self.killed not in (Cause.UNHEALTHY, Cause.MEMORY)
@@ -302,8 +303,7 @@ class Local:
 
 def was_refused(end: Exit) -> bool:
     """Whether a process ended because it refused its input: by its exit record or, if it ended before it could leave
-    one,
-    by its exit code."""
+    one, by its exit code."""
     return end.reason in (InvalidArgument.reason, PLUGIN_BROKEN) or (not end.reason and end.code == WRONG_USAGE)
 
 

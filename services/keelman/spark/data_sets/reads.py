@@ -57,8 +57,7 @@ class PartRequest:
 @dataclass(frozen=True, slots=True)
 class Split:
     """Spark's split of a data set; the digest is the same as long as every part has the same rows, as far as Spark
-    knows:
-    for files their ranges, lengths and times, for a table only the conditions of its queries."""
+    knows: for files their ranges, lengths and times, for a table only the conditions of its queries."""
 
     parts: int
     digest: str
@@ -78,6 +77,7 @@ LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | U
 
 def wanted(ticket: StartTicket) -> DataSet | PartRequest | None:
     """Returns the data that Spark has to read for a copy run: a data set to be split, a part of one, or nothing.
+
     Raises ConnectError for a configuration that is not legal.
     """
     config = {**ticket.connector_config, **ticket.task_config}
@@ -105,8 +105,7 @@ class Sessions:
 
     def new(self, data: DataSet | DataSink, jars: Sequence[Path]) -> Any:
         """Returns a session with the data set's settings, jars and Python source. Raises InvalidArgument and Spark's
-        errors.
-        """
+        errors."""
         made = self._session.newSession()
         for key, value in {**SETTINGS, **data.settings}.items():
             made.conf.set(key, value)
@@ -121,8 +120,7 @@ class Sessions:
 
     def enter(self) -> None:
         """Sets this thread's class loader, in which drivers and formats look for their classes, so that it finds the
-        jars too.
-        """
+        jars too."""
         if self._added:
             loader = self._session._jsparkSession.sharedState().jarClassLoader()
             self.context._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
@@ -149,8 +147,7 @@ class DataSets:
 
     def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """Runs a job over one part, in the job group of its name. Raises KeelmanError when the part has changed, and
-        Spark's
-        errors."""
+        Spark's errors."""
         with self._lock:
             kept = self._frames.get(wanted.task)
             if kept is not None:
@@ -194,8 +191,7 @@ def python_source(name: str) -> Any:
 
 def shape(data: DataSet) -> str:
     """Returns the part of a data set's description that decides which rows come in which order, without possible
-    secrets.
-    """
+    secrets."""
     given = {**data.options, **data.settings}
     open_ones = sorted((key, value) for key, value in given.items() if not SECRET.search(key))
     return repr((data.format, data.schema, data.python, open_ones))

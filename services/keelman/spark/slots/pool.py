@@ -27,6 +27,7 @@ class Jobs(Protocol):
 
     def start(self, slot: Slot, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         """Submits the job, which gives the slot the rows of `data`, if any.
+
         Calls `on_end` with the slot's id and the error ("" for none) when the job has ended, for whatever reason.
         """
 

@@ -44,6 +44,7 @@ def _restarts() -> Restarts:
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """A connector's answer: the task configurations that it wants, or a trace that tells why there are none.
+
     `more` is what a status says of the next attempt beside the trace.
     """
 
@@ -89,8 +90,7 @@ class _Asked:
 
 class TaskConfigQuery:
     """The leader's queries. Calls `answered` with the names of connectors that have a new answer, with no names when
-    only the
-    time of the next query has changed; nothing here blocks or raises."""
+    only the time of the next query has changed; nothing here blocks or raises."""
 
     def __init__(
         self,
@@ -145,8 +145,7 @@ class TaskConfigQuery:
 
     def refused(self, name: str, trace: str) -> Answer:
         """Replaces an answer whose tasks cannot be stored, for this reason, until the connector is queried again: with
-        the
-        old answer the leader would try to store the tasks again at once, for ever."""
+        the old answer the leader would try to store the tasks again at once, for ever."""
         answer = Answer(None, trace)
         if (asked := self._asked.get(name)) is not None:
             asked.answer, asked.tasks = answer, None
@@ -157,6 +156,7 @@ class TaskConfigQuery:
     ) -> Answer | None:
         """Returns the newest answer for this configuration; starts a query when there is none, or when a new one is
         due.
+
         `attempts` is the part of its restart budget that it used with another leader.
         """
         asked = self._asked.get(name)
@@ -203,9 +203,7 @@ class TaskConfigQuery:
 
     def _upcoming(self) -> Generator[tuple[float, str]]:
         """Yields times and names of connectors that can be queried again, the earliest first. Reads no more entries
-        than the
-        caller takes; the caller closes it.
-        """
+        than the caller takes; the caller closes it."""
         seen: dict[tuple[float, str], None] = {}
         try:
             while self._dues:

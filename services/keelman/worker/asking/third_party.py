@@ -1,4 +1,5 @@
 """Finds third-party connectors below plugin.path, enters them in the registry, and calls them in separate processes.
+
 A worker imports none of their code. In its registry each class has a stand-in, a `Connector` like any other, so that
 callers of a connector's class need not know where it comes from.
 """
@@ -48,8 +49,9 @@ async def _no_offsets(_config: Mapping[str, str]) -> Sequence[tuple[bytes, bytes
 
 class StandIn(Connector):
     """Answers for a third-party class. Attributes are available at once; methods call the plugin's process and wait, so
-    call
-    them in a thread only. They raise the errors of `PluginHost`.
+    call them in a thread only.
+
+    They raise the errors of `PluginHost`.
     """
 
     plugin: ClassVar[Plugin]
@@ -197,14 +199,14 @@ class ThirdParty:
 
     async def _await_description(self, plugin: Plugin) -> None:
         """Returns when a plugin has described its classes, or its time is up; the describing continues in the
-        background.
-        """
+        background."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._until):
                 await self._tried[plugin.folder].wait()
 
     def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
         """Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used.
+
         In a thread, waits for the first answer of a plugin whose describing has just begun.
         """
         known = self._known.get((plugin.folder, name))
@@ -253,8 +255,7 @@ class ThirdParty:
 
     def _order(self, name: str) -> None:
         """Orders the registry's entries of a Java class by the versions that the class itself reports, the latest
-        first.
-        """
+        first."""
 
         def version_of(plugin: Plugin) -> Ordered:
             known = self._known.get((plugin.folder, name))
@@ -329,8 +330,7 @@ class ThirdParty:
 
     def exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> bool:
         """As `StandIn.supports_exactly_once`. Raises a stored error of the class once; the next call starts a new
-        query.
-        """
+        query."""
         if not _in_loop():
             return self.wait(host.supports_exactly_once(name, config))
         connector = config.get("name", "")
@@ -357,8 +357,7 @@ class ThirdParty:
 
 def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
     """Returns ConfigInfos of a connector's configuration, for own and third-party classes. In a thread; raises as
-    `StandIn`
-    and as `validation.validate`."""
+    `StandIn` and as `validation.validate`."""
     named = config.get("connector.class")
     kind: type[Connector] | None = None
     if named is not None:
@@ -376,8 +375,7 @@ def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, st
 
 def to_ask(kind: type[Connector]) -> type[Connector]:
     """Returns the class to use for questions about tasks: a stand-in for an own class that has to run in its own
-    process.
-    """
+    process."""
     return _open[-1].stand_in(kind) if kind.asked_apart and _open else kind
 
 
@@ -393,8 +391,7 @@ def plugin_of(kind: type[Connector]) -> Plugin | None:
 
 def plugin_for(kind: type[Connector], config: Mapping[str, str]) -> Plugin | None:
     """Returns the plugin that slots need for a connector: the plugin of its class or, for an own class, the plugin of
-    the
-    Java classes which the configuration names. Raises NotFound (PLUGIN_NOT_READY)."""
+    the Java classes which the configuration names. Raises NotFound (PLUGIN_NOT_READY)."""
     if issubclass(kind, StandIn) or not _open:
         return plugin_of(kind)
     return _open[-1].with_steps(config)

@@ -1,4 +1,5 @@
 """Resolves the references to secrets in connectors' configurations, and notices when a secret has changed.
+
 Values are read here and nowhere else, go into start tickets and into queries of connectors' classes, and never into a
 topic, an answer or a log.
 """
@@ -32,9 +33,9 @@ _SALT = secrets.token_bytes(32)  # a hash in the log must not help to find a val
 @dataclass(slots=True)
 class _Source:
     """The values of one provider under one path, as they were read last. `versions` distinguish the values of a key.
+
     A key that disappears, or a file that becomes unreadable, leaves the former value: files are often emptied before
-    they
-    are written again.
+    they are written again.
     """
 
     keys: set[str]
@@ -70,8 +71,7 @@ class Secrets:
 
     def versions(self, connector: Mapping[str, str], *others: Mapping[str, str]) -> tuple[int, ...] | None:
         """Returns a stamp that changes once a value differs that a reference in these configurations stands for; None
-        while
-        one is read for the first time. Constant for a connector that must not be restarted for that."""
+        while one is read for the first time. Constant for a connector that must not be restarted for that."""
         wanted = self._known(connector, *others)
         if wanted is None:
             return None
@@ -81,6 +81,7 @@ class Secrets:
 
     def resolved(self, config: Mapping[str, str]) -> Mapping[str, str] | None:
         """Returns the configuration with all known values; None while one is read for the first time.
+
         Raises ConfigProviderError with Connect's text.
         """
         values = self._values(config)
@@ -88,15 +89,13 @@ class Secrets:
 
     def restored(self, tasks: list[dict[str, str]], connector: Mapping[str, str]) -> list[dict[str, str]]:
         """Returns task configurations, made from the present result of `resolved` for the connector's, as they are
-        stored.
-        """
+        stored."""
         values = self._values(connector)
         return restored(tasks, connector, values) if values else tasks
 
     def hidden(self, *configs: Mapping[str, str]) -> dict[str, str]:
         """Returns all secret values of the worker's properties and of these configurations, once they are resolved,
-        each with
-        the text that is shown in its place."""
+        each with the text that is shown in its place."""
         found = dict(self._own)
         for config in configs:
             found |= literal_secrets(config)
@@ -112,6 +111,7 @@ class Secrets:
 
     async def read(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """Returns the configuration with the present values; it need not be a connector's yet.
+
         Raises ConfigProviderError.
         """
         REDACTOR.add(literal_secrets(config), passing=True)

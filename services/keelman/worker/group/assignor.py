@@ -16,6 +16,7 @@ NO_LABELS: Labels = {}
 @dataclass(frozen=True, slots=True)
 class MemberView:
     """A member as the leader sees it in this round: its address, its work, and whether it is about to leave.
+
     `unfit` tells why it takes no tasks, empty while it takes them: connectors need no Spark service, tasks do.
     `weights` are the measured weights of its tasks: 1 (or absent) for a task that hardly works, 0 for one without a
     measure yet: that weighs as much as its siblings.
@@ -38,9 +39,9 @@ class MemberView:
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A leader's memory from round to round.
+
     The owner of each work, by address; the time until which lost work waits; the weights of tasks; and for work that
-    was
-    taken from a member to even shares out, the address of its next owner.
+    was taken from a member to even shares out, the address of its next owner.
     """
 
     owners: Mapping[Work, str] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Round:
     """The outcome: for each member its new work and the work to stop; the delay before the next round; the new memory.
+
     `unplaced` is the work that no member may have.
     """
 
@@ -87,11 +89,12 @@ def assign(
     wants: Mapping[str, Labels] | None = None,
 ) -> Round:
     """Computes one round for these members (by member id) and all configured work.
+
     Work is only given out when no member runs it, and only to a member with the labels that `wants` names for its
     connector; tasks only to a fit member, and a member that is no longer fit gives them back. Work of a member that
-    vanished
-    without notice waits up to `max_delay_ms` for it; work of a leaving member, or of one whose address has a new member
-    that may have it, does not wait.
+    vanished without notice waits up to `max_delay_ms` for it; work of a leaving member, or of one whose address has a
+    new member that may have it, does not wait.
+
     Shares are even when no single move pays: when the loads of two members differ by less than one and a half times the
     weight of anything that could move from the one to the other. Connectors and tasks are evened out separately, and a
     connector's tasks are spread where that costs no move.
@@ -147,6 +150,7 @@ def assign(
 def _to_stop(name: str, members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> set[Work]:
     """Returns the work that a member must stop at once: deleted work, work that another also runs, all work when it
     leaves.
+
     Of two members that run the same work, the one that it was given to keeps it, where that is known.
     """
     view = members[name]
@@ -173,8 +177,7 @@ def _held(
 
 def _weights(members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> dict[Work, int]:
     """Returns each task's weight: its owner's measure, else its last known weight, else the mean of its siblings or of
-    all.
-    """
+    all."""
     known = {work: weight for work, weight in memory.weights.items() if work in wanted}
     for view in members.values():
         reported = {work: view.weights.get(work, 1) for work in view.owned & wanted if work.is_task}

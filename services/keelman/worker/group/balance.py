@@ -53,6 +53,7 @@ class Scales:
 
     def lightest(self, work: Work) -> str | None:
         """Returns the member with the least load, among equals the one with the fewest of the work's siblings.
+
         None when no member may have it.
         """
 
@@ -78,9 +79,9 @@ def even_out(
     wants: Mapping[str, Labels],
 ) -> Iterator[Move]:
     """Yields moves, each as work, giver and taker, until none pays; the scales follow.
+
     Work that is `given` in this round does not run yet and moves first: that costs nothing. The caller brings both sets
-    up
-    to date.
+    up to date.
     """
     for tasks in (False, True):
         piles = {
@@ -101,9 +102,7 @@ def even_out(
 
 def _pile(works: list[tuple[bool, Work]], scales: Scales, wants: Mapping[str, Labels], *, tasks: bool) -> _Pile:
     """Sorts the work of a member. The last of each kind belongs to the connector with most tasks there: taking it
-    spreads
-    them.
-    """
+    spreads them."""
     seen: Counter[str] = Counter()
     ranked: list[tuple[int, Work, bool]] = []
     for work, runs in sorted((work, runs) for runs, work in works if work.is_task == tasks):

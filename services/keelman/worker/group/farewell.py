@@ -1,8 +1,10 @@
 """Writes down a worker's place in the group, and removes it from the group once it is dead: `python -m
 keelman.worker.group.farewell`.
+
 The observer of a worker's death, its agent or else a process that the worker has started for that, runs this: the dead
 member leaves the group, and a member with its address announces that it leaves, so that the leader hands its work on at
 once and does not wait for it to come back.
+
 No worker copies the dead worker's data until this process has begun, so it imports little: not the check of a worker's
 properties, which took half of the processor seconds of its start.
 """

@@ -87,17 +87,18 @@ class Herder:
 
     async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
         """Has the operation done between other things, once this worker has its place; raises the operation's errors.
+
         Raises DeadlineExceeded when it did not begin in time; then it never begins. Waits for an operation that has
-        begun: it
-        calls `requests.require_time` before it writes. Raises Unavailable while the brokers refuse the group.
+        begun: it calls `requests.require_time` before it writes. Raises Unavailable while the brokers refuse the group.
         """
         return cast(T, await self._done(Request(time.monotonic() + seconds, operation)))
 
     async def change(self, connector: str, decide: Callable[[], Change[T]], *, seconds: float) -> T:
         """As `call`, for a change of a connector that only the leader writes, together with the changes of others.
+
         `decide` is called with the config topic read to its end. A refusal, of it or of its records, concerns this
-        request
-        only. Raises Elsewhere too, Conflict when another worker leads by now, Exhausted for a record that is too large.
+        request only. Raises Elsewhere too, Conflict when another worker leads by now, Exhausted for a record that is
+        too large.
         """
         request = Request(time.monotonic() + seconds, connector=connector, decide=decide)
         return cast(T, await self._done(request))
@@ -237,6 +238,7 @@ class Herder:
 
     async def _catch_up(self) -> None:
         """Reads the config topic to its end before a join.
+
         A worker that twice cannot do so leaves: the others would wait for it. It comes back as soon as it can.
         """
         try:

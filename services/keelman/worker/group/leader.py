@@ -38,8 +38,7 @@ MAX_LOGGED = 20
 
 class Leader:
     """The leader's state and decisions; every worker has one, and starts with an empty memory each time it becomes
-    leader.
-    """
+    leader."""
 
     def __init__(self, store: Store, *, url: str, delay_ms: int, wake: Callable[[], None]) -> None:
         """Calls `wake` when there is something to do."""
@@ -126,9 +125,7 @@ class Leader:
         self, unplaced: Iterable[Work], views: Iterable[MemberView], wants: Mapping[str, Labels]
     ) -> dict[Work, str]:
         """Returns why no member may have this work: no member has the labels that its connector requires, or those that
-        have
-        them take no tasks.
-        """
+        have them take no tasks."""
         takers = [view for view in views if not view.leaving]
         reasons: dict[str, str] = {}
         for connector in {work.connector for work in unplaced}:
@@ -142,9 +139,10 @@ class Leader:
 
     async def reconfigure(self) -> None:
         """Writes task configurations where they differ from what their connector wants. Raises the errors of the write.
+
         Waits neither for connectors nor for fences: the next turn uses their results. A connector whose former tasks
-        still
-        have to be fenced, perhaps by a leader that ended meanwhile, gets no tickets until the topic records the fence.
+        still have to be fenced, perhaps by a leader that ended meanwhile, gets no tickets until the topic records the
+        fence.
         """
         await keep_session_key(self._store)
         await self._tidy()
@@ -217,6 +215,7 @@ class Leader:
     async def _write(self, tasks: Mapping[str, Sequence[Record]]) -> None:
         """Writes the tasks of many connectors at once: thousands of writes in turn would delay everything else for
         minutes.
+
         A connector with a task too large for the topic fails alone.
         """
         try:
@@ -279,8 +278,7 @@ class Leader:
 
     def _write_problem(self, name: str, answer: Answer) -> None:
         """Brings the connector's status in line with its answer, on whatever worker it is. Its tasks keep running
-        unchanged.
-        """
+        unchanged."""
         work = Work(name)
         now, owner = self._store.statuses.statuses.get(work), self.owner(work)
         if now is None or owner is None:
@@ -306,8 +304,7 @@ class Leader:
 
     def clear_statuses(self) -> None:
         """Writes tombstones for statuses of work that is no longer configured, and UNASSIGNED for work of a dead
-        worker.
-        """
+        worker."""
         configured = self._store.config.work()
         for name in self._old.take():
             for work in self._store.statuses.without(configured, name):

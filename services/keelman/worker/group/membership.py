@@ -114,6 +114,7 @@ class Membership:
     @property
     def lasting(self) -> bool:
         """True while no other can have been given its work before a lease that is renewed now lapses.
+
         See `SessionClock`.
         """
         return self.place is not None and not self.lost and self._clock.lasts
@@ -137,9 +138,9 @@ class Membership:
 
     async def replace_predecessors(self, url: str) -> None:
         """Removes dead members that had this worker's address. Called once, before the first join.
+
         Tries for as long as they can live on: a member that does not leave is thrown out by then. Raises
-        PermissionDenied where
-        this worker may not be in its group.
+        PermissionDenied where this worker may not be in its group.
         """
         try:
             async with asyncio.timeout(self._session):
@@ -174,10 +175,11 @@ class Membership:
 
     async def join(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> GroupPlace:
         """Joins until it has a place, calling `metadata` for each try; as leader, shares the work out.
+
         `events` is notified of refusals, and of a place that turns out to be lost.
+
         Raises FailedPrecondition when live Java workers are in the group, InvalidArgument and PermissionDenied for what
-        the
-        broker refuses for good.
+        the broker refuses for good.
         """
         backoff, began = Backoff(first=0.05, most=1.0), time.monotonic()
         self._joining = True
@@ -262,8 +264,7 @@ class Membership:
 
     def _report(self, problem: str, events: GroupEvents) -> None:
         """Logs a problem once, before the next try: it may be mended while this worker waits, and running work
-        continues.
-        """
+        continues."""
         if problem != self.problem:
             log.error("group_refuses", group=self._group_id, error=problem)
         self.problem = problem
@@ -300,6 +301,7 @@ class Membership:
 
     async def heartbeats(self, events: GroupEvents) -> None:
         """Runs for ever: one heartbeat an interval; quicker while none is answered, and after a round.
+
         `events` is notified when the place is lost.
         """
         while True:

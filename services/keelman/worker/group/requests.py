@@ -37,6 +37,7 @@ class Change(Generic[T]):
 class Request:
     """A waiting request. Either `operation` is done for it, or it concerns one connector and `decide` returns its
     records.
+
     `decide` is called with the config topic read to its end, perhaps twice, and raises the error that refuses the
     request.
     """
@@ -107,8 +108,7 @@ class Requests:
 
     async def done(self, request: Request) -> Any:
         """Queues the request and returns its result. Raises DeadlineExceeded when it did not begin in time: then it
-        never
-        begins. Waits for a request that has begun."""
+        never begins. Waits for a request that has begun."""
         self._waiting.append(request)
         self._moved.set()
         try:
@@ -150,9 +150,9 @@ class Requests:
 
     async def _change(self, requests: Sequence[Request]) -> None:
         """Decides all of them, then writes their records in one write.
+
         A leader that has claimed the topic and read it since knows all that is in it, unless another has claimed after
-        it: then
-        its write fails. So only requests that are refused, or write nothing, are decided after a new read.
+        it: then its write fails. So only requests that are refused, or write nothing, are decided after a new read.
         """
         self._require_leader()
         decided = [_decided(request) for request in requests] if self._topic.is_current else []
@@ -174,6 +174,7 @@ class Requests:
 
     async def _write(self, decided: Sequence[tuple[Request, Change[Any] | Exception]]) -> None:
         """Answers the refused requests, writes the others in one write.
+
         Where the claim has to be made first, another leader may have written since: all is decided again after it.
         """
         if any(isinstance(one, Change) and one.records for _, one in decided) and await self._topic.claim_if_lost():
@@ -205,6 +206,7 @@ def _decided(request: Request) -> Change[Any] | Exception:
 
 def taken(waiting: deque[Request]) -> tuple[Request, ...]:
     """Takes the next requests from the queue: one operation, or changes of different connectors.
+
     No two changes of the same connector: the second depends on the result of the first. No request is served before an
     earlier one. Requests that are over are removed from the queue and left out.
     """

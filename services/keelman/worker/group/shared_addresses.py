@@ -1,4 +1,5 @@
 """Finds addresses that two live workers of one group advertise: a request there reaches the one or the other.
+
 A leader, which knows all addresses, suspects those that it sees twice; other workers suspect their own, where the
 leader has it too. A killed worker remains in the group until its session is over, beside the one that was started in
 its place: so nothing is logged before, and then only if the group's coordinator confirms it.

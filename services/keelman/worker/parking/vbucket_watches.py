@@ -98,8 +98,7 @@ class _Bucket:
 
     async def _ask(self, backoff: Backoff) -> None:
         """Watches by one map, until that is no longer valid: each node in a loop of its own, so that one that is away
-        does not
-        delay the others. Raises AwayError where all are away, CouchbaseError, ConnectError."""
+        does not delay the others. Raises AwayError where all are away, CouchbaseError, ConnectError."""
         cluster = Cluster(access_by(self._properties))
         await cluster.bootstrap()
         asked = _AskedNodes(cluster, cluster.actives(self._numbers()))
@@ -147,8 +146,7 @@ class _Bucket:
         self, node: Connection, changed: list[WatchedVbuckets], last: Mapping[int, int], branches: Mapping[int, int]
     ) -> list[WatchedVbuckets]:
         """Returns those that read more than one collection, or whose own collection has changed, or where that is
-        unknown.
-        Queries each collection once. Raises AwayError."""
+        unknown. Queries each collection once. Raises AwayError."""
         chosen = {one: one.watch.properties.get(COLLECTIONS) for one in changed}
         own = await self._last_of(node, {name for name in chosen.values() if name is not None})
         return [one for one in changed if _changed(one.watch, last, branches, own.get(chosen[one]))]
@@ -201,8 +199,7 @@ def _changed(
     own: Mapping[int, int] | None = None,
 ) -> bool:
     """Whether a vbucket has more, or less, or another history of the same length. `own` are the last changes of the
-    only
-    collection that is read: changes of others do not count."""
+    only collection that is read: changes of others do not count."""
     for number, (seqno, vbuuid) in watch.positions.items():
         if branches.get(number, vbuuid) != vbuuid:
             return True
@@ -214,8 +211,7 @@ def _changed(
 
 class _AskedNodes(Nobody):
     """The nodes that are queried by one map. Learns whether the cluster has another map: each failover and each
-    rebalance
-    makes one."""
+    rebalance makes one."""
 
     def __init__(self, cluster: Cluster, addresses: Sequence[NodeAddress]) -> None:
         self.cluster, self.addresses = cluster, addresses
@@ -224,16 +220,14 @@ class _AskedNodes(Nobody):
 
     def is_away(self, address: NodeAddress) -> bool:
         """Notes that a node does not answer: another node has to be queried for the map. Returns whether there is no
-        other.
-        """
+        other."""
         self.away.add(address)
         self._in_doubt = True
         return self.away.issuperset(self.addresses)
 
     async def is_over(self, node: Connection, numbers: Iterable[int], last: Mapping[int, int]) -> bool:
         """Returns whether the map is no longer valid, by a node's answer: the node lacks a vbucket that it should have,
-        or a
-        watched vbucket is at none of these nodes. Raises AwayError, CouchbaseError."""
+        or a watched vbucket is at none of these nodes. Raises AwayError, CouchbaseError."""
         if self._in_doubt:
             self._in_doubt = False
             await self.cluster.ask_map(node)

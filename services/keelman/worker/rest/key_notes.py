@@ -26,8 +26,7 @@ MAX_KEPT = 256
 
 class KeyNotes:
     """Notes keys of configurations; one per worker; remembers its notes on the last configurations, so that their
-    classes
-    are loaded once."""
+    classes are loaded once."""
 
     def __init__(self, worker_config: Mapping[str, str]) -> None:
         self._worker = worker_config
@@ -65,8 +64,7 @@ class KeyNotes:
 
 def text_of(problem: ConfigError) -> str:
     """Returns the problem's text with the whole key, of which Connect's text may hold the end alone, or nothing. For
-    the log:
-    without the text about a secret."""
+    the log: without the text about a secret."""
     if is_secret_key(problem.key):
         return f"{problem.key}: its value is refused"
     return problem.message if problem.key in problem.message else f"{problem.key}: {problem.message}"

@@ -137,8 +137,7 @@ class OffsetChanges:
 
     async def _still(self, name: str, config: Mapping[str, str]) -> None:
         """Raises as the guards do when the connector was resumed or changed meanwhile, Elsewhere when this worker may
-        no longer
-        lead: the next leader may have changed the offsets since."""
+        no longer lead: the next leader may have changed the offsets since."""
         remaining()
         if not self._herder.leads():
             raise Elsewhere("")

@@ -46,6 +46,7 @@ Config = Mapping[str, str | None]
 
 class Operations:
     """Changes of one connector's configuration, target state or tasks.
+
     None begins after its time. Changes marked as the leader's raise Elsewhere on any other worker. A change whose first
     answer was lost is repeated and gets the first answer again: it is not refused because of its own effect.
     """
@@ -79,9 +80,9 @@ class Operations:
         request_id: str = "",
     ) -> tuple[bool, dict[str, Any]]:
         """Creates or, unless `create`, changes a connector: (created, ConnectorInfo). The leader's.
+
         With an `etag` only when the configuration has it. With a `request_id` that has created or changed the connector
-        before,
-        changes nothing and returns its present state. Raises 400, 409, 412.
+        before, changes nothing and returns its present state. Raises 400, 409, 412.
         """
         target = None if initial_state is None else INITIAL_STATES.get(initial_state.upper())
         if initial_state is not None and target is None:
@@ -177,8 +178,7 @@ class Operations:
 
     async def delete(self, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Deletes a connector; its offsets and its group stay. With an `etag` only when the configuration has it; with
-        a
-        `request_id` that has deleted it before, changes nothing. The leader's. Raises 404, 412."""
+        a `request_id` that has deleted it before, changes nothing. The leader's. Raises 404, 412."""
         state, since = self._store.config, repeats.since()
 
         def decide() -> Change[bool]:
@@ -341,8 +341,7 @@ class Operations:
         self, name: str, config: Mapping[str, str], request_id: str = "", *, create: bool = False
     ) -> Record:
         """Returns the record of an existing connector's configuration, or of a new one's. `create`: the request only
-        creates;
-        its id belongs to no other change."""
+        creates; its id belongs to no other change."""
         identity = self._store.config.identities.get(name)
         if identity is None:
             identity = ConnectorIdentity(str(uuid.uuid4()), request_id)

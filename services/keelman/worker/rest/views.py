@@ -57,6 +57,7 @@ class Views:
 
     async def fresh(self) -> None:
         """Reads the config topic to its end: many callers share one read.
+
         While no broker answers, the last known state is shown, as in Connect, and marked as `stale`: never raises for
         that.
         """
@@ -94,8 +95,7 @@ class Views:
 
     def about(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
         """Returns headers for an answer about a connector with this configuration: its entity tag, and its uid if it
-        has one.
-        """
+        has one."""
         uid = self._store.config.identities.get(name, NOT_KNOWN).uid
         return {"etag": etag_of(config), **({UID_HEADER: uid} if uid else {})}
 
@@ -159,6 +159,7 @@ class Views:
     def listed(self, wanted: Iterable[str]) -> list[bytes]:
         """Returns the JSON of all connectors, each with its status and info as far as they are wanted, in pieces of
         some size.
+
         Tens of thousands must be quick, so a connector's last part is kept until it changes.
         """
         asked = set(wanted)

@@ -42,22 +42,17 @@ InForce = tuple[Mapping[str, str], tuple[Mapping[str, str], ...]]
 @dataclass(slots=True)
 class ConfigState:
     """Built by applying the topic's records in order. `offset` is the last record's offset + 1.
+
     `unfenced` names connectors whose tasks were put into force since the producers of their former tasks were last
-    fenced,
-    each with the offset of the record that did so. A single task that follows a single task is not among them: it
-    fences
-    its predecessor by itself. `former` has the sets that those replaced; None for an unknown one, since the topic was
-    compacted. `applied` holds each connector's configuration at the time when its tasks were put into force: they run
-    with
-    it until the leader has put new ones into force. `session_key`, base64, signs the requests between workers.
-    `placements` has the connectors' own placement labels.
-    `shape` changes with the connectors and the numbers of tasks. `written`, `deleted` and `restarted` know the newest
-    such
-    records, `answered` those that were written for a request with an id of its own: its kind, connector and id.
-    `lapsing`
-    names connectors whose tasks in force differ from those in the topic after compaction: their commit record is not
-    the
-    last. `spoilt` has the keys whose newest record is ignored, though an earlier one counts.
+    fenced, each with the offset of the record that did so. A single task that follows a single task is not among them:
+    it fences its predecessor by itself. `former` has the sets that those replaced; None for an unknown one, since the
+    topic was compacted. `applied` holds each connector's configuration at the time when its tasks were put into force:
+    they run with it until the leader has put new ones into force. `session_key`, base64, signs the requests between
+    workers. `placements` has the connectors' own placement labels. `shape` changes with the connectors and the numbers
+    of tasks. `written`, `deleted` and `restarted` know the newest such records, `answered` those that were written for
+    a request with an id of its own: its kind, connector and id. `lapsing` names connectors whose tasks in force differ
+    from those in the topic after compaction: their commit record is not the last. `spoilt` has the keys whose newest
+    record is ignored, though an earlier one counts.
     """
 
     offset: int = 0
@@ -150,8 +145,7 @@ class ConfigState:
 
     def is_answered(self, what: str, name: str, request_id: str) -> bool:
         """Whether a request of this id has been done, as far as the topic remembers: CONFIG, DELETE, RESTART, or a
-        target
-        state of a connector. Never for an empty id."""
+        target state of a connector. Never for an empty id."""
         return bool(request_id) and self.answered.since((what, name, request_id), 0)
 
     def _answer(self, what: str, name: str, request_id: str) -> None:
@@ -160,8 +154,7 @@ class ConfigState:
 
     def may_have_lingering_target(self, name: str) -> bool:
         """Whether the topic may have, perhaps unread, a target state after the deletion of this connector: any worker
-        pauses
-        and resumes, also one that has not read the deletion."""
+        pauses and resumes, also one that has not read the deletion."""
         return name not in self.connectors and self.deleted.since(name, 0)
 
     def _session(self, rest: str, data: Mapping[str, object] | None) -> str:
@@ -240,8 +233,7 @@ class ConfigState:
 
     def leftovers(self) -> list[tuple[bytes, None]]:
         """Returns tombstones for the leftovers of deleted connectors in the topic: these would come back with their
-        names.
-        """
+        names."""
         return self._stored.leftovers()
 
     def _commit(self, name: str, data: Mapping[str, object] | None) -> str:

@@ -65,6 +65,7 @@ class ConnectorStatuses:
 @dataclass(slots=True)
 class StatusState:
     """Built by applying the topic's records. `by_connector` has the same as `statuses`, found without a full search.
+
     `changes` counts the applied statuses. `lost` is shown in place of statuses that are no longer true, and that this
     worker cannot overwrite.
     """
@@ -158,8 +159,7 @@ class StatusState:
 
     def settled(self, work: Work) -> bool:
         """Whether by its last status a task has run, here or on another worker, and had no problem of its own. Waiting
-        for a
-        file or a topic is none."""
+        for a file or a topic is none."""
         now = self.statuses.get(work)
         return (
             now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and now.more.keys() <= {WAITS_FOR}

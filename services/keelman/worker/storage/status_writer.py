@@ -22,6 +22,7 @@ PLACE_SECONDS = 0.1
 @dataclass
 class StatusWriter:
     """`put` a status and `run` writes it soon; `read` must be called after each record of the status topic.
+
     `config` and `statuses` are the tables read. `write` appends to the status topic and `read_config` reads the config
     topic to its end: both raise DeadlineExceeded and Unavailable. `may_write` is that of `Store`."""
 
@@ -125,8 +126,9 @@ class StatusWriter:
 
     def _write_again(self, key: str) -> None:
         """Writes this worker's status again over one that a frozen worker had on its way when it lost its place: this
-        worker's
-        is the later. That record may come after a tombstone too."""
+        worker's is the later.
+
+        That record may come after a tombstone too."""
         work = work_of(key)
         said = self._said.get(work) if work is not None else None
         found = self.statuses.statuses.get(work) if work is not None else None

@@ -38,6 +38,7 @@ CONNECT_ERROR = ConnectError.java_name
 
 class CopyTask:
     """Runs as one asyncio task from assignment to revocation; `pause`, `resume`, `restart` and `end` steer it.
+
     A parked task is this object, its coroutine and its watch: no copy run, no client.
     """
 
@@ -182,8 +183,7 @@ class CopyTask:
 
     def _judge_stall(self, now: float, stall_seconds: float) -> None:
         """Judges by the time since the last commit, over all copy runs: a task that fails again and again copies
-        nothing.
-        """
+        nothing."""
         stalled = self.watermark.stalled_seconds(now, stall_seconds) is not None
         if stalled == self.stalled:
             return
@@ -299,8 +299,7 @@ class CopyTask:
 
     def _say(self) -> None:
         """Writes the present status: the state and the trace that were reported last, with the fields that belong to
-        them.
-        """
+        them."""
         self._repeats = self._failures > 1
         self._host.report(self.state, self._trace, self._more())
 

@@ -40,9 +40,9 @@ MOVED = "MOVED"  # the Spark service has drained it to give the task another slo
 
 class Copying:
     """The copy runs of one task, one after the other; the task's coroutine calls `once` again and again.
+
     Calls `copies` with each update that reports that the copy run copies. `slow` tells why the last copy run had to be
-    cut;
-    empty when it ended in time.
+    cut; empty when it ended in time.
     """
 
     def __init__(
@@ -178,10 +178,10 @@ class Copying:
 
     async def _rest(self) -> bool:
         """Waits for more to copy where it would wait for its turn; returns whether it did.
+
         Of ten thousand tasks that a worker gets together most have nothing to copy: they need no copy run, as if they
-        had
-        stayed parked, and the others need not wait behind them. Once, with its first offsets; nothing is written on the
-        strength of these, so that they need no fence.
+        had stayed parked, and the others need not wait behind them. Once, with its first offsets; nothing is written on
+        the strength of these, so that they need no fence.
         """
         orders_, new, self._new = self._orders, self._new, False
         watch = self._host.resting() if new else None
@@ -218,6 +218,7 @@ class Copying:
 
     async def _follow_parts(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
         """Begins the parts that the copy run has split its backlog into, then acts on their updates.
+
         Returns the last update of a part that failed, once all else has ended too.
         """
         if self._parts or not self._wanted_parts:
@@ -265,8 +266,7 @@ class Copying:
 
     async def _ask_for_ticket(self) -> tickets.StartTicket | None:
         """Returns a ticket, once it is this task's turn, there is a lease and the worker may grant one; None when no
-        copy run
-        is wanted any more."""
+        copy run is wanted any more."""
         orders_, start_queue, refused = self._orders, self._start_queue, 0.0
         while not orders_.unwanted:
             if not start_queue.take(self._host.kind(), self, orders_.changed.set, ahead=self._woken):

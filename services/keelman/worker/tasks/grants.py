@@ -56,8 +56,7 @@ class Grants:
 
     def configured(self, work: Work) -> TaskConfig | None:
         """Returns the task's present configuration; None when it is no longer configured, and while a value is being
-        read.
-        """
+        read."""
         task = self._store.config.task(work)
         if task is None:
             return None
@@ -75,12 +74,12 @@ class Grants:
 
     def kind(self, wanted: TaskConfig) -> str:
         """Returns the kind of slots that the task's copy runs may have: the folder of its plugin; empty for our own
-        connectors,
-        and while the plugin has not answered yet."""
+        connectors, and while the plugin has not answered yet."""
         return tickets.plugin_folder(wanted[0])
 
     def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
         """Returns a start ticket; None while none may be granted.
+
         Raises NotFound, InvalidArgument, ConfigProviderError, and the plugin's own errors.
         """
         if not self.holds(work, wanted):
@@ -110,8 +109,8 @@ class Grants:
 
     def resting(self, work: Work, wanted: TaskConfig) -> Watch | None:
         """Returns the watch of a task that has run before, if its source is unchanged since its offsets; None where
-        only a copy
-        run can find that out, or has to report an error.
+        only a copy run can find that out, or has to report an error.
+
         The offsets are those that this worker has read so far. If newer ones exist, a copy run begins in vain.
         """
         config, properties = {**wanted[0], **wanted[1]}, self._store.properties
@@ -129,11 +128,10 @@ class Grants:
 
     async def confirm(self, work: Work, wanted: TaskConfig, *, part: bool = False) -> Sequence[OffsetRow] | None:
         """Returns the committed offsets after the fence; None withdraws the ticket. Raises KeelmanError.
+
         A task that was split may have parts that still commit: the parts in its plan are fenced, and their commits are
-        read. A
-        `part` that fences itself shuts out no other owner of its task; so the group's coordinator has to confirm
-        afterwards
-        that this worker still has its place: a next owner will then fence the part.
+        read. A `part` that fences itself shuts out no other owner of its task; so the group's coordinator has to
+        confirm afterwards that this worker still has its place: a next owner will then fence the part.
         """
         if not connector_facts.is_source(wanted[0]):
             await self._read_config()
@@ -162,9 +160,9 @@ class Grants:
 
     async def fence(self, work: Work, wanted: TaskConfig) -> None:
         """Aborts transactions that a lost copy run left open, so that no reader waits for them; never raises.
+
         Only with the right to the task: a worker that has lost its place would fence its successor. A transaction that
-        is not
-        fenced here is fenced by the next copy run, or its time-out ends it.
+        is not fenced here is fenced by the next copy run, or its time-out ends it.
         """
         await self._fence(work, wanted, [self._id(work)])
 

@@ -133,8 +133,7 @@ class OwnedTasks:
 
     def follow(self, work: Work) -> None:
         """Starts, restarts, pauses or resumes the task, as it is configured now. A task that feels no change keeps
-        running.
-        """
+        running."""
         wanted = self._grants.configured(work)
         if wanted is None:
             return
@@ -297,8 +296,7 @@ class OwnedTasks:
 
     def reconcile(self, uids: frozenset[str]) -> None:
         """Compares with the Spark service's copy runs: starts lost ones again, and cuts those that this worker does not
-        know.
-        """
+        know."""
         for uid in uids - self._runs.keys():
             self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
         for uid, run in list(self._runs.items()):
@@ -310,8 +308,7 @@ class OwnedTasks:
 
 class _Host(TaskHost):
     """One task's access to its worker, while the task runs. `config` is the configuration that it was started with, or
-    one
-    of the same effect."""
+    one of the same effect."""
 
     def __init__(self, owned: OwnedTasks, grants: Grants, work: Work, config: TaskConfig, *, settled: bool) -> None:
         """A `settled` task may rest instead of waiting for its turn."""

@@ -105,6 +105,7 @@ class OwnedWork:
 
     def follow(self) -> None:
         """Starts, stops, pauses and restarts work that differs from the configuration, of some connectors at a time.
+
         Does not wait for any of it.
         """
         self.prune()

@@ -1,6 +1,5 @@
 """Passes requests that need the leader, or a task's owner, on to it: at most two hops, as in Connect, and with
-patience.
-"""
+patience."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ class Forwarder:
 
     def __init__(self, tls: ssl.SSLContext, herder: Herder, read: Callable[[], Awaitable[None]]) -> None:
         """`tls` is for connections to other workers. `read` is awaited after another worker's success: the caller may
-        call
-        this worker next."""
+        call this worker next."""
         self._tls = tls
         self._herder = herder
         self._read = read
@@ -53,9 +51,9 @@ class Forwarder:
 
     async def done(self, request: Request, do: Callable[[], Awaitable[Response]]) -> Response:
         """Does the request here, or passes it on.
+
         Retries for a while during a rebalance, where Connect's clients get 409 at once, and after a leader has left
-        with the
-        request, where they get 500. The worker that does it then knows that it may have been done already.
+        with the request, where they get 500. The worker that does it then knows that it may have been done already.
         """
         until = time.monotonic() + min(self._patience, deadlines.remaining())
         came = self._herder.store.config.offset

@@ -1,4 +1,5 @@
 """Repeats requests that a leader left before it answered: it may have done them.
+
 That is then no reason to refuse them: a record that has been written since they came, with the content that they want,
 is theirs. Requests without a record are known by a name that they keep wherever they are sent. A client that repeats
 its request gives it an id of its own, which is stored with its result.
@@ -31,8 +32,7 @@ def begin(headers: Mapping[str, str]) -> None:
 
 def repeat(since: int) -> None:
     """Marks the request as repeated from here on, by any worker. `since`: how far the config topic was read when it
-    came.
-    """
+    came."""
     if _since.get() is None:
         _since.set(since)
 
