@@ -19,7 +19,7 @@ FILE = "keelman.jaas.file"
 
 @dataclass(frozen=True, slots=True)
 class BasicAuth:
-    """The users whom a worker answers, with their passwords."""
+    """The users that a worker accepts, with their passwords."""
 
     users: Mapping[str, str] = field(repr=False)
 
