@@ -90,8 +90,7 @@ class Changes:
         self._losses = 0
 
     async def start(self, positions: Mapping[int, Position | None]) -> dict[int, Position]:
-        """Starts to follow these vbuckets, each from its position (None: from its last change on). The map must be
-        known.
+        """Follows these vbuckets, each from its position (None: from its last change on). The map must be known.
 
         Returns the position from which each begins. Raises CouchbaseError, AwayError.
         """
@@ -284,8 +283,7 @@ class Changes:
         )
 
     def _asked(self, vbucket: Vbucket) -> bytes:
-        """Returns the JSON of the collections that a stream requests. Those that existed once and are gone raise
-        nothing."""
+        """Returns a stream request's JSON. Collections that existed once and are gone raise nothing."""
         selection, known = self._options.selection, bool(self._streamed)
         dropped = selection.missing(self._manifest) if known else []
         if dropped and dropped != self._dropped:
