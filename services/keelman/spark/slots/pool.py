@@ -131,7 +131,7 @@ class SlotPool:
         return slot
 
     def beat(self, slot: Slot, beat: SlotBeat) -> None:
-        """A slot is alive; one with a silent loop of a copy run that it still has is given up."""
+        """Takes a slot's sign of life; gives the slot up if the loop of a copy run that it still has is silent."""
         slot.heard = self.clock()
         slot.standstill = min(from_duration(beat.standstill), self.times.slot_start)
         slot.measured(from_duration(beat.cpu_time), beat.memory_bytes, slot.heard)
@@ -141,7 +141,7 @@ class SlotPool:
             self.lost(slot, at.get(silent[0]) or f"the loop of copy run {silent[0]} gave no sign of life")
 
     def detached(self, slot: Slot) -> None:
-        """A slot's stream ended."""
+        """Closes a slot whose stream ended."""
         if slot.usable:
             self.lost(slot, self._ended(slot) or "its link broke")
         self._close(slot)
@@ -154,7 +154,7 @@ class SlotPool:
             "slot_lost", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, why=why, copy_runs=len(slot.runs)
         )
         self._retire(slot)
-        # First, so that what is placed again meanwhile cannot wait for it.
+        # First, so that copy runs that are placed again meanwhile cannot wait for it.
         self.jobs.cancel(slot.id)
         self.tenants.slot_lost(slot, why)
         self._close(slot)
@@ -171,7 +171,7 @@ class SlotPool:
             self.jobs.cancel(slot.id)
 
     def job_ended(self, slot_id: str, error: str) -> None:
-        """The job behind a slot ended; `error` is empty when it ended well."""
+        """Takes the end of the job behind a slot; `error` is empty when it ended well."""
         slot = self.slots.get(slot_id)
         if slot is None:
             return
@@ -188,12 +188,12 @@ class SlotPool:
         self.tenants.slot_ended(slot)
 
     def slept(self, seconds: float) -> None:
-        """This process was not awake for so long: what the slots said meanwhile is not read yet."""
+        """Forgives silence while this process was not awake: the slots' messages of that time are not read yet."""
         for slot in self.slots.values():
             slot.heard += seconds
 
     def judge(self, slot: Slot, now: float, *, kept: bool) -> None:
-        """Ends, cancels or gives up a slot whose time is over; one that is `kept` may be empty for as long as it is."""
+        """Ends, cancels or gives up a slot whose time is over; a slot that is `kept` may be empty for any time."""
         if slot.state is SlotState.ENDING:
             if now - self._ending[slot.id] > ENDING_SECONDS:
                 self._ending[slot.id] = now
