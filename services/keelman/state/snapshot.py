@@ -1,4 +1,4 @@
-"""Everything the state service knows at one moment, with indexes, so that a question costs what it concerns. Pure."""
+"""Holds all resources of the state service at one moment, with indexes, so that a query costs what it returns. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _one(kind: type[T]) -> Callable[[Snapshot, str], T]:
 
 
 class Snapshot:
-    """Nodes, clusters, workloads, plugins and documents by name. Whoever has one reads it; its maker puts into it."""
+    """Nodes, clusters, workloads, plugins and documents by name. Its users read it; only its maker writes to it."""
 
     __slots__ = ("_below", "_index", "_loads", "_names", "_tables")
     nodes, workloads, operations = _Named(Node), _Named(Workload), _Named(Operation)
@@ -90,7 +90,7 @@ class Snapshot:
         self._below: Snapshot | None = None
 
     def fill(self, resources: Sequence[Resource]) -> None:
-        """Takes in many at once; none of them is known yet."""
+        """Adds many resources at once, all of them new."""
         for resource in resources:
             self.resources(resource.NOUN)[resource.name] = resource
         index: dict[tuple[Any, ...], set[str]] = {}
@@ -101,14 +101,14 @@ class Snapshot:
             self._index[key] = self._index.get(key, NO_NAMES) | names
 
     def draft(self) -> Snapshot:
-        """A snapshot over this one: what is put into it changes this one only when `advance` is given it."""
+        """Returns a snapshot over this one: writes to it change this one only through `advance`."""
         made = Snapshot()
         made._tables = {noun: Layer(named) for noun, named in self._tables.items()}
         made._index, made._below = Layer(self._index), self
         return made
 
     def advance(self, draft: Snapshot) -> None:
-        """Takes in what was put into a draft of this one."""
+        """Applies the writes to a draft of this snapshot."""
         for noun in draft._tables:
             table = self.resources(noun)
             for name, new in draft.changes(noun).items():
@@ -120,7 +120,7 @@ class Snapshot:
         self._loads |= draft._loads
 
     def changes(self, noun: str) -> Mapping[str, Any]:
-        """Of a draft: what was put into it, by name; None for what is gone."""
+        """Returns the writes to a draft, by name; None for a deleted resource."""
         return self._layer(noun).changes()
 
     def _layer(self, noun: str) -> Layer[str, Any]:
@@ -129,13 +129,13 @@ class Snapshot:
         return table
 
     def resources(self, noun: str) -> MutableMapping[str, Any]:
-        """All resources of a noun by name."""
+        """Returns all resources of a noun by name."""
         if noun not in self._tables:
             self._tables[noun] = {} if self._below is None else Layer({})
         return self._tables[noun]
 
     def put(self, resource: Resource) -> None:
-        """Takes in a resource that is new or has changed."""
+        """Stores a resource that is new or has changed."""
         noun = resource.NOUN
         self._names.pop(noun, None)
         if isinstance(resource, Node):
@@ -154,14 +154,14 @@ class Snapshot:
         del self.resources(noun)[name]
 
     def names(self, noun: str) -> Sequence[str]:
-        """The names of all resources of a noun, in order."""
+        """Returns the names of all resources of a noun, in order."""
         found = self._names.get(noun)
         if found is None:
             found = self._names[noun] = sorted(self.resources(noun))
         return found
 
     def _put_node(self, name: str, node: Node | None) -> None:
-        """With another host the ports of what is on the node are another host's."""
+        """Stores a node; if its host changes, the ports of its workloads count for the new host."""
         moved = self._host_of(name) != (name if node is None else _host(node))
         carried = self.workloads_on(name) if moved else []
         for workload in carried:
@@ -195,14 +195,14 @@ class Snapshot:
         return node if found is None else _host(found)
 
     def documents_of(self, kind: str, scope: str) -> list[Document]:
-        """The documents of a kind and a scope, in no order; empty ones mean all."""
+        """Returns the documents of a kind and a scope, in no order; empty ones mean all."""
         if not kind:
             return [one for one in self.documents.values() if scope in ("", one.scope)]
         key = ("document", kind, scope) if scope else ("document", kind)
         return [self.documents[name] for name in self._index.get(key, NO_NAMES)]
 
     def users_of_configuration(self, name: str) -> list[str]:
-        """Connectors with workers of their own that name a worker configuration or may go back to it, by name."""
+        """Returns the dedicated connectors that name a worker configuration or may go back to it, by name."""
         updates = self._index.get(("former worker configuration", name), NO_NAMES)
         may_go_back = {self.operations[one].target.name for one in updates}
         return sorted(self._index.get(("worker configuration", name), NO_NAMES) | may_go_back)
@@ -225,7 +225,8 @@ class Snapshot:
         return [self.workloads[name] for name in sorted(self._index.get(("on", node), NO_NAMES))]
 
     def load(self, node: str) -> Load:
-        """What is to run on a node. What no draft has touched is reckoned once, for all drafts."""
+        """Returns the load planned for a node. If no draft has changed the node, it is computed once, for all
+        drafts."""
         if self._below is not None and node not in self._loads:
             return self._below.load(node)
         found = self._loads.get(node)
@@ -238,7 +239,7 @@ class Snapshot:
         return self._index.get(("port", self._host_of(node), port), NO_NAMES)
 
     def naming(self, port: int) -> list[tuple[str, str]]:
-        """Noun and name of the clusters whose specs name a port."""
+        """Returns noun and name of the clusters whose specs name a port."""
         nouns = (BROKER_CLUSTER, WORKER_CLUSTER)
         return [(noun, name) for noun in nouns for name in self._index.get(("naming", noun, port), NO_NAMES)]
 
@@ -267,7 +268,7 @@ class Snapshot:
         return next((self.operations[one] for one in sorted(found)), None)
 
     def waiting(self, noun: str) -> Names:
-        """Clusters that something stands in the way of."""
+        """Returns the clusters whose plan is obstructed."""
         return self._index.get(("waits", noun), NO_NAMES)
 
     def pinned_to(self, noun: str, node: str) -> Names:
@@ -291,7 +292,8 @@ class Snapshot:
         return [name for name in sorted(alike) if same_kafka(mine, self.broker_clusters[name])]
 
     def is_past(self, cluster: BrokerCluster | WorkerCluster) -> bool:
-        """True of a cluster that is being deleted and of which nothing runs: what only one can have is free."""
+        """Returns True for a cluster that is being deleted and of which nothing runs: its unique names and ports are
+        free."""
         kind = WorkloadKind.BROKER if isinstance(cluster, BrokerCluster) else WorkloadKind.WORKER
         return cluster.goal is ClusterGoal.DELETED and all(
             workload.has_ended for workload in self.workloads_in(kind, cluster.name)
@@ -310,11 +312,11 @@ class Snapshot:
         return self._index.get(("topic resource", broker_cluster, topic), NO_NAMES)
 
     def named(self, noun: str, name: str) -> Any:
-        """The resource of a noun and a name; raises NotFound."""
+        """Returns the resource of a noun and a name; raises NotFound."""
         return found_by_name(noun.replace("_", " "), self.resources(noun), name)
 
     def worker(self, name: str) -> Workload:
-        """The workload of a worker's name, e.g. "demo/0"; raises NotFound."""
+        """Returns the workload of a worker's name, e.g. "demo/0"; raises NotFound."""
         workload = self.workloads.get(f"{WorkloadKind.WORKER}/{name}")
         if workload is None:
             if cluster := name.rpartition("/")[0]:
