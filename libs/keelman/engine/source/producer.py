@@ -136,7 +136,8 @@ class RunProducer(ABC):
         self._make_room()
 
     def let_out(self, seconds: float) -> None:
-        """Waits until all sent records are delivered, at most `seconds`; meanwhile the copy run does nothing else."""
+        """Waits until all sent records are delivered, at most `seconds`: the copy run's loop makes progress only while
+        its thread waits in it."""
         if self._sent_bytes != self._done_bytes:
             self._wait(_within(seconds, self._made.flush()))
 
