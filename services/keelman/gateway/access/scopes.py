@@ -1,4 +1,4 @@
-"""Finds the worker clusters that a call concerns, and removes from answers what a caller's role does not cover."""
+"""Finds the worker clusters that a call concerns, and cuts answers down to those that a caller's role covers."""
 
 from __future__ import annotations
 
