@@ -166,7 +166,10 @@ def own_version() -> str:
 
 @contextlib.contextmanager
 def lock(home: Home) -> Iterator[None]:
-    """Holds the home against other agents; the system releases it when this process ends, in whatever way."""
+    """Holds the home against other agents; the system releases it when this process ends, in whatever way.
+
+    Raises FailedPrecondition when another agent holds it and InvalidArgument when the home cannot be written.
+    """
     path = home.agent_lock
     try:
         private_folder(path.parent)

@@ -72,7 +72,7 @@ class ConnectServer:
         return ""
 
     async def lost(self, unable: Callable[[], None]) -> None:
-        """Raises when the server is gone, or knows this session no more."""
+        """Raises when the server is gone, or no longer knows this session."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
@@ -112,9 +112,10 @@ async def connect_server(
 
 
 def interpreter(python: str, variables: Mapping[str, str], archive: str) -> str:
-    """A script that executors run as their Python: a server's executors get no other environment from its clients.
+    """Returns a script that executors run as their Python: a server's executors get no other environment from its
+    clients.
 
-    It stands beside the unpacked `archive`, the folder of the pack, and loads what slots import before the fork.
+    It lies beside the unpacked `archive`, the folder of the pack, and loads the slots' imports before the fork.
     """
     paths = [f'"$here/{archive}"'] if archive else []
     paths += [shlex.quote(variables["PYTHONPATH"])] if variables.get("PYTHONPATH") else []
