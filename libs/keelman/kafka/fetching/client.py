@@ -35,9 +35,9 @@ _log = get_logger()
 class FetchSettings:
     """Limits of a Fetch and of the records that are held until the reader takes them, in bytes and milliseconds.
 
-    A broker that has nothing to give answers after `max_wait_ms`; while nothing comes that `grows` to some seconds.
-    Behind records of the `calm` topics alone a moment passes before there is another request. With `makes_way` it goes
-    out in the loop's next turn, where little came: who waits for the records goes first.
+    A broker without data answers after `max_wait_ms`; while nothing comes, that `grows` to some seconds.
+    After records of the `calm` topics alone a moment passes before the next request. With `makes_way` the request goes
+    out in the loop's next turn if little came: the reader of the records goes first.
     """
 
     max_wait_ms: int = 500
