@@ -145,7 +145,7 @@ class Store:
                 hit("listeners-told")
 
     def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
-        """Calls the listener after each commit, also of other processes, with what it changed; it must not wait."""
+        """Calls the listener after each commit, also of other processes, with its changes; it must not wait."""
         self._listeners.append(listener)
 
     @contextlib.contextmanager

@@ -1,5 +1,5 @@
-"""Decides which managed broker clusters get TLS, and by what their clients trust them and are trusted. Pure but for the
-keys that it makes."""
+"""Decides which managed broker clusters get TLS, and the certificates by which they and their clients trust each other.
+Pure but for the keys that it makes."""
 
 from __future__ import annotations
 

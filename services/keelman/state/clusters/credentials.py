@@ -23,7 +23,7 @@ FIELD = "spec.external.credential_profile"
 
 def with_credentials(spec: BrokerClusterSpec, snapshot: Snapshot) -> BrokerClusterSpec:
     """Returns the spec with the present values of its credential profile. Raises InvalidArgument for a missing secret,
-    or one with keys that are not client properties of authentication or trust."""
+    or if it has keys that are not client properties of authentication or trust."""
     if not isinstance(spec, ExternalBrokers):
         return spec
     if not spec.credential_profile:

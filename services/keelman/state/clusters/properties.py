@@ -28,7 +28,7 @@ NOT_SHARED = frozenset(
     ("bootstrap.servers", "client.id", "group.id", "group.instance.id", "transactional.id", "key.serializer",
      "value.serializer", "key.deserializer", "value.deserializer", "enable.auto.commit", "auto.offset.reset")
 )  # fmt: skip
-"""The address, the identity of one of several clients, and settings that belong to the connector."""
+"""Properties of the address, the identity of each of several clients, and settings that belong to the connector."""
 NO_PROPERTIES: Mapping[str, str] = {}
 WORKER_FIXED = {"bootstrap.servers": "it follows from spec.broker_cluster", **OF_PORTS}
 
@@ -92,7 +92,7 @@ def completed(
 
 
 def notes_on(engine: WorkerEngine, given: Mapping[str, str]) -> list[str]:
-    """Returns notes on properties that workers of an engine do not use, for the user who sets them."""
+    """Returns notes on properties that workers of an engine do not use."""
     return notes(given) if engine is WorkerEngine.KEELMAN else notes_of_kafka_connect(given)
 
 

@@ -1,4 +1,4 @@
-"""Checks that no two clusters share what must be unique: ports on hosts, and an origin."""
+"""Checks that no two clusters share ports on hosts, or an origin."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
 
 
 def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
-    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be changed
+    """Raises InvalidArgument for a change of a fixed field, FailedPrecondition for a change that is not possible
     now."""
     old = cluster.spec
     check_same("spec.origin", old.annotations.origin, new.annotations.origin)

@@ -23,8 +23,8 @@ class WorkerUrls:
     async def of(self, cluster: str) -> Sequence[str]:
         """Returns the URLs of the running workers of a cluster, members of their group first.
 
-        Raises NotFound for an unknown worker cluster, FailedPrecondition (NOT_RUNNING) for one that shall not run,
-        Unavailable (NO_RUNNING_WORKER) when none of its workers runs.
+        Raises NotFound for an unknown worker cluster, FailedPrecondition (NOT_RUNNING) if it shall not run, Unavailable
+        (NO_RUNNING_WORKER) when none of its workers runs.
         """
         found = self.store.snapshot.worker_cluster(cluster)
         if found.goal is not ClusterGoal.RUNNING:

@@ -28,8 +28,8 @@ from keelman.state.secrets.sealing import SEALER, Sealer
 POSTGRESQL = "postgresql://"
 BUSY_SECONDS = 10
 IDLE_SECONDS = 10
-"""PostgreSQL ends a transaction that is idle for so long: its process is frozen, or its host is lost, and all other
-writers wait for it."""
+"""PostgreSQL ends a transaction after this idle time: its process is frozen, or its host is lost, and all other writers
+wait for it."""
 STOOD_STILL = "25P03"
 """PostgreSQL's code for such an end."""
 SILENT_SECONDS = 10

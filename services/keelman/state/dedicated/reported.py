@@ -37,7 +37,7 @@ def _is_in_group(worker: Workload, reports: Memberships) -> bool:
 
 
 def _own(connector: DedicatedConnector, found: Connector | None) -> Connector | None:
-    """Returns a report; None for one of an earlier incarnation."""
+    """Returns the report; None if it is of an earlier incarnation."""
     is_own = found is not None and bool(connector.connector_uid) and found.uid == connector.connector_uid
     return found if is_own else None
 

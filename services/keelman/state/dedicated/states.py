@@ -52,8 +52,8 @@ WORKER_REASONS = {
 @dataclass(frozen=True, slots=True)
 class Reported:
     """The last reports of a dedicated connector's workers. `connector`: None if they report nothing of the present
-    connector; `is_fresh`: they still report; `in_group`: whether one of them has its place in the group, which it has
-    by its brokers; None if that is unknown."""
+    connector; `is_fresh`: they still report; `in_group`: whether any of them has its place in the group, and so reaches
+    its brokers; None if that is unknown."""
 
     connector: Connector | None = None
     is_fresh: bool = False

@@ -61,7 +61,8 @@ def check_worker_cluster(spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> N
 
 
 def check_change(definition: ConnectorDefinition, new: ConnectorDefinitionSpec) -> None:
-    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be now."""
+    """Raises InvalidArgument for a change of a fixed field, FailedPrecondition for a change that is not possible
+    now."""
     old = definition.spec
     check_same("spec.origin", old.annotations.origin, new.annotations.origin)
     if (old.worker_cluster, old.connector) == (new.worker_cluster, new.connector):

@@ -1,7 +1,7 @@
 """Publishes the outbox in order, one process at a time: the holder of the relay's lease.
 
-The holder stores its progress a moment later, for many events at once. One that ended before that, or lost the lease,
-may have sent a few events again: a reader drops events that are not newer than its last.
+The holder stores its progress a moment later, for many events at once. A holder that ended before that, or lost the
+lease, may have sent a few events again: a reader drops events that are not newer than its last.
 
 After the event of a delete comes a tombstone, so that deleted resources leave the compacted topic; if published again,
 both come again, and the events of a reused name come after them.

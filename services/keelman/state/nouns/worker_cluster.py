@@ -186,7 +186,7 @@ def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
 
 
 def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> WorkerCluster:
-    """Asks the workers to stop, or has them killed."""
+    """Sets the goal that the workers stop, or with `force` that they are killed."""
     cluster = present(tx, WorkerCluster, name, etag)
     check_not_deleted(cluster)
     return with_goal(tx, cluster, ClusterGoal.STOPPED, force=force)
@@ -243,7 +243,7 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
     async def DescribeStorageTopics(
         self, request: pb.DescribeStorageTopicsRequest, context: Context
     ) -> pb.DescribeStorageTopicsResponse:
-        """Asks the brokers."""
+        """Queries the brokers."""
         return await storage_topics(request.name, self._snapshot)
 
     def _shown(self, found: WorkerCluster, request: Any) -> worker_cluster_pb2.WorkerCluster:

@@ -191,7 +191,7 @@ class ConnectorSteps:
         return Waiting("the workers still have it", LOOK_AGAIN_SECONDS)
 
     async def _steer(self, operation: Operation, found: Connector, goal: DefinitionGoal) -> str:
-        """Asks for the goal where it is not so already; says what was asked."""
+        """Makes the workers bring the connector to its goal, unless it is there; returns a report of that."""
         state, place = state_of(found), place_of(operation)
         async with calling():
             if goal is DefinitionGoal.STOPPED and state != goal:

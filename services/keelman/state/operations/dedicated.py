@@ -78,7 +78,7 @@ def kind(tools: Tools) -> Kind:
 
 def noted(tx: Transaction, operation: Operation) -> None:
     """Stores the progress of the operation with its dedicated connector; forgets the connector once its delete has
-    succeeded, and stops the workers of one that never came up."""
+    succeeded, and stops the workers if it never came up."""
     connector = tx.snapshot.dedicated_connectors.get(operation.target.name)
     if connector is None or connector.operation != operation.name:
         return

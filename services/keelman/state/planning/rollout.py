@@ -24,7 +24,7 @@ MAX_RESTARTS = 1
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The worker that has failed with the change, and one that is not ready with it yet."""
+    """A worker that has failed with the change, and a worker that is not ready with it yet."""
 
     failed: Workload | None
     busy: Workload | None

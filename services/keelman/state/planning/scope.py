@@ -53,7 +53,7 @@ def scope_of(
                     found.broker_clusters.add(one.name)
                 case WorkerCluster():
                     found.worker_clusters.add(one.name)
-                    found.broker_clusters.add(one.spec.broker_cluster)  # it may wait for its last user to go
+                    found.broker_clusters.add(one.spec.broker_cluster)  # it may await its last user's end
         for brokers in _whose_brokers(old, new, snapshot):
             found.broker_clusters.add(brokers)
             found.worker_clusters |= {c.name for c in snapshot.users_of(brokers)}

@@ -132,8 +132,8 @@ class _ClusterPlan:
         return bool(outdated) and standing(running, outdated, self.draft.snapshot).failed is not None
 
     def _move(self, *, halted: bool) -> bool:
-        """Moves one worker to a node where it may be; False when none moves now. Workers leave offline nodes at once,
-        others one by one: all others of the cluster run before the next one moves."""
+        """Moves one worker to a node where it may be; returns False when none moves now. Workers leave offline nodes at
+        once, others one by one: all others of the cluster run before the next one moves."""
         for worker in self._staying():
             why = why_leave(self.draft, self.cluster, worker.node)
             if not why or self._missing(worker):

@@ -233,7 +233,7 @@ async def _in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def checked_piece(piece: bytes) -> bytes:
-    """Returns a piece of an upload; raises InvalidArgument for one that is too large."""
+    """Returns a piece of an upload; raises InvalidArgument if it is too large."""
     if len(piece) > CHUNK_BYTES:
         raise errors.InvalidArgument.of("chunk", f"{len(piece)} bytes", f"at most {CHUNK_BYTES} bytes")
     return piece

@@ -1,4 +1,4 @@
-"""Keeps files in a folder: one of this host, or one that several hosts share."""
+"""Keeps files in a folder, of this host or shared by several hosts."""
 
 from __future__ import annotations
 

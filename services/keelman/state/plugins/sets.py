@@ -41,7 +41,7 @@ def engine_of(engine: worker_cluster_pb2.WorkerEngine.ValueType) -> WorkerEngine
 def resolved(spec: WorkerClusterSpec, snapshot: Snapshot) -> WorkerClusterSpec:
     """Returns the spec with version and digest of each plugin that it names: of the newest if it gives none.
 
-    Raises InvalidArgument for an unknown plugin, and for one that is named twice.
+    Raises InvalidArgument for an unknown plugin, and if one is named twice.
     """
     if not (spec.plugins or spec.libraries):
         return spec

@@ -1,4 +1,4 @@
-"""Remembers when each node last reported, to this state service or to another one of its database."""
+"""Remembers when each node last reported, to this state service or to another of its database."""
 
 from __future__ import annotations
 

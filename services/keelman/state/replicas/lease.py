@@ -45,7 +45,7 @@ def identity() -> str:
 @dataclass(slots=True)
 class Lease:
     """The lease of a name. If no other process can have the database, taking it does not wait. Its row is that of the
-    name, or the one with a key in another table."""
+    name, or of a key in another table."""
 
     database: Database
     name: str

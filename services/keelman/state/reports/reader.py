@@ -56,7 +56,7 @@ class Sweeper:
 
     async def _learn_former(self) -> None:
         """Notes the worker clusters with events in the database: some were deleted by an earlier process, or just
-        before its end."""
+        before it ended."""
         statement = select(OutboxRow.name).where(col(OutboxRow.noun) == WORKER_CLUSTER).distinct()
         try:
             async with self.store.database.read() as session:

@@ -38,7 +38,7 @@ def present(tx: Transaction, kind: type[R], name: str, etag: str) -> R:
 
 
 def check_free(noun: str, name: str, known: Container[str]) -> None:
-    """Raises InvalidArgument for a name that is not legal, AlreadyExists for one that is taken."""
+    """Raises InvalidArgument for a name that is not legal, AlreadyExists if it is taken."""
     checked_name("name", name)
     if name in known:
         raise AlreadyExists(f"name: a {noun} named {name!r} exists already: choose another name")

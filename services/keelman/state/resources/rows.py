@@ -130,7 +130,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 
 def _reader_of_one(kinds: Sequence[Any]) -> Callable[[Any], Any]:
-    """Returns a reader of the kind, of several the one whose needed fields are all present."""
+    """Returns a reader that chooses, among several kinds, the one whose needed fields are all present."""
 
     def found(stored: Any) -> Any:
         if stored is None:

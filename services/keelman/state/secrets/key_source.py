@@ -1,6 +1,6 @@
 """Reads the key that seals secrets: from a file that the state service makes, or from a command that prints it.
 
-Both have a line of base64 for each key: the first one seals, the others only open what was sealed before.
+Both have a line of base64 for each key: the first one seals, the others only open values that they sealed before.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def made_key(file: Path) -> bytes:
 
 
 def replace_keys(file: Path, keys: Sequence[bytes]) -> None:
-    """Replaces a file by one with these keys and the same owner. Raises OSError."""
+    """Replaces a file by a new one with these keys and the same owner. Raises OSError."""
     known = file.stat()
     with _written(keys, file) as temporary:
         if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):

@@ -1,5 +1,5 @@
-"""Opens a database's secrets at start with its key, seals what an earlier keelman wrote in the clear, and seals all of
-it with another key."""
+"""Opens a database's secrets at start with its key, seals values that an earlier keelman wrote in the clear, and seals
+all of them with another key."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ def _with_proof(sealer: Sealer) -> Sealer:
 
 
 async def write_proof(connection: AsyncConnection, sealer: Sealer, handed_on: str = "", at: int = 0) -> None:
-    """Stores the proof of the key that seals all, and hands that key on for a while, since `at`, to those who have the
-    one before."""
+    """Stores the proof of the key that seals all, and hands that key on for a while, since `at`, to holders of the
+    former key."""
     table = _table(SealingRow)
     await connection.execute(sa.delete(table))
     await connection.execute(

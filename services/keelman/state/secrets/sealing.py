@@ -33,7 +33,7 @@ PROOF = {SECRET: "what was sealed with the right key opens"}
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """Seals values with one key; opens values sealed with it, or with one of `others` while a key is being changed.
+    """Seals values with its key; opens values sealed with it, or with any of `others` while a key is being changed.
     `source` is the origin of the key, for people."""
 
     key: bytes = field(repr=False)

@@ -1,5 +1,4 @@
-"""Distinguishes a process that fails at each start from one that is started again: its states in between are no news.
-Pure."""
+"""Distinguishes a process that fails at each start from one restarted once: its states in between are no news. Pure."""
 
 from __future__ import annotations
 

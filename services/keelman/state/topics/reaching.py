@@ -8,7 +8,7 @@ from keelman.model.errors import FailedPrecondition, Unavailable
 
 def asked_properties(cluster: BrokerCluster) -> dict[str, str]:
     """Returns the client properties, as in Java, for queries of these brokers. Raises FailedPrecondition for a cluster
-    that shall not run, Unavailable for one that has no address yet."""
+    that shall not run, Unavailable while it has no address."""
     if isinstance(cluster.spec, ExternalBrokers):
         return cluster.asked_at(cluster.spec.bootstrap_servers)
     if cluster.goal is not ClusterGoal.RUNNING:

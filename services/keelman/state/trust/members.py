@@ -141,7 +141,7 @@ class Members:
             return await self._signed(tx, holder, request, key, hosts, asked_from=asked_from)
 
     async def issue(self, holder: Identity, request: str, hosts: Sequence[str]) -> str:
-        """Returns the certificate of a member that is identified by other means, whoever had the name before."""
+        """Returns the certificate of a member identified by other means, whichever holder the name had before."""
         checked_name("name", holder.name)
         hosts, key = checked_hosts(hosts), key_digest_of(request)
         async with self.store.write() as tx:
