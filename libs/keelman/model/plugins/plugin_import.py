@@ -14,9 +14,9 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.resource import Resource
 
 VERSION = "1"
-"""Of the plugin of every import."""
+"""The version of the plugin of every import."""
 MAX_KEY_BYTES = 1024
-"""As S3 has it."""
+"""The limit of S3."""
 MAX_OBJECT_VERSION = 1024
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
