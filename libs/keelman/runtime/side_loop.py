@@ -43,7 +43,7 @@ class Signal(Protocol):
         """Forgets that it was set."""
 
     def wait(self, timeout: float) -> bool:
-        """Whether it was set, by now or within so many seconds."""
+        """Waits. Returns whether the signal was set, before or within this time."""
 
 
 class SideLoop:
@@ -223,7 +223,7 @@ class LoopSignal:
         self._is_set = False
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was set, by now or within so many seconds."""
+        """Waits. Returns whether the signal was set, before or within this time."""
         return self._loop.run(seconds, lambda: self._is_set)
 
 
