@@ -60,7 +60,7 @@ class _Named(Generic[T]):
 
 
 def _one(kind: type[T]) -> Callable[[Snapshot, str], T]:
-    """Of a snapshot: the resource of a kind that has a name. Raises NotFound."""
+    """Makes the method of a snapshot that returns the resource of a kind by name, or raises NotFound."""
 
     def found(snapshot: Snapshot, name: str) -> T:
         made: T = snapshot.named(kind.NOUN, name)  # type: ignore[attr-defined]
@@ -208,20 +208,20 @@ class Snapshot:
         return sorted(self._index.get(("worker configuration", name), NO_NAMES) | may_go_back)
 
     def definitions_on(self, worker_cluster: str) -> Names:
-        """Connector definitions of a worker cluster, which may be gone."""
+        """Returns the connector definitions of a worker cluster, which may be gone."""
         return self._index.get(("definitions", worker_cluster), NO_NAMES)
 
     def definitions_of_connector(self, worker_cluster: str, connector: str) -> Names:
-        """Connector definitions of a connector of a worker cluster: one at most."""
+        """Returns the connector definitions of a connector of a worker cluster: one at most."""
         return self._index.get(("connector", worker_cluster, connector), NO_NAMES)
 
     def workloads_in(self, kind: WorkloadKind, cluster: str) -> list[Workload]:
-        """The brokers or workers of a cluster, in the order of their numbers."""
+        """Returns the brokers or workers of a cluster, in the order of their numbers."""
         found = [self.workloads[name] for name in self._index.get(("in", kind, cluster), NO_NAMES)]
         return sorted(found, key=lambda w: int(w.name.rpartition("/")[2]))
 
     def workloads_on(self, node: str) -> list[Workload]:
-        """Everything that is placed on a node, by name."""
+        """Returns all workloads placed on a node, by name."""
         return [self.workloads[name] for name in sorted(self._index.get(("on", node), NO_NAMES))]
 
     def load(self, node: str) -> Load:
@@ -248,12 +248,13 @@ class Snapshot:
         return self._index.get(("origin", noun, origin), NO_NAMES)
 
     def named_in_kafka(self, broker_cluster: str, group: str, topics: Iterable[str]) -> Names:
-        """Worker clusters on a broker cluster that have this group, or one of these topics."""
+        """Returns the worker clusters on a broker cluster that have this group, or any of these topics."""
         keys = [("group", broker_cluster, group), *(("topic", broker_cluster, topic) for topic in topics)]
         return NO_NAMES.union(*(self._index.get(key, NO_NAMES) for key in keys))
 
     def users_of_plugin(self, key: str) -> list[str]:
-        """Worker clusters that name a plugin (name/version), may go back to it or have a worker with it, by name."""
+        """Returns the worker clusters that name a plugin (name/version), may go back to it or have a worker with it, by
+        name."""
         workers = self._index.get(("loads", key), NO_NAMES)
         return sorted({*self._index.get(("plugin", key), NO_NAMES), *(self.workloads[w].cluster for w in workers)})
 
@@ -263,7 +264,7 @@ class Snapshot:
         return self._index.get(("unfinished",), NO_NAMES)
 
     def unfinished_operation(self, noun: str, name: str) -> Operation | None:
-        """The operation on a resource that has not ended, if there is one."""
+        """Returns the operation on a resource that has not ended, if there is one."""
         found = self._index.get(("unfinished", noun, name), NO_NAMES)
         return next((self.operations[one] for one in sorted(found)), None)
 
@@ -276,15 +277,15 @@ class Snapshot:
         return self._index.get(("pinned", noun, node), NO_NAMES)
 
     def is_offline(self, node: str) -> bool:
-        """True when the node is known to be offline or not known at all."""
+        """Returns True when the node is known to be offline or not known at all."""
         return node not in self.nodes or self.nodes[node].state is NodeState.OFFLINE
 
     def users_of(self, broker_cluster: str) -> list[WorkerCluster]:
-        """Worker clusters on a broker cluster, by name."""
+        """Returns the worker clusters on a broker cluster, by name."""
         return [self.worker_clusters[n] for n in sorted(self._index.get(("users", broker_cluster), NO_NAMES))]
 
     def names_of_kafka(self, broker_cluster: str) -> list[str]:
-        """The broker clusters that are the same Kafka, itself included, by name; none where it is unknown."""
+        """Returns the broker clusters that are the same Kafka, itself included, by name; none if it is unknown."""
         mine = self.broker_clusters.get(broker_cluster)
         if mine is None:
             return []
@@ -304,11 +305,11 @@ class Snapshot:
         return [self.topics[name] for name in sorted(self._index.get(("topics", broker_cluster), NO_NAMES))]
 
     def clusters_with_topics(self) -> Names:
-        """The broker clusters that topics name."""
+        """Returns the broker clusters that topics name."""
         return frozenset(name for name in self.broker_clusters if ("topics", name) in self._index)
 
     def topics_named(self, broker_cluster: str, topic: str) -> Names:
-        """The topic resources that have a topic of a broker cluster."""
+        """Returns the topic resources of a topic of a broker cluster."""
         return self._index.get(("topic resource", broker_cluster, topic), NO_NAMES)
 
     def named(self, noun: str, name: str) -> Any:

@@ -193,8 +193,8 @@ def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> Worke
 
 
 def own_name(tx: Transaction, name: str) -> str:
-    """The name of a cluster that users change by itself. Raises FailedPrecondition (OWNED) for that of a dedicated
-    connector, which is changed and deleted with it."""
+    """Returns the name of a cluster that users may change directly. Raises FailedPrecondition (OWNED) for that of a
+    dedicated connector."""
     if name in tx.snapshot.dedicated_connectors and name in tx.snapshot.worker_clusters:
         raise FailedPrecondition(
             f"worker cluster {name!r} is that of dedicated connector {name!r}: change or delete that",
@@ -264,7 +264,7 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
 
 
 def _noted(made: WorkerCluster, had: Mapping[str, str]) -> Noted:
-    """A cluster with notes on the properties that it has not had."""
+    """Returns a cluster with notes on its new properties."""
     given = {key: value for key, value in made.spec.properties.items() if had.get(key) != value}
     return made, notes_on(made.spec.engine, given)
 

@@ -1,16 +1,16 @@
-"""The kinds of operations that there are, and how one is added.
+"""The kinds of operations, and how to add a kind.
 
 1. A value of `OperationKind`, in the proto and in keelman.model.operation.
 2. A module of this room with a function `kind(tools) -> Kind`: its steps by name, each a function from the operation to
-   what came of it. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
+   its outcome. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
    `Waiting` (it is tried again), or raises: Unavailable, DeadlineExceeded and Conflict are tried again with a back-off
    until the step's deadline; every other error fails the step at once, with its message.
 3. A line in `MAKERS` of registry.py.
-4. Whoever wants one calls `keelman.state.nouns.operation.begin` in its transaction, with the names of the steps in
-   their order and JSON facts for them; secrets in facts are sealed at rest by the names of their keys.
+4. A caller begins one by `keelman.state.nouns.operation.begin` in its transaction, with the names of the steps in their
+   order and JSON facts for them; secrets in facts are sealed at rest by the names of their keys.
 
 The runner stores each step before and after it is done. `stored` is called in each of these transactions, so that the
-target can note what was applied, and that the operation has ended.
+target can store its applied spec, and the end of the operation.
 """
 
 from __future__ import annotations

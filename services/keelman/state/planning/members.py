@@ -43,8 +43,8 @@ def why_so_many(cluster: WorkerCluster) -> str:
 
 
 def _misplaced(cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str, str]:
-    """Returns the workers that leave, with reasons. The best on each of the cluster's nodes stays: a running one is
-    better than a stopped one, then the lower number."""
+    """Returns the workers that leave, with reasons. The best on each of the cluster's nodes stays: by its goal to run,
+    then by running, then by the lowest number."""
     best: dict[str, Workload] = {}
     found = {}
     for worker in sorted(

@@ -147,8 +147,8 @@ class Exchange:
                 self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
 
     async def _catch_up(self, planned: Callable[[int], None]) -> None:
-        """Applies commits of others, and then the planner's progress. It runs beside the receiver: it waits behind all
-        writers of this process, and a receiver that gets nothing for that long takes itself for cut off."""
+        """Applies commits of others, and then the planner's progress. It runs beside the receiver, because it waits
+        behind all writers of this process, and a receiver that gets nothing for that long takes itself for cut off."""
         while True:
             await self._commits.wait()
             self._commits.clear()

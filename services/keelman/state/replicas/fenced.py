@@ -20,12 +20,12 @@ class FencedStore(Store):
 
     @property
     def snapshot(self) -> Snapshot:
-        """That of the store."""
+        """The same as the store's."""
         return self._store.snapshot
 
     @property
     def revision(self) -> int:
-        """That of the store."""
+        """The same as the store's."""
         return self._store.revision
 
     @contextlib.asynccontextmanager

@@ -36,7 +36,7 @@ class Heard:
         self._beats[node] = Beat(self.clock(), datetime.now(UTC), kept, is_own)
 
     def of(self, node: str) -> Beat | None:
-        """The last sign of a node."""
+        """Returns the last report of a node; None if there is none."""
         return self._beats.get(node)
 
     def forget(self, node: str) -> None:
