@@ -24,8 +24,8 @@ async def finished(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Writer(Protocol):
-    """A target that is open for one stream, by one agent. An error ends it; the next writer continues from the position
-    that the target returns."""
+    """A target that is open for one stream, by one agent. An error that it raises ends it; the next writer continues
+    from the position that the target returns."""
 
     async def resume(self, kept: Kept) -> Kept:
         """Returns the position to continue from, as the target knows it: called once, first. Undoes the half-done work

@@ -88,10 +88,10 @@ class ConnectServer:
 async def connect_server(
     master: Master, pack: Pack | None, script: str, *, folder: Path, stop: asyncio.Event
 ) -> AsyncIterator[ConnectServer | None]:
-    """A session of its own on the server, released with the block; None when `stop` came first.
+    """Opens a session of its own on the server, released with the block; None when `stop` came first.
 
-    `script` is what executors run as Python, see `interpreter`; it is put into `folder` on its way.
-    Raises Unavailable (SPARK_LOST) when the server does not answer, FailedPrecondition when a package is missing.
+    `script` is run by executors as their Python, see `interpreter`; it is put into `folder` on its way. Raises
+    Unavailable (SPARK_LOST) when the server does not answer, FailedPrecondition when a package is missing.
     """
     python = folder / "keelman-python"
     python.write_text(script, encoding="utf-8")

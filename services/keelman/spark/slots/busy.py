@@ -29,7 +29,7 @@ class Busy:
         self._rates: dict[Task, Rate] = {}
 
     def note(self, task: Task, bytes_per_second: float, now: float) -> None:
-        """Takes up how fast a task copies now. Called each second or so."""
+        """Takes a task's present rate. Called each second or so."""
         if self._most <= 0:
             return
         if bytes_per_second < self._most:

@@ -142,5 +142,5 @@ def only_sink_group(store: Store) -> str:
 
 
 def due(times: Mapping[Place, float], at: float) -> list[Place]:
-    """The places that it is time for, those that have waited longest first."""
+    """Returns the places that are due, those that have waited longest first."""
     return sorted((place for place, when in times.items() if when <= at), key=lambda place: (times[place], place))

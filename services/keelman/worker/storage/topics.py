@@ -29,7 +29,7 @@ class Topics(Protocol):
         """Writes outside of any transaction; open for as long as the store is used."""
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> TopicTable:
-        """A table that hands every record of the topic to `apply`. Called once for each topic."""
+        """Returns a table that hands every record of the topic to `apply`. Called once for each topic."""
 
 
 class KafkaTopics:
@@ -58,7 +58,7 @@ class KafkaTopics:
             yield KafkaTopics(writer, partitions, properties, client_id=client_id)
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> TopicTable:
-        """A table that still has to be opened and followed."""
+        """Returns a table that still has to be opened and followed."""
         return TopicTable(topic, self._partitions[topic], apply)
 
     async def watch(self, seconds: float = WATCH_SECONDS) -> None:

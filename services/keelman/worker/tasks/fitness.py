@@ -56,5 +56,5 @@ class Fitness:
 
     @property
     def _proof_seconds(self) -> float:
-        """For how long the link has to stand before the worker takes tasks: not at all the first two times."""
+        """The time for which the link has to stay before the worker takes tasks: none the first two times."""
         return 0.0 if self._given_back < 2 else min(MOST_SECONDS, self._patience * 2.0 ** (self._given_back - 2))
