@@ -17,7 +17,7 @@ class Hub:
         """In the order of subscription: the order of a set of events would differ at each start."""
 
     def wake(self, subjects: Iterable[Hashable] = ()) -> None:
-        """Wakes those that wait for one of these subjects, and those that wait for everything."""
+        """Wakes the subscribers of these subjects, and the subscribers of everything."""
         for subject in (EVERYTHING, *subjects):
             for event in self._waiting.get(subject, ()):
                 event.set()

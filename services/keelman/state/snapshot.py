@@ -1,4 +1,5 @@
-"""Holds all resources of the state service at one moment, with indexes, so that a query costs what it returns. Pure."""
+"""Holds all resources of the state service at one moment, with indexes, so that a query costs no more than its result.
+Pure."""
 
 from __future__ import annotations
 

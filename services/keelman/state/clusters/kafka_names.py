@@ -38,7 +38,7 @@ def users_of_kafka(broker_cluster: str, snapshot: Snapshot) -> list[WorkerCluste
 
 
 def rivals_of(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> Iterator[WorkerCluster]:
-    """Yields the other worker clusters on the same Kafka that have the group or one of the topics."""
+    """Yields the other worker clusters on the same Kafka that have the group or any of the topics."""
     group, topics = group_of(name, spec.properties), topics_of(name, spec.properties)
     for brokers in snapshot.names_of_kafka(spec.broker_cluster):
         found = snapshot.named_in_kafka(brokers, group, topics.values()) - {name}

@@ -40,7 +40,7 @@ UNDER_WAY = {
 BROKERS_AWAY = timedelta(seconds=12)
 """How long brokers may be unreachable: a restart takes some seconds, and external ones are checked every 10 s."""
 WORKERS_AWAY = timedelta(seconds=15)
-"""How long no worker may be ready: one that is restarted or placed elsewhere takes some seconds."""
+"""How long no worker may be ready: a worker that is restarted or placed elsewhere takes some seconds."""
 WORKER_REASONS = {
     "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
     "UNAUTHENTICATED": "BROKERS_REFUSE",
@@ -145,7 +145,7 @@ def brokers_away(workers: Sequence[Workload], snapshot: Snapshot) -> WorkloadSta
 
 
 def _out_of_reach(workers: Sequence[Workload], snapshot: Snapshot, reasons: Container[str]) -> WorkloadStatus | None:
-    """Returns the first worker's status if all that run report one of these reasons. Reports from offline nodes do not
+    """Returns the first worker's status if all that run report any of these reasons. Reports from offline nodes do not
     count."""
     heard = [w for w in workers if w.goal is Goal.RUNNING and not snapshot.is_offline(w.node)]
     said = [w.current for w in heard if w.current is not None and w.current.reason in reasons]

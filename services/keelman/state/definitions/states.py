@@ -46,7 +46,7 @@ def awaited(
 
 
 def _missing(goal: DefinitionGoal, connector: Connector) -> str:
-    """Returns what is not in the wanted state yet; empty when all is."""
+    """Returns which part is not in the wanted state yet; empty when all are."""
     if state_of(connector) != goal:
         return f"the connector is {state_of(connector)}"
     for task in connector.tasks:

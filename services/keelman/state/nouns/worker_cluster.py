@@ -194,7 +194,7 @@ def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> Worke
 
 def own_name(tx: Transaction, name: str) -> str:
     """Returns the name of a cluster that users may change directly. Raises FailedPrecondition (OWNED) for that of a
-    dedicated connector."""
+    dedicated connector, which is changed and deleted with the connector."""
     if name in tx.snapshot.dedicated_connectors and name in tx.snapshot.worker_clusters:
         raise FailedPrecondition(
             f"worker cluster {name!r} is that of dedicated connector {name!r}: change or delete that",

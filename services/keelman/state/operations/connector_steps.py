@@ -72,8 +72,7 @@ def noted(definition: ConnectorDefinition, operation: Operation, now: datetime) 
 
 
 def _applied(before: AppliedDefinition, operation: Operation, now: datetime) -> AppliedDefinition:
-    """Returns what the operation leaves in the worker cluster: the requested connector, unless refused or rolled
-    back."""
+    """Returns the applied definition after an operation: the requested one, unless it was refused or rolled back."""
     if operation.back_time is not None:
         return dataclasses.replace(before, time=now) if before.time is not None else before
     goal, facts = DefinitionGoal(operation.target.goal), operation.facts

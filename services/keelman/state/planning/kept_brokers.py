@@ -63,7 +63,7 @@ def running_mark(cluster: BrokerCluster, brokers: Sequence[Workload]) -> str:
 
 
 def numbers_of(nodes: Sequence[str], present: Sequence[Workload]) -> dict[str, int]:
-    """Returns each node's broker number: the one that it has, else the lowest free one; leaving brokers keep theirs."""
+    """Returns each node's broker number: its present one, else the lowest free one; leaving brokers keep theirs."""
     had = {w.node: int(w.name.rpartition("/")[2]) for w in present}
     taken = set(had.values())
     free = (n for n in range(len(nodes) + len(taken)) if n not in taken)

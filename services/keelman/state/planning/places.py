@@ -1,4 +1,4 @@
-"""Chooses the node of a movable worker: the one with most room, apart from the others of its cluster. Pure.
+"""Chooses the node of a movable worker: by the most room, apart from the others of its cluster. Pure.
 
 Overcommitting is allowed: a worker that fits nowhere goes to the least loaded node.
 """
@@ -62,7 +62,7 @@ class Places:
         return not any(has_labels(self._made.nodes[name], selector) for *_, name in self._ordered())
 
     def share(self, node: str) -> float:
-        """Returns the part of a node that is given away: the larger one of its processors' and its memory's."""
+        """Returns the part of a node that is given away: of its processors or of its memory, the larger."""
         return self._share(self._made.nodes[node])
 
     def _ordered(self) -> list[_Key]:

@@ -103,7 +103,7 @@ def make_plan(
 
 
 def _changed(draft: Draft) -> list[tuple[Workload | None, Workload | None]]:
-    """Returns what the plan has changed so far: each workload before and after."""
+    """Returns the plan's changes so far: each workload before and after."""
     return [(draft.snapshot.workloads.get(name), new) for name, new in draft.made.changes(WORKLOAD).items()]
 
 

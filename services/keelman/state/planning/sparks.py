@@ -56,7 +56,7 @@ def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], b
 
 
 def is_used(workloads: Iterable[Workload]) -> bool:
-    """Returns whether one of a node's workloads is a worker that needs its Spark service, and shall run or has not
+    """Returns whether any of a node's workloads is a worker that needs its Spark service, and shall run or has not
     ended."""
     return any(needs_spark(w) and (w.goal is Goal.RUNNING or not _has_ended(w)) for w in workloads)
 

@@ -150,7 +150,7 @@ def _why_failed(workload: Workload) -> str:
 
 
 def is_stuck(workloads: Iterable[Workload], fixed: Collection[int] = ()) -> bool:
-    """Returns whether one of these failed, and no further start will help. `fixed` are the ports that their cluster
+    """Returns whether any of these failed, and no further start will help. `fixed` are the ports that their cluster
     names."""
     return any(w.is_in(ProcessState.FAILED) and _lasts(w, fixed) for w in workloads)
 

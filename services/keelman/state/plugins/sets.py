@@ -60,7 +60,7 @@ def resolved(spec: WorkerClusterSpec, snapshot: Snapshot) -> WorkerClusterSpec:
 
 
 def check_engine(cluster: WorkerCluster, spec: WorkerClusterSpec) -> None:
-    """Raises FailedPrecondition for another engine while the cluster's goal is to run."""
+    """Raises FailedPrecondition for another engine while the goal of the cluster is RUNNING."""
     if spec.engine is not cluster.spec.engine and cluster.goal is ClusterGoal.RUNNING:
         raise FailedPrecondition(
             f"spec.engine: {cluster.spec.engine} cannot become {spec.engine} while worker cluster {cluster.name!r} is "

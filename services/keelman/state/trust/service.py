@@ -36,7 +36,7 @@ class OwnCertificate:
     _pems: Pems = field(default_factory=Pems)
 
     def newest(self) -> Pems:
-        """Returns the present certificate, with the CA as the only one whose clients may connect."""
+        """Returns the present certificate, with the CA: only clients with its certificates may connect."""
         return self._pems
 
     def sign(self) -> float:

@@ -1,4 +1,4 @@
-"""Agents say whether they start brokers with TLS."""
+"""Agents report whether they start brokers with TLS."""
 
 from __future__ import annotations
 
