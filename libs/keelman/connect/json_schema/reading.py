@@ -67,7 +67,7 @@ class ValueReader:
             raise DataError(f"The payload is no JSON: {error.__cause__}"[:500]) from None
 
     def _value(self, schema: Schema) -> _Read:
-        """A schema that holds itself is met again within: then the function that is being made is called."""
+        """Creates a schema's function; a schema that contains itself calls the function under construction."""
         known = self._made.get(id(schema))
         if known is not None:
             return lambda tree: known[0](tree)  # noqa: PLW0108  it is not there yet
@@ -162,7 +162,7 @@ class ValueReader:
         return read
 
     def _union(self, schema: Schema) -> _Read:
-        """The first member that takes such a value; of objects that with the most of their names."""
+        """Takes the first member that fits a value; among objects the member with the most of their names."""
         members = [(one.name, one.schema, self._value(one.schema)) for one in schema.fields]
 
         def read(tree: Any) -> Struct:
