@@ -176,5 +176,5 @@ def drained_kinds(alive: Iterable[str]) -> frozenset[str]:
 
 
 def may_replace(old: Plan | None, new: Plan) -> bool:
-    """Whether an assignment may replace the last one of its name: not when it is of an older plan."""
+    """Returns whether an assignment may replace the last one of its name: not when it is of an older plan."""
     return old is None or old[0] != new[0] or new[1] >= old[1]

@@ -29,5 +29,5 @@ def keep_to(member: str) -> None:
 
 
 def meant_for(member: str) -> bool:
-    """Whether a worker that is this member may do it; any may do a request that names none."""
+    """Returns whether a worker that is this member may do it; any may do a request that names none."""
     return _member.get() in ("", member)

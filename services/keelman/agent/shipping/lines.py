@@ -34,7 +34,7 @@ class ClusterLines:
         self._name = worker_cluster
 
     def is_mine(self, line: bytes, mine: bool) -> bool:
-        """Whether a line is about the cluster; `mine` is that of the line before."""
+        """Returns whether a line is about the cluster; `mine` is that of the line before."""
         if line.startswith(b"{"):
             found = _json(line)
             return mine if found is None else found.get("worker_cluster") == self._name

@@ -302,8 +302,8 @@ class Local:
 
 
 def was_refused(end: Exit) -> bool:
-    """Whether a process ended because it refused its input: by its exit record or, if it ended before it could leave
-    one, by its exit code."""
+    """Returns whether a process ended because it refused its input: by its exit record or, if it ended before it could
+    leave one, by its exit code."""
     return end.reason in (InvalidArgument.reason, PLUGIN_BROKEN) or (not end.reason and end.code == WRONG_USAGE)
 
 

@@ -83,8 +83,8 @@ def open_listener(spec: Any) -> str:
 
 
 def _asks_for_certificates(properties: Any, wanted: str) -> bool:
-    """Whether the https listeners that take keys under a prefix, or else the plain ones, require clients' certificates.
-    """
+    """Returns whether the https listeners that take keys under a prefix, or else the plain ones, require clients'
+    certificates."""
     prefix = f"{wanted}ssl." if any(key.startswith(f"{wanted}ssl.") for key in properties) else "ssl."
     return bool(properties.get(f"{prefix}client.auth", "") == "required")
 

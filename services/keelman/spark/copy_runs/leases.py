@@ -102,12 +102,12 @@ class Leases:
         return lease.routes if lease is not None else {}
 
     def stands(self, owner: Owner) -> bool:
-        """Whether there is a lease that has not lapsed."""
+        """Returns whether there is a lease that has not lapsed."""
         lease = self._leases.get(owner)
         return lease is not None and not lease.lapsed
 
     def holds(self, owner: Owner, link: Link) -> bool:
-        """Whether this is the owner's present link."""
+        """Returns whether this is the owner's present link."""
         lease = self._leases.get(owner)
         return lease is not None and lease.link is link
 

@@ -169,5 +169,5 @@ class RunBook:
 
 
 def matches(run: CopyRun, worker_cluster: str, connector: str) -> bool:
-    """Whether a filter lets the copy run through; empty names mean all."""
+    """Returns whether a filter lets the copy run through; empty names mean all."""
     return worker_cluster in ("", run.worker_cluster) and connector in ("", run.connector)

@@ -213,7 +213,7 @@ def described(frame: Any, shape: str) -> Split:
 
 
 def lasting(error: BaseException) -> bool:
-    """Whether the request would fail again: a configuration or a record that does not fit."""
+    """Returns whether the request would fail again: a configuration or a record that does not fit."""
     if isinstance(error, (InvalidArgument, ConnectError)):
         return True
     return type(error).__name__ in LASTING or any(text in str(error) for text in LASTING_TEXTS)

@@ -43,7 +43,7 @@ class Busy:
         rate.is_busy = rate.is_busy or now - rate.busy_since >= BUSY_SECONDS
 
     def has(self, task: Task, now: float) -> bool:
-        """Whether the task is busy."""
+        """Returns whether the task is busy."""
         rate = self._rates.get(task)
         return rate is not None and rate.is_busy and now - rate.last_busy < CALM_SECONDS
 

@@ -176,7 +176,7 @@ def _full(every: list[Slot], owner: Owner, limits: Limits, may_start: bool) -> W
 
 
 def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
-    """Whether a slot has to be started ahead, so that the owner's next copy run finds an empty one attached."""
+    """Returns whether a slot has to be started ahead, so that the owner's next copy run finds an empty one attached."""
     every = list(slots)
     mine = [s for s in every if s.usable and s.owner == owner and not s.alone]
     return (
@@ -189,8 +189,8 @@ def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
 
 
 def keeps(slot: Slot, slots: Iterable[Slot], limits: Limits) -> bool:
-    """Whether an empty slot stays, however long it is empty: each worker keeps one for its next copy run, as long as it
-    is among the workers that had a copy run last."""
+    """Returns whether an empty slot stays, however long it is empty: each worker keeps one for its next copy run, as
+    long as it is among the workers that had a copy run last."""
     empty = [s for s in slots if _is_empty(s) and s is not slot]
     newer = [s for s in empty if (s.empty_since, s.id) > (slot.empty_since, slot.id)]
     return _is_empty(slot) and len(newer) < limits.max_warm and all(s.owner != slot.owner for s in empty)

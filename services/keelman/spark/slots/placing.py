@@ -109,7 +109,7 @@ class Placing:
             del self._problems[key]
 
     def keeps(self, slot: Slot) -> bool:
-        """Whether an empty slot stays, however long it is empty."""
+        """Returns whether an empty slot stays, however long it is empty."""
         ready = self.limits.warm and self.leases.stands(slot.owner)
         return ready and keeps(slot, self.pool.slots.values(), self.limits)
 
@@ -162,7 +162,7 @@ class Placing:
         return choose(owner, self.pool.slots.values(), self.limits, need, may_start=self._may_start(owner))
 
     def _may_start(self, owner: Owner) -> bool:
-        """Whether another slot fits the worker's memory; the first one always does."""
+        """Returns whether another slot fits the worker's memory; the first one always does."""
         bound = self.leases.bounds(owner).memory_bytes
         mine = self.pool.of(owner)
         return not bound or not mine or claimed(mine) + SLOT_BYTES <= bound

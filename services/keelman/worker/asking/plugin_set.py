@@ -47,7 +47,7 @@ class PluginSet:
             raise InvalidArgument(f"plugin {name} cannot be loaded: {why}", reason=PLUGIN_BROKEN)
 
     def _are_awaited(self) -> bool:
-        """Whether no class of a plugin of the cluster can be used yet, but one may be later."""
+        """Returns whether no class of a plugin of the cluster can be used yet, but one may be later."""
         for folder in self._named:
             mine = [p for p in self._plugins.catalog.plugins if p.source.is_relative_to(folder)]
             known = [self._plugins.known(plugin, name) for plugin in mine for name in plugin.classes]
@@ -96,5 +96,5 @@ class PluginSet:
 
 
 def _is_python(folder: Path) -> bool:
-    """Whether wheels, or installed parts of one, are in a plugin's folder."""
+    """Returns whether wheels, or installed parts of one, are in a plugin's folder."""
     return any(True for pattern in ("*/*.whl", "*/*.dist-info") for _ in folder.glob(pattern))

@@ -180,7 +180,7 @@ class TaskConfigQuery:
         return asked.answer
 
     def first_answers_soon(self) -> bool:
-        """Whether a connector whose first query started a moment ago may answer any moment."""
+        """Returns whether a connector whose first query started a moment ago may answer any moment."""
         newest = next(reversed(self._first.values()), None)
         return newest is not None and time.monotonic() - newest < SOON_SECONDS
 

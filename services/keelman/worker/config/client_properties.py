@@ -20,12 +20,12 @@ def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -
 
 
 def reads_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
-    """Whether the connector's consumers read from other brokers than the worker's own."""
+    """Returns whether the connector's consumers read from other brokers than the worker's own."""
     return _is_elsewhere(worker, merged(worker, connector, "consumer"))
 
 
 def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
-    """Whether the connector's producers write to other brokers than the worker's own."""
+    """Returns whether the connector's producers write to other brokers than the worker's own."""
     return _is_elsewhere(worker, merged(worker, connector, "producer"))
 
 

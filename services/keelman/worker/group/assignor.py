@@ -30,7 +30,7 @@ class MemberView:
     unfit: str = ""
 
     def may_have(self, work: Work, labels: Labels) -> bool:
-        """Whether it may get and keep some work of a connector that requires these labels."""
+        """Returns whether it may get and keep some work of a connector that requires these labels."""
         if work.is_task and self.unfit:
             return False
         return all(self.labels.get(key) == value for key, value in labels.items())

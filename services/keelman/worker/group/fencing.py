@@ -29,7 +29,7 @@ AGAIN_SECONDS = 5.0
 
 
 def fences(store: Store, name: str) -> bool:
-    """Whether the connector is a source whose tasks write in transactions."""
+    """Returns whether the connector is a source whose tasks write in transactions."""
     config = store.config.connectors.get(name)
     return config is not None and connector_facts.is_exactly_once_source(store.properties, config)
 
@@ -48,7 +48,8 @@ def new_tasks(store: Store, name: str, wanted: Sequence[Mapping[str, str]]) -> l
 
 
 def _copy_on(config: ConfigState, name: str, wanted: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the tasks in force all keep running unchanged: there may be more of them now, but no other ones."""
+    """Returns whether the tasks in force all keep running unchanged: there may be more of them now, but no other ones.
+    """
     before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
     if before is None or now is None or tasks is None:
         return False
@@ -91,8 +92,8 @@ class Fencing:
         await self._store.config_topic.write([records.fencing_record(name, count)])
 
     def done(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> bool:
-        """Whether the producers of these former tasks are fenced since the connector's tasks changed at this offset of
-        the config topic; begins to fence them at the first call."""
+        """Returns whether the producers of these former tasks are fenced since the connector's tasks changed at this
+        offset of the config topic; begins to fence them at the first call."""
         if self._done.get(name) == since:
             return True
         if self._wanted.get(name) != since:

@@ -254,8 +254,8 @@ class Leader:
         return self._changes.more or self._old.more
 
     def new_tasks_soon(self) -> bool:
-        """Whether new connectors are about to answer which tasks they want: one round of the group is enough for both.
-        """
+        """Returns whether new connectors are about to answer which tasks they want: one round of the group is enough
+        for both."""
         return self._changes.more or self._query.first_answers_soon()
 
     def again_seconds(self) -> float:

@@ -43,7 +43,7 @@ class GroupPlace:
     assignment: Assignment
 
     def leads_since(self, before: GroupPlace | None) -> bool:
-        """Whether this worker leads now, and no other can have led since it was given the place `before`."""
+        """Returns whether this worker leads now, and no other can have led since it was given the place `before`."""
         if before is None or not (before.leader and self.leader):
             return False
         return before.generation + 1 == self.generation

@@ -70,7 +70,7 @@ class Metrics:
             return self._made
 
     def knows(self, connector: str) -> bool:
-        """Whether there is such a connector."""
+        """Returns whether there is such a connector."""
         return connector in self._herder.store.config.connectors
 
     def _of_the_worker(self, out: Exposition, now: float) -> None:

@@ -77,7 +77,8 @@ class FileWatches:
 
 
 def differs(watch: FileWatch) -> bool:
-    """Whether the file has changed: longer, cut, written to, another, there or gone, or unreadable for a look."""
+    """Returns whether the file has changed: longer, cut, written to, another, there or gone, or unreadable for a look.
+    """
     try:
         now = os.stat(watch.path)
     except FileNotFoundError:

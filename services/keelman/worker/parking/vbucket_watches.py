@@ -198,8 +198,8 @@ def _changed(
     branches: Mapping[int, int],
     own: Mapping[int, int] | None = None,
 ) -> bool:
-    """Whether a vbucket has more, or less, or another history of the same length. `own` are the last changes of the
-    only collection that is read: changes of others do not count."""
+    """Returns whether a vbucket has more, or less, or another history of the same length. `own` are the last changes of
+    the only collection that is read: changes of others do not count."""
     for number, (seqno, vbuuid) in watch.positions.items():
         if branches.get(number, vbuuid) != vbuuid:
             return True

@@ -140,12 +140,12 @@ class ConfigState:
         return NO_KEY
 
     def has_since(self, name: str, config: Mapping[str, str], since: int | None) -> bool:
-        """Whether the connector has this configuration by a record at this offset or later; never for None."""
+        """Returns whether the connector has this configuration by a record at this offset or later; never for None."""
         return self.written.since(name, since) and self.connectors.get(name) == config
 
     def is_answered(self, what: str, name: str, request_id: str) -> bool:
-        """Whether a request of this id has been done, as far as the topic remembers: CONFIG, DELETE, RESTART, or a
-        target state of a connector. Never for an empty id."""
+        """Returns whether a request of this id has been done, as far as the topic remembers: CONFIG, DELETE, RESTART,
+        or a target state of a connector. Never for an empty id."""
         return bool(request_id) and self.answered.since((what, name, request_id), 0)
 
     def _answer(self, what: str, name: str, request_id: str) -> None:
@@ -153,8 +153,8 @@ class ConfigState:
             self.answered.note((what, name, request_id), self.offset - 1)
 
     def may_have_lingering_target(self, name: str) -> bool:
-        """Whether the topic may have, perhaps unread, a target state after the deletion of this connector: any worker
-        pauses and resumes, also one that has not read the deletion."""
+        """Returns whether the topic may have, perhaps unread, a target state after the deletion of this connector: any
+        worker pauses and resumes, also one that has not read the deletion."""
         return name not in self.connectors and self.deleted.since(name, 0)
 
     def _session(self, rest: str, data: Mapping[str, object] | None) -> str:

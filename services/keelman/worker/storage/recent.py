@@ -22,5 +22,5 @@ class Recent(Generic[T]):
             del self._offsets[next(iter(self._offsets))]
 
     def since(self, what: T, offset: int | None) -> bool:
-        """Whether its newest record has this offset or a later one; never for None."""
+        """Returns whether its newest record has this offset or a later one; never for None."""
         return offset is not None and self._offsets.get(what, -1) >= offset

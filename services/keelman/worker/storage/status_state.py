@@ -158,8 +158,8 @@ class StatusState:
         return used if isinstance(used, int) else 0
 
     def settled(self, work: Work) -> bool:
-        """Whether by its last status a task has run, here or on another worker, and had no problem of its own. Waiting
-        for a file or a topic is none."""
+        """Returns whether by its last status a task has run, here or on another worker, and had no problem of its own.
+        Waiting for a file or a topic is none."""
         now = self.statuses.get(work)
         return (
             now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and now.more.keys() <= {WAITS_FOR}

@@ -95,7 +95,8 @@ class StatusWriter:
                 await self._wake.wait()
 
     def _is_current(self, work: Work, status: Status | None) -> bool:
-        """Whether it may be written. A tombstone for work that was made again meanwhile would erase the new status."""
+        """Returns whether it may be written. A tombstone for work that was made again meanwhile would erase the new
+        status."""
         return work not in self.config.work() if status is None else self.statuses.allows(work, status)
 
     async def _write_erased(self) -> None:

@@ -91,7 +91,7 @@ class TopicTracking:
         self._wanted = {at: use for at, use in self._wanted.items() if wanted.get(at) is not use}
 
     def _is_there(self, connector: str, use: _Use) -> bool:
-        """Whether the connector is the same one: neither deleted since nor unread yet."""
+        """Returns whether the connector is the same one: neither deleted since nor unread yet."""
         config = self._store.config
         return connector in config.connectors and not config.deleted.since(connector, use.since)
 

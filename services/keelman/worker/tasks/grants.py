@@ -65,7 +65,7 @@ class Grants:
         return None if versions is None else (connector, task, versions)
 
     def holds(self, work: Work, wanted: TaskConfig) -> bool:
-        """Whether a copy run of this task with this configuration has a right to exist."""
+        """Returns whether a copy run of this task with this configuration has a right to exist."""
         if not self._has(work) or not self._membership.healthy or self.configured(work) != wanted:
             return False
         # A task of the former set may still commit data that a task of the new one would read again.

@@ -112,7 +112,8 @@ class Measured:
         return weights
 
     def has_news(self, now: float) -> bool:
-        """Whether the tasks' weights differ so much from those known to the group that a round of the group may pay."""
+        """Returns whether the tasks' weights differ so much from those known to the group that a round of the group may
+        pay."""
         if now - self._shared_at < SHARE_SECONDS:
             return False
         weighed = {work: self._tasks[work].weight for work in self._moving}  # a task that does not move weighs 1

@@ -356,10 +356,10 @@ class _Host(TaskHost):
 
 
 def _alike(one: TaskConfig, other: TaskConfig) -> bool:
-    """Whether two configurations have the same effect on a task."""
+    """Returns whether two configurations have the same effect on a task."""
     return one[2:] == other[2:] and effective_config(*one[:2]) == effective_config(*other[:2])
 
 
 def is_failed(status: states.Status | None) -> bool:
-    """Whether a status is FAILED."""
+    """Returns whether a status is FAILED."""
     return status is not None and status.state == states.FAILED

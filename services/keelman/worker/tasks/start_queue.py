@@ -39,7 +39,7 @@ class StartQueue:
         return False
 
     def has(self, who: object) -> bool:
-        """Whether this one has its turn."""
+        """Returns whether this one has its turn."""
         kind = self._kinds.get(who)
         return kind is not None and who in self._under_way[kind]
 

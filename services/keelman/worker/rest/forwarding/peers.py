@@ -83,7 +83,7 @@ class Peers:
 
 
 def _refuses(error: httpx.HTTPError) -> bool:
-    """Whether TLS fails, for example by a certificate, which no time mends."""
+    """Returns whether TLS fails, for example by a certificate, which no time mends."""
     found = tls_error(error)
     return found is not None and not isinstance(found, ENDED)
 

@@ -55,13 +55,13 @@ class PathRoute(Route):
         self._answered = frozenset(answered) | {"OPTIONS"}
 
     def answers(self, scope: Scope) -> bool:
-        """Whether path and method exist."""
+        """Returns whether path and method exist."""
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         return self.matches(scope)[0] is Match.FULL and method in self._answered
 
 
 def exists(routed: Starlette, scope: Scope) -> bool:
-    """Whether any of the application's routes answers this."""
+    """Returns whether any of the application's routes answers this."""
     return any(route.answers(scope) for route in routed.routes if isinstance(route, PathRoute))
 
 
