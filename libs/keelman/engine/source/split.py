@@ -2,7 +2,8 @@
 
 The plan is a source offset of the connector beside its own ones, under a partition that no connector has:
 `["connector",{"keelman.bulk":"<task>"}]` with `{"parts":n}`. While it exists, producers `<task's id>-b1` to `-b<n-1>`
-may be about to commit; the next run fences them. Connect's own tasks look up only their own partitions and ignore it.
+may be about to commit; their successor fences them. Connect's own tasks look up only their own partitions and ignore
+it.
 """
 
 from __future__ import annotations
