@@ -46,7 +46,7 @@ class Autoscaler:
     """The time when tasks were last made to follow, by the same uid."""
 
     async def run(self) -> None:
-        """Looks until cancelled."""
+        """Runs until cancelled."""
         self._trends.clear()
         await Reconciler("autoscaler", self.look, LOOK_SECONDS).run()
 

@@ -18,7 +18,7 @@ from keelman.state.store import Store
 log = get_logger()
 ASK_SECONDS = 5.0
 AGAIN_SECONDS = 10.0
-WAITED_SECONDS = 1.0  # where a change waits for the answer
+WAITED_SECONDS = 1.0  # if a change waits for the answer
 
 
 @dataclass(slots=True)

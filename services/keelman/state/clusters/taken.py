@@ -29,7 +29,7 @@ _KINDS = {
 
 def check_ports_free(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     """Raises InvalidArgument for a fixed port of a cluster with two nodes on one host; FailedPrecondition for a port
-    that another cluster's spec names, on any nodes, or that is taken where the workers shall run."""
+    that another cluster's spec names, on any nodes, or that is taken on the workers' nodes."""
     named = [("spec.port", spec.port), ("spec.metrics_port", spec.metrics_port), ("spec.admin_port", spec.admin_port)]
     named += [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
     hosts = [snapshot.nodes[node].host for node in spec.nodes]

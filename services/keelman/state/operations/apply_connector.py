@@ -82,8 +82,8 @@ class ConnectorSteps:
         self._connectors: Connectors = tools.connectors
         self._store = tools.store
         self._without_tasks: dict[str, tuple[tuple[str, bool], datetime, timedelta]] = {}
-        """By target: the waiting operation, and whether it is being rolled back; the time of the last look, at which
-        the connector ran without tasks; and for how long it has been observed so."""
+        """By target: the waiting operation, and whether it is being rolled back; the time of the last look that saw the
+        connector run without tasks; and for how long looks have seen that."""
 
     async def ask(self, operation: Operation) -> Outcome:
         """Finds out whether the cluster has the connector, and records its configuration and state."""

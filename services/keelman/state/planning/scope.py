@@ -84,7 +84,7 @@ def _of_workload(found: Scope, workload: Workload) -> None:
 
 
 def _whose_brokers(old: Resource | None, new: Resource | None, snapshot: Snapshot) -> Iterable[str]:
-    """Returns the broker clusters that look different to their users after a change."""
+    """Returns the broker clusters whose change concerns their users."""
     one = new if old is None else old
     if isinstance(one, BrokerCluster):
         seen = [(c.spec, c.goal) if isinstance(c, BrokerCluster) else None for c in (old, new)]

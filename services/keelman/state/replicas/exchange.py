@@ -38,7 +38,7 @@ PAYLOAD_BYTES = 7_500
 """PostgreSQL takes fewer than 8,000 bytes a notification."""
 LOOK_SECONDS = 0.5
 DEAF_BEATS = 3
-"""This number of its own heartbeats in a row do not come back to a process that is cut off."""
+"""The number of its own heartbeats in a row that do not come back to a process that is cut off."""
 
 
 @dataclass(slots=True)

@@ -155,8 +155,8 @@ class ConnectorReports:
         return self._whole[cluster].connectors.values() if self.reported(cluster) else None
 
     def show(self, running: Iterable[str]) -> list[str]:
-        """Makes the feed show the connectors of the reported ones of these worker clusters, which are all that shall
-        run; returns the others."""
+        """Makes the feed show the reported ones of these worker clusters, which are all that shall run, with their
+        connectors; returns the others."""
         reported, unreported = set[str](), list[str]()
         for cluster in running:
             if self.reported(cluster):

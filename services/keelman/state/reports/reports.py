@@ -154,7 +154,7 @@ class Reports:
         return found
 
     def recent_membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
-        """Does as the method before; returns None also when the worker has been silent of late."""
+        """Returns as `membership`; None also when the worker has been silent of late."""
         silence = self.connectors.clock() - self._heard.get(worker.address, float("-inf"))
         return None if silence > SILENT_SECONDS else self.membership(worker)
 
@@ -164,7 +164,7 @@ class Reports:
         return None if found is None or self.membership(worker) is None else found.message()
 
     def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
-        """Does as the method before; returns None also when the worker has been silent of late."""
+        """Returns as `usage`; None also when the worker has been silent of late."""
         found = self._usage.get(worker.address)
         return None if found is None or not found.is_recent else self.usage(worker)
 

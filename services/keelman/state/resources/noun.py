@@ -45,13 +45,13 @@ class Memberships(Protocol):
         """Returns the worker's place in its group; None while unknown."""
 
     def recent_membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
-        """Does as the method before; returns None also when the worker has been silent of late."""
+        """Returns as `membership`; None also when the worker has been silent of late."""
 
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
         """Returns the worker's use of resources; None while unknown."""
 
     def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
-        """Does as the method before; returns None also when the worker has been silent of late."""
+        """Returns as `usage`; None also when the worker has been silent of late."""
 
     def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
         """Returns a connector with the records that its cluster's workers have left to copy for it."""

@@ -1,4 +1,5 @@
-"""Distinguishes a process that fails at each start from one restarted once: its states in between are no news. Pure."""
+"""Distinguishes a process that fails at each start from one that is merely restarted: the states of the former in
+between are no news. Pure."""
 
 from __future__ import annotations
 
