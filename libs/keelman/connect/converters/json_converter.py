@@ -45,7 +45,8 @@ class JsonConverter(Converter):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Returns `schemas.enable`, `schemas.cache.size`, `schema.content` and the keys of decimals and defaults."""
+        """Returns the keys `schemas.enable`, `schemas.cache.size`, `schema.content`, `decimal.format` and
+        `replace.null.with.default`."""
         return converter_keys.json_keys(_legal_content)
 
     def __init__(self, config: Mapping[str, str]) -> None:
