@@ -26,16 +26,16 @@ SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
 class Converter(ABC):
-    """Turns columns into payloads and back. One per role and copy run; keeps no state between batches but caches."""
+    """Turns columns into payloads and back. One per role and copy run; its only state between batches are caches."""
 
     name: ClassVar[str]
     """The full name of Connect's class."""
     kinds: ClassVar[tuple[PluginType, ...]] = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
-    """What it converts, as in Connect."""
+    """The kinds of data that it converts, as in Connect."""
     by_topic: ClassVar[bool] = False
-    """Whether payloads depend on the topic: then only what `of_topic` gives converts."""
+    """Whether payloads depend on the topic: then only a converter from `of_topic` converts."""
     reads_anything: ClassVar[bool] = False
-    """Whether no bytes are bad ones for it."""
+    """Whether it accepts any bytes."""
 
     @classmethod
     def config_def(cls) -> ConfigDef:

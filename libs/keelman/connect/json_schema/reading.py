@@ -1,4 +1,4 @@
-"""Makes Connect's data of JSON under a JSON Schema: one function for a schema, made once."""
+"""Converts JSON under a JSON Schema to Connect's data: one function for a schema, created once."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class ValueReader:
         self._read = self._value(schema)
 
     def value(self, tree: Any) -> Any:
-        """What a tree holds. Raises DataError."""
+        """Returns the value of a tree. Raises DataError."""
         try:
             return self._read(tree)
         except RecursionError:
             raise DataError("The JSON is nested too deeply") from None
 
     def parse(self, data: bytes) -> Any:
-        """The tree of a JSON text; with all digits where decimals are numbers. Raises DataError."""
+        """Returns the tree of a JSON text; with all digits if decimals are numbers. Raises DataError."""
         if not data.strip(SPACES):
             raise DataError("The payload is no JSON: it is empty")
         try:
