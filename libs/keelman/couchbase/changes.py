@@ -164,7 +164,7 @@ class Changes:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def events(self, connection: Connection, events: list[Event]) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         if not self._options.polling_seconds:
             self._queue.append((connection, events))
             self._arrived()
@@ -173,18 +173,18 @@ class Changes:
             self._held.add(event)
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         with contextlib.suppress(CouchbaseError):
             self._cluster.take_map(value, connection.address)
 
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         ended = self._ended.get(vbucket)
         if ended is not None and ended[0] is connection and not ended[1].done():
             ended[1].set_result(reason)
 
     def lost(self, connection: Connection, why: str) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         self._losses += 1
         _log.warning("couchbase_connection_lost", node=connection.where, error=why, times=self._losses)
         self._nodes.forget(connection)
@@ -242,7 +242,7 @@ class Changes:
             self._fail(CouchbaseError(f"vbucket {number} cannot be read: {error!r}"))
 
     def _is_gone(self) -> bool:
-        """Whether all selected collections existed and are gone now."""
+        """Returns whether all selected collections existed and are gone now."""
         return bool(self._streamed) and self._options.selection.is_gone(self._manifest)
 
     async def _ask(self, vbucket: Vbucket, changed: asyncio.Event) -> tuple[Connection, Frame] | None:

@@ -37,7 +37,7 @@ class ClusterMap:
     """The bucket's uuid: a bucket that is created again under the same name has a different one."""
 
     def is_newer_than(self, other: ClusterMap | None) -> bool:
-        """Whether this map replaces the other."""
+        """Returns whether this map replaces the other."""
         return other is None or (self.epoch, self.revision) > (other.epoch, other.revision)
 
     def active(self, vbucket: int) -> NodeAddress | None:
@@ -58,7 +58,7 @@ class ClusterMap:
 
 
 def is_bucket_map(text: bytes) -> bool:
-    """Whether the text is a map of a bucket, not the cluster's own map, which names no vbuckets."""
+    """Returns whether the text is a map of a bucket, not the cluster's own map, which names no vbuckets."""
     return isinstance(_json(text).get("nodeLocator"), str)
 
 
@@ -119,7 +119,8 @@ def _address(node: Mapping[str, Any], asked: NodeAddress, service: str, *, exter
 def _uses_external(
     extended: Sequence[Mapping[str, Any]], seeds: Sequence[Seed], asked: NodeAddress, service: str, network: str
 ) -> bool:
-    """Whether to use the external network: `network` names it or, with `auto`, a seed is one of its addresses."""
+    """Returns whether to use the external network: `network` names it or, with `auto`, a seed is one of its
+    addresses."""
     if network != "auto":
         return network == "external"
     for external in (False, True):

@@ -168,19 +168,19 @@ class Connection(asyncio.Protocol):
             self._fail(why)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As asyncio calls it."""
+        """Called by asyncio."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._heard = self._loop.time()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """As asyncio calls it."""
+        """Called by asyncio."""
         if not self._why:
             self._end(str(error) if error else "the server ended the connection")
             self._listener.lost(self, self._why)
 
     def data_received(self, data: bytes) -> None:
-        """As asyncio calls it."""
+        """Called by asyncio."""
         if self._why:
             return
         self._heard = self._loop.time()

@@ -40,13 +40,13 @@ class Selection:
         return not self.scope and not self.collections
 
     def is_gone(self, manifest: Manifest) -> bool:
-        """Whether the manifest has nothing of the selected part."""
+        """Returns whether the manifest has nothing of the selected part."""
         if self.scope:
             return self.scope not in manifest.scopes.values()
         return bool(self.collections) and not set(self.collections) & set(manifest.collections.values())
 
     def takes(self, collection: Collection) -> bool:
-        """Whether the collection is selected."""
+        """Returns whether the collection is selected."""
         if self.scope:
             return collection.scope == self.scope
         return not self.collections or collection in self.collections

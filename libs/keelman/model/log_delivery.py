@@ -32,7 +32,7 @@ class KafkaLogDelivery:
 
 @dataclass(frozen=True, slots=True)
 class LogDelivery:
-    """The log delivery that a user wants. A part that is None was not given; one that is not enabled is only stored.
+    """The log delivery that a user wants. A part that is None was not given; a part that is not enabled is only stored.
     `name` is the folder of all of them, empty for the worker cluster's name."""
 
     name: str = ""

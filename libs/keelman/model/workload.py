@@ -284,7 +284,7 @@ class Workload:
 
     @property
     def has_ended(self) -> bool:
-        """True if its process has ended as its goal requires. A goal of REMOVED follows one of STOPPED with a
+        """True if its process has ended as its goal requires. The goal REMOVED follows STOPPED with a
         generation of its own, for the workload's files."""
         status, last = self.status, self.generation - (self.goal is Goal.REMOVED)
         ends = self.goal is not Goal.RUNNING and status is not None and status.generation >= last

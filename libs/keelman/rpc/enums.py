@@ -13,12 +13,13 @@ from keelman.model.errors import InvalidArgument
 
 
 def word(enum: Any, value: int) -> str:
-    """A value as a word; `enum` is the generated enum, e.g. ClusterState. Raises ValueError for an unknown value."""
+    """Returns a value as a word; `enum` is the generated enum, e.g. ClusterState. Raises ValueError for an unknown
+    value."""
     return str(enum.Name(value)).removeprefix(prefix_of(enum.DESCRIPTOR.name))
 
 
 def state_word(message: Any) -> str:
-    """The value of a message's field `state` as a word. Raises KeyError for an unknown value."""
+    """Returns the value of a message's field `state` as a word. Raises KeyError for an unknown value."""
     enum = message.DESCRIPTOR.fields_by_name["state"].enum_type
     return str(enum.values_by_number[message.state].name).removeprefix(prefix_of(enum.name))
 
@@ -38,7 +39,7 @@ def check_enums(request: Message) -> None:
 
 
 def _enums(message: Message, above: str) -> Iterator[tuple[str, EnumDescriptor, int]]:
-    """Each enum value that is set, with its path such as spec.goal."""
+    """Yields each enum value that is set, with its path such as spec.goal."""
     leading = _leading(message.DESCRIPTOR)
     for field, value in message.ListFields():
         if field not in leading:

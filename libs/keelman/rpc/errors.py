@@ -46,12 +46,12 @@ _CLASSES = {code: cls for cls, code in _CODES.items()}
 
 
 def code_name(error: errors.KeelmanError) -> str:
-    """The gRPC code of an error by name, e.g. "INVALID_ARGUMENT"."""
+    """Returns the gRPC code of an error by name, e.g. "INVALID_ARGUMENT"."""
     return next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL).name
 
 
 def class_of_code(name: str) -> type[errors.KeelmanError]:
-    """The class that a gRPC code stands for by its name."""
+    """Returns the error class for the name of a gRPC code."""
     return next((cls for code, cls in _CLASSES.items() if code.name == name), errors.Internal)
 
 

@@ -96,7 +96,7 @@ def _made(field: Any, hint: Any) -> Way:
 
 @cache
 def _dataclass_in(hint: Any) -> Any:
-    """The dataclass that a hint names, alone, with None or in a tuple."""
+    """Returns the dataclass that a hint names, alone, with None or in a tuple."""
     return next(one for one in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(one))
 
 

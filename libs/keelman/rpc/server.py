@@ -118,7 +118,7 @@ async def drain(switches: Sequence[Health], seconds: float) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this one by its loopback address or name."""
+    """Returns whether the host is this one by its loopback address or name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -126,7 +126,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_local(context: Context) -> bool:
-    """Whether a call came by a Unix socket: from a user with access to the socket's folder."""
+    """Returns whether a call came by a Unix socket: from a user with access to the socket's folder."""
     return str(context.peer()).startswith("unix:")
 
 

@@ -13,5 +13,5 @@ SUPPORT = "GRPC_ENABLE_FORK_SUPPORT"
 
 
 def keep_out() -> None:
-    """Called before grpc is imported, which reads this once."""
+    """Switches grpc's support for forks off. Call it before grpc is imported, which reads this once."""
     os.environ[SUPPORT] = "false"

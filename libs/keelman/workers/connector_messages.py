@@ -19,5 +19,5 @@ def add_notes(task: pb.ConnectorTask, more: Mapping[str, object]) -> pb.Connecto
 
 
 def is_in(connector: pb.Connector, state: pb.ConnectorState.ValueType) -> bool:
-    """Whether the connector, or a task of it, is in this state; unspecified matches any."""
+    """Returns whether the connector, or a task of it, is in this state; unspecified matches any."""
     return state in (pb.CONNECTOR_STATE_UNSPECIFIED, connector.state, *(t.state for t in connector.tasks))

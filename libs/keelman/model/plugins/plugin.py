@@ -89,5 +89,5 @@ def checked_version(field: str, version: str) -> str:
 
 
 def plugin_key(name: str, version: str) -> str:
-    """The key of a plugin's version: name/version."""
+    """Returns the key of a plugin's version: name/version."""
     return f"{name}/{version}"

@@ -164,7 +164,7 @@ class BoundedHttpProtocol(H11Protocol):
             self._head = None
 
     def on_response_complete(self) -> None:
-        """An answer has been written."""
+        """Continues after an answer has been written."""
         self._since = time.monotonic()
         super().on_response_complete()
         if self._all_heard and self.waiting:

@@ -23,7 +23,7 @@ class Tree(Protocol):
     """The files of the cgroup2 file system. Each method raises OSError as the kernel does."""
 
     def read(self, path: str) -> str:
-        """What a file says."""
+        """Returns the content of a file."""
 
     def write(self, path: str, text: str) -> None:
         """Writes to a file that is there, all at once."""
@@ -35,20 +35,20 @@ class Tree(Protocol):
         """Removes a group that has neither processes nor groups."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or group."""
+        """Returns whether there is such a file or group."""
 
     def is_delegated(self, path: str) -> bool:
-        """Whether the service manager has delegated this group to the processes in it."""
+        """Returns whether the service manager has delegated this group to the processes in it."""
 
     def is_writable(self, path: str) -> bool:
-        """Whether this process may make groups there and move processes."""
+        """Returns whether this process may make groups there and move processes."""
 
 
 class KernelTree:
     """The real files."""
 
     def read(self, path: str) -> str:
-        """What a file says."""
+        """Returns the content of a file."""
         with open(path, encoding="ascii") as file:
             return file.read()
 
@@ -69,11 +69,11 @@ class KernelTree:
         os.rmdir(path)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or group."""
+        """Returns whether there is such a file or group."""
         return os.path.exists(path)
 
     def is_delegated(self, path: str) -> bool:
-        """Whether systemd has marked it so."""
+        """Returns whether systemd has marked it so."""
         for name in ("user.delegate", "trusted.delegate"):
             with contextlib.suppress(OSError):
                 if os.getxattr(path, name) == b"1":
@@ -81,7 +81,7 @@ class KernelTree:
         return False
 
     def is_writable(self, path: str) -> bool:
-        """Whether this process may make groups there and move processes."""
+        """Returns whether this process may make groups there and move processes."""
         files = (path, f"{path}/cgroup.procs", f"{path}/cgroup.subtree_control")
         return all(os.access(file, os.W_OK) for file in files)
 
@@ -160,7 +160,7 @@ class Groups:
     def _empty(self, path: str) -> None:
         """Moves a group's processes into a leaf: a group that passes controllers on has no processes itself."""
         leaf = f"{path}/{LEAF}"
-        for _ in range(TRIES):  # one of them may be starting others
+        for _ in range(TRIES):  # a process may be starting others
             pids = self._tree.read(f"{path}/cgroup.procs").split()
             if not pids:
                 return
@@ -197,7 +197,7 @@ class Groups:
         self._tree.write(f"{group}/cgroup.procs", str(pid))
 
     def killed_for_memory(self, group: str) -> bool:
-        """Whether the kernel has killed processes of the group because they used more memory than allowed."""
+        """Returns whether the kernel has killed processes of the group because they used more memory than allowed."""
         try:
             lines = self._tree.read(f"{group}/memory.events").splitlines()
         except OSError:

@@ -1,4 +1,4 @@
-"""Announces that this process is about to stand still, so that its silence is not taken for its death.
+"""Announces that this process is about to pause, so that its silence is not taken for its death.
 
 Starting a Java virtual machine holds Python's interpreter lock throughout: no other thread runs meanwhile, and on a
 busy host that takes many seconds. Code that has promised signs of life for this process registers here.
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Announcer(Protocol):
-    """Code that has promised signs of life. Called in the thread that stands still."""
+    """Code that has promised signs of life. Called in the thread that pauses."""
 
     def begin(self, seconds: float) -> None:
         """Announces that this process may be silent for `seconds`. Returns when that was sent, or could not be."""

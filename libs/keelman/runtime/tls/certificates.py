@@ -96,7 +96,7 @@ def private_key_digest(pem: bytes) -> str:
 
 
 def issued_by(pem: bytes, authority: bytes) -> bool:
-    """Whether the first certificate of a PEM text is signed by the first of another."""
+    """Returns whether the first certificate of a PEM text is signed by the first of another."""
     from cryptography import x509  # noqa: PLC0415  (slow; few need it)
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  (the same)
 

@@ -33,7 +33,7 @@ def server_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.S
 
 
 def check_server(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
-    """Raises InvalidArgument as `server_context` does, for what no host can use: files are not read."""
+    """Raises InvalidArgument as `server_context` does, for properties that no host can use: files are not read."""
     if not _names_files(properties, prefix):
         server_context(properties, prefix)
         return
@@ -45,7 +45,7 @@ def check_server(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
 
 
 def check_client(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
-    """Raises InvalidArgument as `client_context` does, for what no host can use: files are not read."""
+    """Raises InvalidArgument as `client_context` does, for properties that no host can use: files are not read."""
     if not _names_files(properties, prefix):
         client_context(properties, prefix)
         return

@@ -94,7 +94,7 @@ def read_trusted(properties: Mapping[str, str], prefix: str = "ssl.") -> bytes |
 
 
 def names_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> bool:
-    """Whether the properties name a keystore, or contain one."""
+    """Returns whether the properties name a keystore, or contain one."""
     names = ("location", "key", "certificate.chain")
     return any(properties.get(f"{prefix}keystore.{name}") for name in names)
 
@@ -120,7 +120,7 @@ def _read(location: str, key: str) -> bytes:
 
 
 def _is_pem(kind: str, data: bytes, location: str, key: str) -> bool:
-    """Whether the file is text of certificates. Raises InvalidArgument if it does not fit the type."""
+    """Returns whether the file is text of certificates. Raises InvalidArgument if it does not fit the type."""
     pem = b"-----BEGIN" in data
     if kind and pem != (kind == "PEM"):
         raise InvalidArgument.of(key, kind, f"PEM or unset: {location!r} is " + ("PEM" if pem else "no PEM file"))

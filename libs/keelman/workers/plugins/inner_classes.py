@@ -70,7 +70,7 @@ class InnerClasses:
 
 
 def is_inner(name: str) -> bool:
-    """Whether it is an internal class of Connect, served here or not."""
+    """Returns whether a class is internal to Connect, served here or not."""
     return name in SERVED or name in _NOT_SERVED
 
 

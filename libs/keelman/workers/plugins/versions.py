@@ -23,7 +23,8 @@ class NameAndVersion(NamedTuple):
 
 
 def of_file_name(file_name: str) -> NameAndVersion:
-    """E.g. debezium-connector-postgres and 3.7.0.Final of debezium-connector-postgres-3.7.0.Final-plugin.tar.gz."""
+    """Returns e.g. debezium-connector-postgres and 3.7.0.Final of
+    debezium-connector-postgres-3.7.0.Final-plugin.tar.gz."""
     stem = next((file_name[: -len(e)] for e in _ENDINGS if file_name.lower().endswith(e)), file_name)
     if file_name.lower().endswith(".whl"):
         name, _, rest = stem.partition("-")

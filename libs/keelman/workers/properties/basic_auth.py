@@ -1,4 +1,4 @@
-"""Finds out whether a worker asks for passwords: by Connect's REST extension for basic authentication.
+"""Finds out whether a worker requires passwords: by Connect's REST extension for basic authentication.
 
 The file of users is on the worker's host, and only the worker reads it.
 """
@@ -25,7 +25,7 @@ class BasicAuth:
 
 
 def asks_for_passwords(raw: Mapping[str, str]) -> bool:
-    """Whether `rest.extension.classes` names the extension. Raises InvalidArgument for any other class."""
+    """Returns whether `rest.extension.classes` names the extension. Raises InvalidArgument for any other class."""
     classes = [one.strip() for one in raw.get(EXTENSIONS, "").split(",") if one.strip()]
     for one in classes:
         if one not in NAMES:

@@ -47,11 +47,11 @@ class PropertyReader:
         return tuple(self._problems)
 
     def knows(self, *keys: str, under: str | tuple[str, ...] = ()) -> bool:
-        """Whether the values of these keys, and of all keys that begin with `under`, are known here."""
+        """Returns whether the values of these keys, and of all keys that begin with `under`, are known here."""
         return not any(key in keys or key.startswith(under) for key in self.unknown)
 
     def number(self, key: str, default: int, least: int) -> int:
-        """A whole number."""
+        """Returns a whole number."""
         text = self.raw.get(key, "")
         try:
             value: int = parse_type(key, text, Type.LONG) if text else default
@@ -63,14 +63,14 @@ class PropertyReader:
         return value
 
     def count(self, key: str, default: int) -> int:
-        """A count, or -1 for the brokers' default."""
+        """Returns a count, or -1 for the brokers' default."""
         value = self.number(key, default, -1)
         if value == 0 and self.raw.get(key):
             self.refuse(key, self.raw[key], "a whole number, at least 1, or -1 for the brokers' default")
         return value
 
     def positive(self, key: str) -> float:
-        """A number greater than 0; 0 if it is unset."""
+        """Returns a number greater than 0; 0 if it is unset."""
         text = self.raw.get(key, "")
         try:
             value = float(text or 0)
@@ -82,7 +82,7 @@ class PropertyReader:
         return value
 
     def choice(self, key: str, default: str, choices: Sequence[str]) -> str:
-        """One of some words, in any case."""
+        """Returns one of some words, in lower case; the value may be in any case."""
         text = self.raw.get(key, "") or default
         if text.lower() not in choices:
             self.refuse(key, text, "one of " + ", ".join(choices))
@@ -90,7 +90,7 @@ class PropertyReader:
         return text.lower()
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """True or false, in any case."""
+        """Returns True or False; the value may be in any case."""
         text = self.raw.get(key, "").strip()
         return self.take(lambda: bool(parse_type(key, text, Type.BOOLEAN)), default) if text else default
 

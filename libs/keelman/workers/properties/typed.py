@@ -244,10 +244,10 @@ def _is_server(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """Whether this is a number from 1 to 65535."""
+    """Returns whether this is a number from 1 to 65535."""
     return text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536
 
 
 def is_topic(text: str) -> bool:
-    """Whether Kafka takes this as the name of a topic."""
+    """Returns whether Kafka takes this as the name of a topic."""
     return bool(_TOPIC.fullmatch(text)) and text not in (".", "..")

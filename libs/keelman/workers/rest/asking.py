@@ -30,7 +30,7 @@ class Received:
 
 
 def is_momentary(status: int, body: bytes) -> bool:
-    """Whether a worker answers, in Connect's words, that a rebalance blocks the request: nothing was done.
+    """Returns whether a worker answers, in Connect's words, that a rebalance blocks the request: nothing was done.
 
     Connect's workers answer so at once, keelman's after a while of their own.
     """
