@@ -76,7 +76,7 @@ class Plugins:
         """Returns when all of these are here; calls `on_progress` with the present step, for people.
 
         May be cancelled: the next call continues from there. Raises Unavailable (PLUGIN_UNAVAILABLE) for a file that
-        cannot be had, InvalidArgument (PLUGIN_BROKEN) for one that cannot be unpacked.
+        cannot be had, InvalidArgument (PLUGIN_BROKEN) for a file that cannot be unpacked.
         """
         for file in files:
             turn = self._turns.setdefault(file.sha256, asyncio.Lock())
@@ -222,7 +222,7 @@ def _delete(path: Path) -> None:
 
 
 def digest_of(file: Path) -> str:
-    """The file's sha256 in hex. Raises OSError."""
+    """Returns the file's sha256 in hex. Raises OSError."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

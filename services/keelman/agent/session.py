@@ -97,7 +97,7 @@ class Session:
 
     async def run(self, address: str) -> None:
         """Always ends by raising: a KeelmanError when the session was lost, RENEWED where the agent has another
-        certificate by now, since a session ends with the one that it was opened with."""
+        certificate by now, since a session ends with its first certificate."""
         self._shown = self.of.link.newest()
         async with self.of.link.channel(address) as made:
             self._call = SessionServiceStub(made).OpenSession()

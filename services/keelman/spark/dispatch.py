@@ -70,7 +70,8 @@ class Dispatcher:
     def greet(
         self, owner: Owner, link: Link, bounds: Bounds | None = None, routes: Mapping[str, str] | None = None
     ) -> list[Owner]:
-        """Opens a worker's link. Cuts and returns older incarnations of it; raises Conflict for one of those."""
+        """Opens a worker's link. Cuts and returns older incarnations of it; raises Conflict if the worker is such an
+        incarnation."""
         old = self.leases.grant(owner, link, [s.owner for s in self.pool.slots.values()], bounds, routes)
         for other in old:
             self._end_owner(other, "SUPERSEDED", f"worker {owner.worker} was started again")
@@ -170,7 +171,7 @@ class Dispatcher:
         return slot, self.pool.mail(slot)
 
     def update(self, slot: Slot, update: RunUpdate) -> None:
-        """Takes a slot's report on one of its copy runs; ignores reports on others."""
+        """Takes a slot's report on its copy runs; ignores reports on others."""
         slot.heard = self._clock()
         run = self.book.get(update.run_uid)
         if run is not None and run.copy_run.slot == slot.id:

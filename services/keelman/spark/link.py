@@ -17,7 +17,7 @@ from keelman.spark.dispatch import Dispatcher
 from keelman.spark.waits import settled
 
 GONE_SECONDS = 5.0
-# Stands for the answer to a renewal among the updates: so the link has one writer and one bounded queue. It goes first:
+# Represents the answer to a renewal among the updates: so the link has one writer and one bounded queue. It goes first:
 # behind the updates of hundreds of copy runs that begin together it came so late that the worker gave the link up.
 RENEWED = RunUpdate()
 

@@ -39,8 +39,8 @@ class BrokersReach:
         self._noted: ReachNote | None = None
 
     def follow(self, heard: Callable[[], float], *others: Problem) -> None:
-        """From now on `heard` returns the time of the brokers' last message, by the monotonic clock, and each of
-        `others` why another needed service does not answer."""
+        """Watches others from now on: `heard` returns the time of the brokers' last message, by the monotonic clock,
+        and each of `others` why another needed service does not answer."""
         self._heard, self._others = heard, others
 
     @contextlib.asynccontextmanager

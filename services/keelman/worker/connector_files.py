@@ -70,7 +70,8 @@ def _made(file: Path, name: str | None, config: Mapping[str, str | None], state:
 
 
 async def begin_connectors(connectors: Sequence[FileConnector], herder: Herder, operations: Operations) -> None:
-    """Creates them once the worker has joined. Raises InvalidArgument naming the file of one that cannot be created."""
+    """Creates them once the worker has joined. Raises InvalidArgument naming the file of a connector that cannot be
+    created."""
     await herder.joined.wait()
     for one in connectors:
         try:

@@ -12,7 +12,7 @@ from keelman.model.workload import BROKERS_UNREACHABLE, CONSUMER_GROUP_UNREACHAB
 from keelman.workers.reach_note import ReachNote
 
 SILENT_SECONDS = 15.0
-"""The time for which a coordinator may be silent: some 9 s after it has gone its brokers make another one of them."""
+"""The time for which a coordinator may be silent: some 9 s after it has gone its brokers choose another."""
 ASK_SECONDS = 3.0
 CONSUMERS_SECONDS = 5.0
 """The interval of queries to the coordinator of a consumer group while it answers: the worker has no other signs of it.
@@ -32,7 +32,7 @@ class CoordinatorsReach:
         self._asked = -math.inf
 
     async def problem(self) -> ReachNote | None:
-        """Returns why one of them does not answer; None where both do, or have not been silent for long."""
+        """Returns why a coordinator does not answer; None where both do, or have not been silent for long."""
         return await self._of_own_group() or await self._of_consumers()
 
     async def _of_own_group(self) -> ReachNote | None:

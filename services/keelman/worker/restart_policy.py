@@ -53,7 +53,7 @@ class RestartPolicy:
 
 
 def policy_of(config: Mapping[str, str], worker: Mapping[str, str]) -> RestartPolicy:
-    """The connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
+    """Returns the connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
     given = (config.get(key, "") for key in _KEYS)
     return _policy(*(text if text.strip() else worker.get(key, "") for key, text in zip(_KEYS, given, strict=True)))
 

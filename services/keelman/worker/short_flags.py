@@ -1,7 +1,7 @@
 """Translates the flags of Connect's first distributed agents into properties: a worker without a file.
 
 `-brokers h:9092 -group g -cluster c -registry http://r:8081 -offsets o -configs c -port 8083`, each with one dash or
-two, its value behind it or behind `=`. Settings of `keelman worker` may stand beside them.
+two, its value behind it or behind `=`. Settings of `keelman worker` may be given beside them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def wrong(given: Mapping[str, str | None]) -> list[str]:
 
 
 def properties(given: Mapping[str, str | None]) -> dict[str, str]:
-    """Returns the worker properties that the flags stand for."""
+    """Returns the worker properties for these flags."""
     converter = AVRO if given["registry"] else JSON
     made = {
         "bootstrap.servers": given["brokers"] or "",

@@ -125,7 +125,7 @@ class SparkBeside:
             *self.flags,
         ]
         command = tethered([sys.executable, "-m", "keelman.spark", "run", *flags])
-        for left in (self._record, self.socket):  # of one that was killed
+        for left in (self._record, self.socket):  # left by a killed one
             left.unlink(missing_ok=True)
         with self.log_file.open("ab") as output:
             # A session of its own: Ctrl-C on the terminal is for the worker, which ends it once all is drained.

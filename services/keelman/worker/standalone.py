@@ -1,7 +1,7 @@
 """Replaces a standalone worker's group by itself, and its three topics by memory.
 
-Each class takes the place of one that talks to Kafka, at the lowest possible layer, so that all code above is the same
-for both kinds of workers. Only offsets outlive the process (see keelman.worker.storage.offset_file).
+Each class takes the place of a class that talks to Kafka, at the lowest possible layer, so that all code above is the
+same for both kinds of workers. Only offsets outlive the process (see keelman.worker.storage.offset_file).
 """
 
 from __future__ import annotations

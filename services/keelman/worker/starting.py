@@ -108,7 +108,8 @@ class SparkPlace:
 async def open_spark(
     settings: Settings, properties: WorkerProperties, front: Front, stop: asyncio.Event
 ) -> AsyncIterator[SparkPlace]:
-    """Yields the place of the worker's Spark service: the named one, else one that runs beside it for the block."""
+    """Yields the place of the worker's Spark service: the named service, else a service that runs beside it for the
+    block."""
     beside: SparkBeside | None = None
     if not settings.spark_address:
         flags = [

@@ -55,7 +55,8 @@ class Shipping:
         self._puts = asyncio.Semaphore(PUTS)
 
     def begin(self, siblings: Siblings, workloads: Iterable[Workload], on_problem: Callable[[str], None]) -> None:
-        """From now on deliveries run in this group. Calls `on_problem` with a worker whose `problems` have changed."""
+        """Has deliveries run in this group from now on. Calls `on_problem` with a worker whose `problems` have changed.
+        """
         self._begun = siblings, on_problem
         self.follow(workloads)
 
@@ -181,7 +182,7 @@ class StreamDelivery:
     targets: LogTargets
     properties: Mapping[str, str]
     for_worker: str = field(compare=False)
-    """The worker that has it delivered; of a stream of slots one of those."""
+    """The worker that has it delivered; for a stream of slots any such worker."""
 
     @property
     def key(self) -> tuple[str, str]:

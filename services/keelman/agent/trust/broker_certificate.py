@@ -59,8 +59,8 @@ class Certificate:
         return Identity(IdentityKind.BROKER, self.node)
 
     def begin(self) -> None:
-        """Takes the certificate of an earlier agent; one of other addresses or of another installation, or one that has
-        ended, is requested again where a broker has it."""
+        """Takes the certificate of an earlier agent. If it is for other addresses or another installation, or has
+        ended, it is requested again where a broker has it."""
         with suppress(FailedPrecondition):
             found = self.folder.read(self.holder)
             is_ours = found.roots == self.link.newest().roots

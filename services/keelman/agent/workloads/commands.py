@@ -200,7 +200,7 @@ def _limits(workload: Workload) -> dict[str, Any]:
 
 
 def kafka_connect(workload: Workload, home: Home) -> Prepared:
-    """A worker of Apache Kafka Connect; its heap follows from the workload's limit."""
+    """Returns a worker of Apache Kafka Connect; its heap follows from the workload's limit."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     folders = [str(home.plugin(file.sha256)) for file in spec.plugins]
     known = {key: value for key, value in spec.properties.items() if not key.startswith(OWN_KEYS)}

@@ -1,7 +1,7 @@
 """Holds workloads, with all that they start, to their limits: by a control group, a systemd scope, or the agent itself.
 
-One of them is chosen when the agent starts, and logged. The watchdog is for hosts without the others: the agent adds
-the memory of a workload's processes up each second, and has them run on as many processors as they may use.
+The way is chosen when the agent starts, and logged. The watchdog is for hosts without the others: the agent adds the
+memory of a workload's processes up each second, and has them run on as many processors as they may use.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CgroupWay:
         """Does nothing: the group still exists."""
 
     def killed_for_memory(self, record: Record) -> bool:
-        """Returns the kernel's count in the group."""
+        """Decides by the kernel's count in the group."""
         return self._groups.killed_for_memory(record.group)
 
     def release(self, name: str, record: Record) -> None:
@@ -103,7 +103,7 @@ class SystemdWay:
         """Does nothing: the scope still exists."""
 
     def killed_for_memory(self, record: Record) -> bool:
-        """Returns systemd's result for the scope."""
+        """Decides by systemd's result for the scope."""
         return _said(("systemctl", *self._manager, "show", "--property=Result", "--value", record.group)) == "oom-kill"
 
     def release(self, name: str, record: Record) -> None:

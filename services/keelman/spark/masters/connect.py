@@ -41,7 +41,7 @@ class ConnectServer:
         client, frame = self._session.client, self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA)
         operation = self._operations[job] = str(uuid.uuid4())
         try:
-            # What DataFrame.toArrow() does, with an operation id of ours: a tag of another thread cancels nothing.
+            # The steps of DataFrame.toArrow(), with an operation id of ours: a tag of another thread cancels nothing.
             request = client._execute_plan_request_with_metadata(operation)
             request.plan.CopyFrom(frame._plan.to_proto(client))
             client._execute_and_fetch(request, {})

@@ -91,7 +91,7 @@ class Kept:
         return self._await(f"look at {'/'.join(map(str, task))}").split(task, data, jars)
 
     def cancel(self, job: str) -> None:
-        """Cancels a job; one that went with its Spark needs none."""
+        """Cancels a job; a job that went with its Spark needs no cancel."""
         with self._changed:
             spark = self._spark
             if job in self._waiting:

@@ -174,7 +174,7 @@ def _add_text(archive: tarfile.TarFile, name: str, text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`keelman spark pack`: makes the archive, says its size and what is in it. Returns the exit code."""
+    """Runs `keelman spark pack`: makes the archive, prints its size and contents. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="keelman spark pack", description=__doc__, allow_abbrev=False)
     default = f"{FOLDER}-{metadata.version('keelman')}-py{python_version()}.tar.gz"
     parser.add_argument("--output", type=Path, default=Path(default), metavar="FILE", help=f"the archive [{default}]")

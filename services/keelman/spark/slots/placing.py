@@ -97,8 +97,8 @@ class Placing:
             self.life.explain(run, "SLOT_START_FAILED", problem.message)
 
     def lost(self, slot: Slot, runs: Iterable[Run]) -> None:
-        """Separates tasks of a plugin that shared a slot which died: they share none from now on. One of them may have
-        killed it."""
+        """Separates tasks of a plugin that shared a slot which died: they share none from now on. A task among them may
+        have killed it."""
         if slot.plugin and len(slot.runs) > 1:
             self._apart.update((slot.owner, run.task) for run in runs)
 

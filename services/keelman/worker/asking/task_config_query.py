@@ -45,7 +45,7 @@ def _restarts() -> Restarts:
 class Answer:
     """A connector's answer: the task configurations that it wants, or a trace that tells why there are none.
 
-    `more` is what a status says of the next attempt beside the trace.
+    `more` holds a status's fields about the next attempt, beside the trace.
     """
 
     tasks: Tasks | None
@@ -144,8 +144,8 @@ class TaskConfigQuery:
             asked.restarts.healthy()
 
     def refused(self, name: str, trace: str) -> Answer:
-        """Replaces an answer whose tasks cannot be stored, for this reason, until the connector is queried again: with
-        the old answer the leader would try to store the tasks again at once, for ever."""
+        """Replaces an answer whose tasks cannot be stored, for this reason, until the connector is queried again: the
+        part of them that was stored would have the leader try again at once, for ever."""
         answer = Answer(None, trace)
         if (asked := self._asked.get(name)) is not None:
             asked.answer, asked.tasks = answer, None

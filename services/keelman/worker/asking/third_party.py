@@ -62,7 +62,7 @@ class StandIn(Connector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The class's own keys, without validators."""
+        """Returns the class's own keys, without validators."""
         return cls._plugins.wait(cls._host.config_def(cls.names[0]))
 
     @classmethod
@@ -72,7 +72,8 @@ class StandIn(Connector):
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """May be called in the event loop: raises NotFound (PLUGIN_NOT_READY) there while the answer is pending."""
+        """Returns whether the class supports exactly-once. May be called in the event loop: raises NotFound
+        (PLUGIN_NOT_READY) there while the answer is pending."""
         if cls.plugin.java is not None:
             return cls.direction is Direction.SOURCE
         return cls._plugins.exactly_once(cls._host, cls.names[0], config)
@@ -164,7 +165,8 @@ class ThirdParty:
             await self._await_description(plugin)
 
     def begin_offsets(self, read: OffsetReader) -> None:
-        """From now on Java sources receive the committed offsets that `read` returns; `read` raises KeelmanError."""
+        """Has Java sources receive, from now on, the committed offsets that `read` returns; `read` raises KeelmanError.
+        """
         self._read_offsets = read
 
     async def ask_tasks(

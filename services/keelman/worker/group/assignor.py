@@ -92,8 +92,8 @@ def assign(
 
     Work is only given out when no member runs it, and only to a member with the labels that `wants` names for its
     connector; tasks only to a fit member, and a member that is no longer fit gives them back. Work of a member that
-    vanished without notice waits up to `max_delay_ms` for it; work of a leaving member, or of one whose address has a
-    new member that may have it, does not wait.
+    vanished without notice waits up to `max_delay_ms` for it. Work of a leaving member does not wait, nor does work of
+    a member whose address has a new member that may have it.
 
     Shares are even when no single move pays: when the loads of two members differ by less than one and a half times the
     weight of anything that could move from the one to the other. Connectors and tasks are evened out separately, and a
@@ -151,7 +151,7 @@ def _to_stop(name: str, members: Mapping[str, MemberView], wanted: frozenset[Wor
     """Returns the work that a member must stop at once: deleted work, work that another also runs, all work when it
     leaves.
 
-    Of two members that run the same work, the one that it was given to keeps it, where that is known.
+    Of two members that run the same work, its assigned member keeps it, where that is known.
     """
     view = members[name]
     if view.leaving:

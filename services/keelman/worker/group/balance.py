@@ -52,7 +52,7 @@ class Scales:
             self._siblings[name, work.connector] += sign
 
     def lightest(self, work: Work) -> str | None:
-        """Returns the member with the least load, among equals the one with the fewest of the work's siblings.
+        """Returns the member with the least load, among equals the member with the fewest siblings of the work.
 
         None when no member may have it.
         """

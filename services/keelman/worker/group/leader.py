@@ -72,7 +72,7 @@ class Leader:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """Drops what it knew before this leadership: another worker may have led meanwhile."""
+        """Drops the knowledge from before this leadership: another worker may have led meanwhile."""
         self._query.forget()
         self._fencing.forget()
         self._used.clear()
@@ -277,8 +277,8 @@ class Leader:
         self._used.pop(name, None)
 
     def _write_problem(self, name: str, answer: Answer) -> None:
-        """Brings the connector's status in line with its answer, on whatever worker it is. Its tasks keep running
-        unchanged."""
+        """Brings the connector's status in line with its answer, on whatever worker it is. Its tasks are not changed.
+        """
         work = Work(name)
         now, owner = self._store.statuses.statuses.get(work), self.owner(work)
         if now is None or owner is None:

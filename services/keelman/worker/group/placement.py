@@ -12,7 +12,7 @@ from keelman.model.rules.labels import labels_of
 
 Labels: TypeAlias = Mapping[str, str]
 CONNECTOR_KEY = LABELS.name
-# Labels that no worker has: the name is one that cannot be written.
+# Labels that no worker has: the name cannot be written.
 NOBODY: Labels = {"": ""}
 MOST_NAMED = 3
 

@@ -87,7 +87,7 @@ class Requests:
 
     @contextlib.contextmanager
     def coming(self) -> Iterator[None]:
-        """For the block that prepares a request which is about to be queued here."""
+        """Announces, for the block, a request that is being prepared and about to be queued here."""
         me = object()
         self._coming[me] = time.monotonic() + COMING_SECONDS
         try:
@@ -166,7 +166,7 @@ class Requests:
             waiting = [one for one in waiting if not one[0].result.done()]
             if len(waiting) == 1:
                 raise
-            for one in waiting:  # one of them is too large for the topic
+            for one in waiting:  # the topic refuses one record among these
                 try:
                     await self._write([one])
                 except Exhausted as error:

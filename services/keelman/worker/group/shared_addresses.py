@@ -1,8 +1,8 @@
 """Finds addresses that two live workers of one group advertise: a request there reaches the one or the other.
 
 A leader, which knows all addresses, suspects those that it sees twice; other workers suspect their own, where the
-leader has it too. A killed worker remains in the group until its session is over, beside the one that was started in
-its place: so nothing is logged before, and then only if the group's coordinator confirms it.
+leader has it too. A killed worker remains in the group until its session is over, beside its replacement: so nothing is
+logged before, and then only if the group's coordinator confirms it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Problems:
 def problems_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: str) -> Problems:
     """Looks at all works: some milliseconds for 10,000 connectors.
 
-    A problem is a failed or stalled connector or task, or one that is restarted after more than one failure.
+    A problem is a failed or stalled connector or task, or a restart after more than one failure.
     """
     found = []
     for work in works:

@@ -71,8 +71,8 @@ def _whole(what: str, value: Any, bits: int) -> int:
 class SinkOffsets:
     """One sink's group; `client` are the properties of an administrator where it reads.
 
-    To a sink that keeps offsets with its data, a group without an offset is one whose offsets have expired, and its own
-    count. So offsets that are set or reset here for such a sink are noted in the group
+    To a sink that keeps offsets with its data, a missing offset of the group is an expired offset, and the sink's own
+    offset counts. So offsets that are set or reset here for such a sink are noted in the group
     (`engine.sink.positions.offsets`): that note counts.
     """
 

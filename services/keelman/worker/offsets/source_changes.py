@@ -99,7 +99,7 @@ class SourceOffsets:
             async with TopicWriter.open(client, client_id=client_id) as writer:
                 await writer.write(self._own_topic, records)
             return
-        # Under the id of the first task: one that is started meanwhile shuts this writer out, and is not overtaken.
+        # Under the id of the first task: if that is started meanwhile, it shuts this writer out, and is not overtaken.
         fencing = FencingWriter(
             client, client_id=client_id, transactional_id=transactional_id(properties.group_id, Work(self._name, 0))
         )

@@ -30,7 +30,7 @@ class FileWatches:
 
     Plain polling, since it works on every file system, also where a file comes from another host. Seven looks a second
     while these take less than half a hundredth of a processor (some 250 files), fewer beyond: one in three seconds for
-    5,000. Where no file has changed for half a minute there are two: waking up is what costs an idle worker most.
+    5,000. Where no file has changed for half a minute there are two: wake-ups cost an idle worker most.
     """
 
     def __init__(self) -> None:

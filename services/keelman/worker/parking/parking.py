@@ -27,7 +27,7 @@ class Parkable(Protocol):
         """Notes that there is something to copy."""
 
 
-# The tasks that park together, by one of them; None when they may not: some are not here, or have to end.
+# The tasks that park together with a task; None when they may not: some are not here, or have to end.
 Together = Callable[[Work], Mapping[Work, Parkable] | None]
 
 

@@ -97,7 +97,7 @@ class _Bucket:
         return self._properties["couchbase.seed.nodes"]
 
     async def _ask(self, backoff: Backoff) -> None:
-        """Watches by one map, until that is no longer valid: each node in a loop of its own, so that one that is away
+        """Watches by one map, until that is no longer valid: each node in a loop of its own, so that an absent node
         does not delay the others. Raises AwayError where all are away, CouchbaseError, ConnectError."""
         cluster = Cluster(access_by(self._properties))
         await cluster.bootstrap()

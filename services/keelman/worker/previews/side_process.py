@@ -31,8 +31,9 @@ WORDS = {"preview": "the preview", "dead_letters": "the dead letters", "replay":
 
 @asynccontextmanager
 async def asking() -> AsyncIterator[None]:
-    """A block for a question and its preparation: ends with the time of the request. Turns errors of connectors, their
-    configurations and secrets into RestError 400, and Unavailable into 503. Raises DeadlineExceeded."""
+    """Runs a question and its preparation in the block, which ends with the time of the request. Turns errors of
+    connectors, their configurations and secrets into RestError 400, and Unavailable into 503. Raises DeadlineExceeded.
+    """
     try:
         async with deadline(deadlines.remaining(), DeadlineExceeded(deadlines.TIMED_OUT)):
             yield
@@ -93,7 +94,7 @@ class SideProcess:
 
     @asynccontextmanager
     async def _place(self, what: str) -> AsyncIterator[None]:
-        """Takes one of the places; waits for it as long as the request has time."""
+        """Takes a place; waits for it as long as the request has time."""
         try:
             async with asyncio.timeout(max(0.0, deadlines.remaining() - START_SECONDS)):
                 await self._places.acquire()

@@ -18,7 +18,7 @@ def listed() -> dict[str, Any]:
 
 
 def level_of(name: str) -> dict[str, Any]:
-    """Returns one logger's level. Raises 404 for one that has none of its own."""
+    """Returns a logger's level. Raises 404 for a logger without a level of its own."""
     found = LOG_LEVELS.known.get(name)
     if found is None:
         raise not_found(f"Logger {name} not found.")

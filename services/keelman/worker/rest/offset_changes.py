@@ -124,7 +124,7 @@ class OffsetChanges:
 
     async def _fenced(self, name: str) -> None:
         """Makes sure that no task that ran before the stop can commit any more, also an unknown one."""
-        # Without transactions nothing but its end keeps a task of this worker from committing what it has at hand.
+        # Without transactions only its end keeps a task of this worker from committing data that it still holds.
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             await self._herder.owned.tasks.ended(name)
         try:

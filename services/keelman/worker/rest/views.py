@@ -36,7 +36,7 @@ PIECE = 200  # connectors of a list that are sent at a time
 
 @dataclass(slots=True)
 class _Rendered:
-    """A connector's part of a list as bytes, for each choice of kinds, and what it was made of."""
+    """A connector's part of a list as bytes, for each choice of kinds, and the tables that it was made from."""
 
     config: Mapping[str, str]
     tasks: object
@@ -100,7 +100,7 @@ class Views:
         return {"etag": etag_of(config), **({UID_HEADER: uid} if uid else {})}
 
     def info(self, name: str) -> dict[str, Any]:
-        """ConnectorInfo. Raises 404."""
+        """Returns ConnectorInfo. Raises 404."""
         config = self.config(name)
         tasks = range(len(self._store.config.tasks.get(name, ())))
         return {
@@ -111,7 +111,7 @@ class Views:
         }
 
     def status(self, name: str) -> dict[str, Any]:
-        """ConnectorStateInfo. Raises 404."""
+        """Returns ConnectorStateInfo. Raises 404."""
         connector, tasks = self._store.statuses.of(name)
         config = self._store.config.connectors.get(name)
         if connector is None or config is None:
@@ -130,7 +130,7 @@ class Views:
         return self.status(name)
 
     async def task_status(self, name: str, task: int) -> dict[str, Any]:
-        """One task's state. Raises 404."""
+        """Returns one task's state. Raises 404."""
         work = Work(name, task)
         if self._store.config.task(work) is not None:
             await self._await_status(lambda: work in self._store.statuses.statuses, name)
@@ -147,7 +147,7 @@ class Views:
             await asyncio.sleep(LOOK_SECONDS)
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
-        """Task ids and configurations. Raises 404."""
+        """Returns task ids and configurations. Raises 404."""
         self.config(name)
         configs = self._store.config.tasks.get(name, ())
         return [{"id": {"connector": name, "task": n}, "config": config} for n, config in enumerate(configs)]

@@ -154,7 +154,7 @@ class ConfigState:
 
     def may_have_lingering_target(self, name: str) -> bool:
         """Returns whether the topic may have, perhaps unread, a target state after the deletion of this connector: any
-        worker pauses and resumes, also one that has not read the deletion."""
+        worker pauses and resumes, even before it has read the deletion."""
         return name not in self.connectors and self.deleted.since(name, 0)
 
     def _session(self, rest: str, data: Mapping[str, object] | None) -> str:

@@ -181,7 +181,7 @@ def topic_key(topic: str, connector: str) -> bytes:
 
 
 def topic_value(topic: str, work: Work, found_ms: int) -> bytes:
-    """Returns that record's value; the task is the one that used the topic first."""
+    """Returns that record's value; the task is the first that used the topic."""
     used = {"name": topic, "connector": work.connector, "task": work.task, "discoverTimestamp": found_ms}
     return json_text({"topic": used}).encode()
 

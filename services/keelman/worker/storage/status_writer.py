@@ -126,8 +126,8 @@ class StatusWriter:
             del self.statuses.lost[work]
 
     def _write_again(self, key: str) -> None:
-        """Writes this worker's status again over one that a frozen worker had on its way when it lost its place: this
-        worker's is the later.
+        """Writes this worker's status again over the late record of a frozen worker, sent when that lost its place:
+        this worker's is the later.
 
         That record may come after a tombstone too."""
         work = work_of(key)

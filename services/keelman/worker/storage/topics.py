@@ -62,7 +62,7 @@ class KafkaTopics:
         return TopicTable(topic, self._partitions[topic], apply)
 
     async def watch(self, seconds: float = WATCH_SECONDS) -> None:
-        """Runs for ever: warns, once, of a topic that has become one that a worker would refuse at its start."""
+        """Runs for ever: warns, once, of a topic that a worker would by now refuse at its start."""
         told: dict[str, str] = {}
         while True:
             await asyncio.sleep(seconds)

@@ -28,7 +28,7 @@ CLEAN = (DRAINED, ALL_READ)
 
 @dataclass(slots=True)
 class Part:
-    """One part's copy run. One that is `over` has copied its part and ended by itself."""
+    """One part's copy run. If it is `over`, it has copied its part and ended by itself."""
 
     run: RunHandle
     placed: bool = False
@@ -117,7 +117,7 @@ class Parts:
         return self._late and not all(part.placed for part in self._parts)
 
     async def follow(self) -> orders.RunUpdate | None:
-        """Acts on all updates; returns the last one of a copy run that was not ordered to end."""
+        """Acts on all updates; returns the last update of a copy run that ended without an order."""
         for at, part in enumerate(self._parts):
             while part.run.has_updates:
                 update = part.run.next()
@@ -172,7 +172,7 @@ class Parts:
 def part_ticket(
     ticket: tickets.StartTicket, number: int, parts: int, otherwise: Mapping[str, str]
 ) -> tickets.StartTicket:
-    """Returns the ticket of a part, made of one of its task's: another producer, and its share of the limits."""
+    """Returns the ticket of a part, made from a ticket of its task: another producer, and its share of the limits."""
     made = tickets.StartTicket()
     made.CopyFrom(ticket)
     made.transactional_id = part_id(ticket.transactional_id, number)

@@ -101,7 +101,7 @@ class CopyTask:
         self._orders.end(cut=cut)
 
     def update(self, update: orders.RunUpdate) -> None:
-        """Takes an update of one of its present copy runs."""
+        """Takes an update of a present copy run."""
         if (run := self._copying.find(update.run_uid)) is not None:
             if update.HasField("progress") and self.watermark.note(update.run_uid, update.progress, time.monotonic()):
                 self._failing, self._failures = "", 0

@@ -13,7 +13,7 @@ LIMITS = (RECORDS_LIMIT, BYTES_LIMIT)
 
 
 def limits_of(config: Mapping[str, str], tasks: int) -> Limits:
-    """Returns the limits of one of the connector's tasks; 0 for none. Raises InvalidArgument."""
+    """Returns the limits of each task of the connector; 0 for none. Raises InvalidArgument."""
     return _limits(tasks, *(config.get(key.name, "") for key in LIMITS))
 
 

@@ -44,7 +44,7 @@ class Meter:
     """The lag of the copy run that ended last, its unit first; it is kept until another reports its own."""
 
     def note(self, update: orders.RunUpdate, now: float) -> None:
-        """Takes an update of one of its copy runs."""
+        """Takes an update of a copy run of this task."""
         if update.HasField("progress"):
             reported = update.progress
             before = self._seen.get(update.run_uid) or copy.CopyProgress()
@@ -98,7 +98,7 @@ class Meter:
 
     @property
     def measured(self) -> bool:
-        """Whether a copy run has reported its lag, also one that has ended since."""
+        """Whether any copy run, even an ended one, has reported its lag."""
         return any(unit != copy.LAG_UNIT_UNSPECIFIED for unit, _ in self._lags())
 
     def units(self) -> set[copy.LagUnit.ValueType]:

@@ -57,7 +57,7 @@ class _Running:
 
     @property
     def config(self) -> TaskConfig:
-        """The configuration that it was started with, or one of the same effect."""
+        """The task's configuration at its start, or one with the same effect."""
         return self.host.config
 
 
@@ -307,8 +307,8 @@ class OwnedTasks:
 
 
 class _Host(TaskHost):
-    """One task's access to its worker, while the task runs. `config` is the configuration that it was started with, or
-    one of the same effect."""
+    """One task's access to its worker, while the task runs. `config` is the task's configuration at its start, or one
+    with the same effect."""
 
     def __init__(self, owned: OwnedTasks, grants: Grants, work: Work, config: TaskConfig, *, settled: bool) -> None:
         """A `settled` task may rest instead of waiting for its turn."""

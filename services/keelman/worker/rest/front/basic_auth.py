@@ -39,7 +39,7 @@ def guarded(auth: BasicAuth, routed: Starlette) -> ASGIApp:
 
 
 def _allows(auth: BasicAuth, scope: Scope) -> bool:
-    """Returns whether the request is one of a user's, or internal."""
+    """Returns whether the request is a user's, or internal."""
     path, method = scope["path"], scope["method"]
     if any(method == wanted and form.fullmatch(path) for wanted, form in INTERNAL):
         return True

@@ -38,7 +38,7 @@ class Front:
 
 
 def peer_tls(properties: WorkerProperties) -> ssl.SSLContext:
-    """Returns the context for requests to other workers; without https listeners one that trusts no server.
+    """Returns the context for requests to other workers; without https listeners, a context that trusts no server.
 
     Raises InvalidArgument naming the property at fault.
     """

@@ -24,7 +24,7 @@ class Writes:
         self._context = context
 
     async def create(self, request: Request) -> Response:
-        """POST /connectors; a repeated one of the same `keelman-request-id` gets the result of the first."""
+        """POST /connectors; a repeated request with the same `keelman-request-id` gets the result of the first."""
         request_id = repeats.id_in(request.headers)
         body = new_connector(await json_body(request))
         config = _named(body.name, wanted_map(body.config, "The field 'config'"))
@@ -40,8 +40,9 @@ class Writes:
         return await context.forwarder.done(request, do)
 
     async def put_config(self, request: Request) -> Response:
-        """PUT /connectors/x/config; with If-Match only over the configuration that has this tag, and a repeated one of
-        the same `keelman-request-id` only once. The same holds for all that change a connector."""
+        """PUT /connectors/x/config; with If-Match only over the configuration that has this tag. A repeated request
+        with the same `keelman-request-id` takes effect only once. The same holds for all requests that change a
+        connector."""
         name, terms = name_in(request), _terms(request)
         config = _named(name, wanted_map(await json_body(request), "The configuration"))
         context = self._context()
