@@ -1,4 +1,4 @@
-"""Names points between the steps of writes, plans and sessions, at which a test lets this process die.
+"""Defines named points between the steps of writes, plans and sessions, at which a test lets this process die.
 
 KEELMAN_FAILPOINT names one, and KEELMAN_FAILPOINT_FILE a file: once the file exists, the process ends at that point as
 by kill -9, after the number of passages in the file. Without them a point costs one comparison.

@@ -18,7 +18,7 @@ others."""
 
 class StartedWorkers:
     """Tells the progress of a cluster's workers. The time in which a worker waits for its turn does not count: time
-    counts from when none was last seen to wait."""
+    counts from when a worker was last seen to wait."""
 
     def __init__(self, tools: Tools) -> None:
         self._store, self._planned = tools.store, tools.planned

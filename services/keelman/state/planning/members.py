@@ -1,6 +1,7 @@
 """Decides which workers of a cluster stay, which leave it, and where new ones are placed. Pure.
 
-Workers of a `nodes` placement belong to these nodes whatever their numbers are, and no worker changes its number.
+A worker belongs where it is: workers of a `nodes` placement to these nodes whatever their numbers are, and no worker
+changes its number.
 """
 
 from __future__ import annotations
