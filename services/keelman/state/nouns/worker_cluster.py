@@ -181,7 +181,7 @@ def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
             metadata={"broker_cluster": brokers.name},
         )
     if cluster.goal is not ClusterGoal.RUNNING:
-        check_own_names(name, cluster.spec, tx.snapshot)  # only now may two be known as one Kafka
+        check_own_names(name, cluster.spec, tx.snapshot)  # now two may turn out as one Kafka
     return with_goal(tx, cluster, ClusterGoal.RUNNING)
 
 

@@ -100,7 +100,7 @@ class Runner:
                 except Exception:
                     log.exception("operation_waits", operation=name)
                     pause = backoff.next()
-                changed.clear()  # by the write above
+                changed.clear()  # set by the write above
                 present = self.store.snapshot.operations.get(name)
                 if pause and present is not None and present.cancel_reason == operation.cancel_reason:
                     await wait_or_stop(changed, pause)
