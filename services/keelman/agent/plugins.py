@@ -36,9 +36,9 @@ from keelman.workers.plugins.inspection import kind_of, opened
 log = get_logger()
 PART = ".part"
 BEGUN = ".new-"
-"""Of folders that are being unpacked."""
+"""Prefix of folders that are being unpacked."""
 GOING = ".old-"
-"""Of folders that are being deleted."""
+"""Prefix of folders that are being deleted."""
 WHEEL = ".whl"
 FETCHES = 2
 """The number of files that are fetched at a time."""

@@ -58,7 +58,7 @@ class Sessions:
     """The time of the last message of a state service, by the monotonic clock."""
 
     def is_heard(self) -> bool:
-        """Returns whether a state service was heard of lately: else this node counts as offline."""
+        """Returns whether a message of a state service came lately: else this node counts as offline."""
         return time.monotonic() - self.heard < AWAY_SECONDS
 
     async def run(self) -> None:

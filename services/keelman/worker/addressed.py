@@ -22,8 +22,8 @@ def begin(headers: Mapping[str, str]) -> None:
 
 def keep_to(member: str) -> None:
     """Fixes the member for a request of another worker that names none, as those of Java's do: it is meant for the
-    member that this worker is when it comes. A worker that is none then, with an empty `member`, does not do it as the
-    member that it becomes."""
+    member that this worker is when it comes. A worker without membership then, with an empty `member`, does not do it
+    under a later membership."""
     if not _member.get():
         _member.set(member or NO_MEMBER)
 

@@ -1,4 +1,4 @@
-"""The errors that any room of the worker raises to answer a request, in Connect's words."""
+"""The errors that any package of the worker raises to answer a request, in Connect's words."""
 
 from __future__ import annotations
 

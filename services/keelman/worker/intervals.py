@@ -1,8 +1,8 @@
 """Times that several packages of a worker share."""
 
 LEASE_SECONDS = 3.0
-"""The Spark service ends a worker's copy runs and slots there when the worker has been silent for so long."""
+"""Seconds of a worker's silence after which the Spark service ends the worker's copy runs and slots there."""
 LOOK_AGAIN_SECONDS = 900.0
 """The interval of looks at everything, also at changes without a notice."""
 SPARK_AWAY_SECONDS = 10.0
-"""A worker's Spark service may be away for so long before the worker gives its tasks back: a restart takes less."""
+"""Seconds that a worker's Spark service may be away before the worker gives its tasks back: a restart takes less."""

@@ -98,7 +98,7 @@ async def _nobody_asks() -> None:
 
 @dataclass(frozen=True, slots=True)
 class SparkPlace:
-    """Where a Spark service is. `problem` tells why it is not there, empty where that is not known."""
+    """The address of a Spark service. `problem` tells why it is not there, empty where that is not known."""
 
     address: str
     problem: Callable[[], str] = str

@@ -44,7 +44,7 @@ class Target(Protocol):
         """The most bytes of the log in one write."""
 
     def is_due(self, waiting: int, seconds: float) -> bool:
-        """Returns whether so many bytes, the oldest of which have waited so long, have to be written now."""
+        """Returns whether `waiting` bytes, the oldest of which have waited for `seconds`, have to be written now."""
 
     def opened(self, source: Source) -> contextlib.AbstractAsyncContextManager[Writer]:
         """Opens it. Raises KeelmanError and OSError when that is impossible now."""

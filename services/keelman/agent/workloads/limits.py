@@ -167,7 +167,7 @@ class Limiter:
             way.adopt(name, record)
 
     def killed_for_memory(self, record: Record) -> str:
-        """Returns words about an ended process that others than the agent killed for its memory; else empty."""
+        """Returns words about an ended process that the system, not the agent, killed for its memory; else empty."""
         way = self._ways.get(record.limited_by)
         if way is None or not record.memory_limit or not way.killed_for_memory(record):
             return ""

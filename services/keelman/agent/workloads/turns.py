@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TURN_SECONDS = 30.0
-"""A worker that is not ready after so long no longer keeps others waiting."""
+"""Seconds after which a worker that is not ready no longer keeps others waiting."""
 
 
 class StartTurns:

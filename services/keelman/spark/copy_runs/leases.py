@@ -57,7 +57,7 @@ class Leases:
     ) -> list[Owner]:
         """Grants a lease to a worker that opened a link; ends and returns older incarnations, those among `others` too.
 
-        `bounds` limits the worker's slots, `routes` are host names of their own; None is none of them.
+        `bounds` limits the worker's slots, `routes` are host names of their own; None: without them.
 
         Raises Conflict for an incarnation that another one has replaced.
         """

@@ -1,4 +1,4 @@
-"""The copy runs of this service as pure data: how updates change them, which are kept, and for whom.
+"""The copy runs of this service as pure data: their changes by updates, their retention, and their owners.
 
 No I/O and no clock; times come with the calls.
 """

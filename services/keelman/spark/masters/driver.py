@@ -30,7 +30,7 @@ from keelman.spark.masters.master import Master, MasterKind
 log = get_logger()
 
 LOOK_SECONDS = 1.0
-# A JVM that is silent for so long starts no slots either, and its end takes the running ones along.
+# A JVM that is silent for this time starts no slots either, and its end takes the running ones along.
 FROZEN_SECONDS = 30.0
 
 

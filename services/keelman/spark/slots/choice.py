@@ -35,7 +35,7 @@ class Slot:
     cpu_seconds: float = 0.0
     cpu_rate: float = 0.0  # processors, over the last second or so
     measured_at: float = 0.0
-    cpus: float = 0.0  # the bound that it last heard; 0: without bound
+    cpus: float = 0.0  # the bound that it last received; 0: without bound
     plugin: str = ""  # folder of the one plugin that it runs; empty for our own connectors
     alone: bool = False  # takes one copy run only, or the few of its plugin that may share one
     plugin_runs: int = 1  # how many of that plugin's it takes

@@ -24,7 +24,7 @@ from keelman.worker.intervals import LOOK_AGAIN_SECONDS
 
 log = get_logger()
 LOOK_SECONDS = 1.0
-READ_SECONDS = 30.0  # a value may go unread for so long though nothing shows that its file has changed
+READ_SECONDS = 30.0  # seconds that a value may go unread though nothing shows that its file has changed
 UNUSED_SECONDS = 3 * LOOK_AGAIN_SECONDS
 RELOAD = "config.action.reload"
 _SALT = secrets.token_bytes(32)  # a hash in the log must not help to find a value

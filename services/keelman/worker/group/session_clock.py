@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from keelman.worker.intervals import LEASE_SECONDS
 
-CUT_SECONDS = 1.0  # its work is cut so long before the session may be over
+CUT_SECONDS = 1.0  # seconds before the possible end of the session at which its work is cut
 AGAIN_SECONDS = 0.2
 LIVELY_SECONDS = 5.0
 SOON_SECONDS = 0.1

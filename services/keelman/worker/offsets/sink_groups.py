@@ -25,8 +25,8 @@ from keelman.worker.storage.store import Store
 log = get_logger()
 LOOK_SECONDS = 5.0
 SHARE = 0.25
-"""Of the time of retention: the longest time between two looks at a group. It leaves the brokers, this worker and the
-next leader three quarters of that time to be away."""
+"""The share of the retention time that may pass between two looks at a group. It leaves the brokers, this worker and
+the next leader three quarters of that time to be away."""
 AGAIN_SECONDS, TRIES = 10.0, 3
 """The time from a failed look to the next; the number of failures in a row that is worth a warning."""
 AT_ONCE = 8

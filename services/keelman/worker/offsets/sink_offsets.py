@@ -23,7 +23,7 @@ from keelman.worker.offsets.entries import OffsetEntry
 log = get_logger()
 Step = Callable[[], Awaitable[None]]
 ANSWER_MS = 10_000
-LEAVING_SECONDS = 2.0  # tasks that were stopped a moment ago are waited for so long
+LEAVING_SECONDS = 2.0  # seconds to wait for tasks that were stopped a moment ago
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT, _LONG = 31, 63
 

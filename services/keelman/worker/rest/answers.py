@@ -52,7 +52,7 @@ def error_response(status: int, message: str | None) -> Response:
 
 
 async def write_answer(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers a request also when this process, which ends, waits for it no more."""
+    """Answers a request even if this process, which ends, no longer waits for it."""
     begun = False
 
     async def sent(message: Message) -> None:

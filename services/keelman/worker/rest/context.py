@@ -61,7 +61,8 @@ def task_in(request: Request) -> int:
 
 
 def flag_in(request: Request, key: str, *, default: bool = False) -> bool:
-    """Returns a yes or no of the query: the first one counts, anything but true is no, and a blank one is none."""
+    """Returns a yes or no of the query: the first one counts, anything but true is no, and a blank one counts as
+    absent."""
     text = (request.query_params.getlist(key) or [""])[0]
     return text.lower() == "true" if text.strip() else default
 

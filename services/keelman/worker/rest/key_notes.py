@@ -16,9 +16,10 @@ from keelman.runtime.own_thread import in_thread
 
 log = get_logger()
 HEADER = "keelman-notes"
-"""Of an answer about a configuration: a JSON list of notes, one a key. A GET requests it by the same header."""
+"""Header of an answer about a configuration: a JSON list of notes, one a key. A GET requests it by the same header."""
 PROBLEMS = "keelman-problems"
-"""Of a refusal: a JSON list of key and text of each problem, where Connect's text does not name the whole key."""
+"""Header of a refusal: a JSON list of key and text of each problem, where Connect's text does not name the whole key.
+"""
 ASK_SECONDS = 5.0
 MAX_HEADER = 4_000
 MAX_KEPT = 256

@@ -24,7 +24,7 @@ from keelman.worker.storage.store import Store
 from keelman.workers.status_notes import STATUS_FIELD
 
 log = get_logger()
-FRESH_SECONDS = 5.0  # brokers may be silent for so long until a read counts them as away
+FRESH_SECONDS = 5.0  # seconds that brokers may be silent until a read counts them as away
 MIN_SECONDS = 1.0  # for a read, however long they have been silent
 STALE_SECONDS = 2.0
 STATUS_SECONDS = 3.0

@@ -22,9 +22,9 @@ class ConnectorIdentity:
     """The identity of a connector of its name: stored with its configuration, in fields that Kafka Connect ignores."""
 
     uid: str = ""
-    """Of this connector alone, until it is deleted; empty where Kafka Connect wrote its configuration last."""
+    """The id of this connector alone, until it is deleted; empty where Kafka Connect wrote its configuration last."""
     request_id: str = ""
-    """Of the request that created it; empty for one without an id."""
+    """The id of the request that created it; empty for a request without an id."""
 
 
 NOT_KNOWN = ConnectorIdentity()

@@ -159,7 +159,7 @@ class StatusState:
 
     def settled(self, work: Work) -> bool:
         """Returns whether by its last status a task has run, here or on another worker, and had no problem of its own.
-        Waiting for a file or a topic is none."""
+        Waiting for a file or a topic does not count as a problem."""
         now = self.statuses.get(work)
         return (
             now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and now.more.keys() <= {WAITS_FOR}

@@ -58,7 +58,7 @@ class StatusWriter:
         self._written.set()
 
     async def flush(self, *, seconds: float) -> None:
-        """Waits until the statuses that were put are written, at most so long."""
+        """Waits until the statuses that were put are written, for at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._written.wait()

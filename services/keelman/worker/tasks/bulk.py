@@ -21,7 +21,7 @@ from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
 from keelman.worker.tasks.task_host import PartHost
 
-# A part without a slot for so long is better copied by the task itself.
+# A part without a slot for this time is better copied by the task itself.
 PLACE_SECONDS = 15.0
 CLEAN = (DRAINED, ALL_READ)
 

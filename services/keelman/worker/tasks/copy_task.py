@@ -32,7 +32,7 @@ from keelman.worker.tasks.watermark import Watermark
 from keelman.workers.status_notes import WAITS_FOR
 
 log = get_logger()
-WAIT_SECONDS = 5.0  # a task that has to copy may be without a copy run for so long before its status shows it
+WAIT_SECONDS = 5.0  # seconds that a task that has to copy may be without a copy run before its status shows it
 CONNECT_ERROR = ConnectError.java_name
 
 

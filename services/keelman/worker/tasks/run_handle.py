@@ -76,7 +76,8 @@ class RunHandle:
     async def finish(
         self, why: str, *, seconds: float, hurried: Callable[[], bool], parked: bool = False
     ) -> orders.RunUpdate | None:
-        """Drains it for so long, or until `hurried`, then cuts it; returns its last update, None when that is unknown.
+        """Drains it for `seconds`, or until `hurried`, then cuts it; returns its last update, None when that is
+        unknown.
 
         `parked` tells that it ends because its task has nothing to copy.
         """

@@ -106,7 +106,7 @@ class Forwarder:
         return answer
 
     async def _await_replaced(self, url: str) -> None:
-        """Returns once the leader at this URL leads no more; never for another worker."""
+        """Returns once the leader at this URL no longer leads; never for another worker."""
         if url != self._herder.leader_url:
             await asyncio.Event().wait()
         while self._herder.leader_url in ("", url):  # noqa: ASYNC110  (nothing notifies REST of rounds)
