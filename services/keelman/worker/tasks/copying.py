@@ -98,8 +98,8 @@ class Copying:
         return self.waits_for == BEHIND
 
     def park(self, watches: Sequence[Watch]) -> None:
-        """Replaces its watch by these, from which a sink's next copy run knows its position, though brokers may have
-        forgotten it by then."""
+        """Drops its watch: these take its place elsewhere, and from them a sink's next copy run knows its position,
+        though brokers may have forgotten it by then."""
         self.watch = None
         topics = merged(replace(watch, properties={}) for watch in watches if isinstance(watch, TopicWatch))
         self._parked = next((topics_to_wire(one) for one in topics if isinstance(one, TopicWatch)), None)
