@@ -1,4 +1,4 @@
-"""JSON texts as Connect's parser, Jackson, takes them: their encoding, numbers, limits, and what may follow them.
+"""JSON texts as Connect's parser, Jackson, accepts them: their encoding, numbers, limits, and text after them.
 
 https://github.com/FasterXML/jackson-core: ByteSourceJsonBootstrapper, StreamReadConstraints
 """
@@ -35,13 +35,13 @@ _EXPONENTS = 1 << 31
 
 
 def quick_trees(texts: Sequence[bytes | None]) -> list[Any] | None:
-    """The trees of JSON texts in UTF-8; None where one must be read with care, or is null."""
+    """Returns the trees of JSON texts in UTF-8; None if one must be read with care, or is null."""
     try:
         trees = list(map(orjson.loads, texts))  # type: ignore[arg-type]
     except (orjson.JSONDecodeError, TypeError):
         return None
     whole = b" ".join(texts)  # type: ignore[arg-type]
-    # Numbers of many digits, and zeros with a sign, are other ones to Jackson.
+    # Jackson reads numbers of many digits, and zeros with a sign, as other numbers.
     if _has_long_numbers(whole) or _MINUS_ZERO.search(whole):
         return None
     doubtful = _may_exceed(whole) or _is_any_doubtful(texts)  # type: ignore[arg-type]
@@ -49,12 +49,12 @@ def quick_trees(texts: Sequence[bytes | None]) -> list[Any] | None:
 
 
 def _has_long_numbers(text: bytes) -> bool:
-    """Whether there are 19 digits in a row, at least nine of which are among every second byte."""
+    """Whether there are 19 digits in a row, at least nine of them at every second byte."""
     return _SOME in text[::2].translate(_DIGITS) and _MANY in text.translate(_DIGITS)
 
 
 def _may_exceed(text: bytes) -> bool:
-    """Whether there may be a name that is too long: it would span half of its length without a quotation mark."""
+    """Whether a name may be too long: half of its length would have no quotation mark."""
     steps = range(0, len(text) - _HALF, _HALF)
     return len(text) > MOST_NAME and any(text.find(b'"', at, at + _HALF) < 0 for at in steps)
 
@@ -64,15 +64,15 @@ def _is_any_doubtful(texts: Sequence[bytes]) -> bool:
 
 
 def _is_doubtful(text: bytes) -> bool:
-    """Whether it has more brackets than there may be levels, or quotation marks within a name that may be too long."""
+    """Whether it has more brackets than levels are allowed, or quotation marks within a name that may be too long."""
     if len(text) <= _LEAST_DEEP:
         return False
     return text.count(b"[") + text.count(b"{") > MOST_LEVELS or (len(text) > MOST_NAME and b'\\"' in text)
 
 
 def loads(payload: bytes, *, exact: bool = False) -> Any:
-    """The tree of a JSON text: of nothing it is null, zeros may lead, what follows does not count; with `exact`
-    fractions are Decimals. Raises DataError."""
+    """Returns the tree of a JSON text: null for an empty text; leading zeros are legal, text after it is ignored; with
+    `exact` fractions are Decimals. Raises DataError."""
     found = None if exact else quick_trees([payload])
     if found is not None:
         return found[0]
