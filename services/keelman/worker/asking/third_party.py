@@ -48,8 +48,8 @@ async def _no_offsets(_config: Mapping[str, str]) -> Sequence[tuple[bytes, bytes
 
 
 class StandIn(Connector):
-    """Answers for a third-party class. Attributes are available at once; methods call the plugin's process and wait, so
-    call them in a thread only.
+    """Answers for a third-party class. Attributes are available at once; methods wait for its process: in a thread
+    only.
 
     They raise the errors of `PluginHost`.
     """
@@ -72,8 +72,7 @@ class StandIn(Connector):
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """Returns whether the class supports exactly-once. May be called in the event loop: raises NotFound
-        (PLUGIN_NOT_READY) there while the answer is pending."""
+        """Also in the event loop: raises NotFound (PLUGIN_NOT_READY) there while the answer is pending."""
         if cls.plugin.java is not None:
             return cls.direction is Direction.SOURCE
         return cls._plugins.exactly_once(cls._host, cls.names[0], config)
@@ -165,8 +164,7 @@ class ThirdParty:
             await self._await_description(plugin)
 
     def begin_offsets(self, read: OffsetReader) -> None:
-        """Has Java sources receive, from now on, the committed offsets that `read` returns; `read` raises KeelmanError.
-        """
+        """Has Java sources receive from now on the offsets that `read` returns as committed; it raises KeelmanError."""
         self._read_offsets = read
 
     async def ask_tasks(
@@ -200,8 +198,8 @@ class ThirdParty:
         return self._known.get((plugin.folder, name)) or NotFound("has not said yet what it is", reason=NOT_READY)
 
     async def _await_description(self, plugin: Plugin) -> None:
-        """Returns when a plugin has described its classes, or its time is up; the describing continues in the
-        background."""
+        """Returns when a plugin has described its classes, or its time is up; it is then described in the background.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._until):
                 await self._tried[plugin.folder].wait()
@@ -256,8 +254,7 @@ class ThirdParty:
         return again
 
     def _order(self, name: str) -> None:
-        """Orders the registry's entries of a Java class by the versions that the class itself reports, the latest
-        first."""
+        """Orders the registry's entries of a Java class by the versions that it reports itself, the latest first."""
 
         def version_of(plugin: Plugin) -> Ordered:
             known = self._known.get((plugin.folder, name))
@@ -331,8 +328,7 @@ class ThirdParty:
         return asyncio.run_coroutine_threadsafe(question, self._loop).result()
 
     def exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> bool:
-        """As `StandIn.supports_exactly_once`. Raises a stored error of the class once; the next call starts a new
-        query."""
+        """As `StandIn.supports_exactly_once`. Raises a class's error once; the next call starts a new query."""
         if not _in_loop():
             return self.wait(host.supports_exactly_once(name, config))
         connector = config.get("name", "")
@@ -376,8 +372,7 @@ def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, st
 
 
 def to_ask(kind: type[Connector]) -> type[Connector]:
-    """Returns the class to use for questions about tasks: a stand-in for an own class that has to run in its own
-    process."""
+    """Returns the class to use for questions about tasks: a stand-in for an own class that has to run apart."""
     return _open[-1].stand_in(kind) if kind.asked_apart and _open else kind
 
 
