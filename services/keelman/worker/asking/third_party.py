@@ -142,8 +142,7 @@ class ThirdParty:
     async def open(
         plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS, libraries: Sequence[str] = ()
     ) -> AsyncIterator[ThirdParty]:
-        """Finds the plugins and begins to describe their classes; a caller that needs one meanwhile waits in a thread.
-        """
+        """Finds the plugins and begins to describe their classes; callers that need one meanwhile wait in a thread."""
         found = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds, libraries)
         async with contextlib.AsyncExitStack() as stack:
             for host in (found._apart, *found._hosts.values(), *found._started.values()):
@@ -193,8 +192,7 @@ class ThirdParty:
         return self._java.get(plugin.folder, plugin.java)
 
     def known(self, plugin: Plugin, name: str) -> type[Connector] | NotFound:
-        """Returns the stand-in of a plugin's class, or the error that tells why the class cannot be used, or not yet.
-        """
+        """Returns the stand-in of a plugin's class, or why the class cannot be used, or not yet."""
         return self._known.get((plugin.folder, name)) or NotFound("has not said yet what it is", reason=NOT_READY)
 
     async def _await_description(self, plugin: Plugin) -> None:
@@ -205,9 +203,10 @@ class ThirdParty:
                 await self._tried[plugin.folder].wait()
 
     def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
-        """Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used.
+        """Returns the stand-in of a plugin's class.
 
-        In a thread, waits for the first answer of a plugin whose describing has just begun.
+        Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used. In a
+        thread, waits for the first answer of a plugin whose describing has just begun.
         """
         known = self._known.get((plugin.folder, name))
         if known is None and not _in_loop():
