@@ -158,8 +158,8 @@ def restart_delay(failures: int, *, refused: bool = False) -> float:
 
 
 def failures_after(failures: int, healthy_seconds: float) -> int:
-    """Returns the failures in a row after a process that was healthy for so long: a healthy minute wipes out the past.
-    """
+    """Returns the failures in a row after a process that was healthy for so long: a healthy minute wipes out the
+    past."""
     return 1 if healthy_seconds >= HEALTHY_SECONDS else failures + 1
 
 

@@ -34,8 +34,8 @@ log = get_logger()
 LOGS_SECONDS = 5.0
 SAMPLE_SECONDS = 5.0
 SAMPLE_SHARE = 0.01
-"""The most use of one processor for measuring the workloads' memory: with hundreds of them it is measured less often.
-"""
+"""The most use of one processor for measuring the workloads' memory: with hundreds of them it is measured less
+often."""
 WATCH_SECONDS = 1.0
 FAULT_SECONDS = 5.0
 
@@ -270,8 +270,8 @@ class Supervisor:
             self.report(self._loops[name].local)
 
     def _used_plugins(self) -> set[str]:
-        """Returns digests of the plugins of all workloads here, of their present plans and of their last preparation.
-        """
+        """Returns digests of the plugins of all workloads here, of their present plans and of their last
+        preparation."""
         found = {file.sha256 for w in self._assignments.workloads.values() for file in files_of(w)}
         for loop in self._loops.values():
             found |= prepared_plugins(loop.local.folder)
@@ -341,7 +341,7 @@ class Supervisor:
 
 
 def watched_limit(local: Local) -> int:
-    """Returns the memory limit in bytes that the agent itself enforces on the workload's process; 0 where it does not.
-    """
+    """Returns the memory limit in bytes that the agent itself enforces on the workload's process; 0 where it does
+    not."""
     record = local.record
     return record.memory_limit if record is not None and record.limited_by == WATCHDOG else 0

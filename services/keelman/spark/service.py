@@ -214,8 +214,8 @@ def package_roots() -> list[Path]:
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Returns an empty folder; removes the leftovers of an earlier life. Raises InvalidArgument when it cannot be had.
-    """
+    """Returns an empty folder; removes the leftovers of an earlier life. Raises InvalidArgument when it cannot be
+    had."""
     shutil.rmtree(folder, ignore_errors=True)
     writable("spark.work_folder", folder, private=True)
     return folder

@@ -15,8 +15,8 @@ SILENT_SECONDS = 15.0
 """The time for which a coordinator may be silent: some 9 s after it has gone its brokers choose another."""
 ASK_SECONDS = 3.0
 CONSUMERS_SECONDS = 5.0
-"""The interval of queries to the coordinator of a consumer group while it answers: the worker has no other signs of it.
-"""
+"""The interval of queries to the coordinator of a consumer group while it answers: the worker has no other signs of
+it."""
 
 
 class CoordinatorsReach:

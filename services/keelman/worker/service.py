@@ -190,8 +190,8 @@ def _note_keeper(stack: AsyncExitStack, settings: Settings, properties: WorkerPr
 
 
 async def _close_on(stop: asyncio.Event, entrance: AsyncExitStack, leave: asyncio.Event, wake: asyncio.Event) -> None:
-    """Takes no more requests, answers those that it has, and only then leaves the group, as a worker of Connect's does.
-    """
+    """Takes no more requests, answers those that it has, and only then leaves the group, as a worker of Connect's
+    does."""
     await stop.wait()
     await entrance.aclose()
     leave.set()

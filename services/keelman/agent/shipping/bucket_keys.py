@@ -25,8 +25,8 @@ class Keys:
 
 
 class BucketKeys:
-    """Keeps the keys that the state service sent last; until its first message, those that it sent to the agent before.
-    """
+    """Keeps the keys that the state service sent last; until its first message, those that it sent to the agent
+    before."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

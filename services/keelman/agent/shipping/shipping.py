@@ -33,8 +33,8 @@ FINISH_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ShippingLimits:
-    """`root`: the parent folder of delivered files. Objects are put when they hold so many bytes of a log, or so late.
-    """
+    """`root`: the parent folder of delivered files. Objects are put when they hold so many bytes of a log, or so
+    late."""
 
     root: Path
     object_bytes: int = 8 << 20
@@ -55,8 +55,8 @@ class Shipping:
         self._puts = asyncio.Semaphore(PUTS)
 
     def begin(self, siblings: Siblings, workloads: Iterable[Workload], on_problem: Callable[[str], None]) -> None:
-        """Has deliveries run in this group from now on. Calls `on_problem` with a worker whose `problems` have changed.
-        """
+        """Has deliveries run in this group from now on. Calls `on_problem` with a worker whose `problems` have
+        changed."""
         self._begun = siblings, on_problem
         self.follow(workloads)
 
@@ -84,14 +84,14 @@ class Shipping:
             self._running[key] = Running(one, made, task)
 
     def problems(self, workload: str) -> list[LogProblem]:
-        """Returns the problems of a worker's deliveries that are impossible now, in the order of streams and targets.
-        """
+        """Returns the problems of a worker's deliveries that are impossible now, in the order of streams and
+        targets."""
         found = [run.delivery.shown for _, run in sorted(self._running.items()) if run.wanted.for_worker == workload]
         return [one for one in found if one is not None]
 
     def needed(self, workload: str) -> int | None:
-        """Returns the position in a workload's log that not all targets have yet; None when no delivery waits for it.
-        """
+        """Returns the position in a workload's log that not all targets have yet; None when no delivery waits for
+        it."""
         return min((run.delivery.position for run in self._of(workload)), default=None)
 
     async def finish(self, workload: str, others: Iterable[Workload]) -> None:

@@ -102,8 +102,8 @@ def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str,
 
 
 def data_folders(workload: Workload, root: Path) -> tuple[Path, ...]:
-    """Returns the folders of a broker's partitions, below the root; none for other workloads. Raises InvalidArgument.
-    """
+    """Returns the folders of a broker's partitions, below the root; none for other workloads. Raises
+    InvalidArgument."""
     return tuple(_below(root, one) for one in workload.spec.broker.data_folders)
 
 

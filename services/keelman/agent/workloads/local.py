@@ -225,8 +225,8 @@ class Local:
         self.reason, self.message = FAULT, message
 
     def note_reach(self, note: ReachNote | None) -> bool:
-        """Notes why its brokers or its Spark service are out of its reach, if they are; returns whether that is news.
-        """
+        """Notes why its brokers or its Spark service are out of its reach, if they are; returns whether that is
+        news."""
         news, self.reach = note != self.reach, note
         return news
 

@@ -111,8 +111,8 @@ class SparkJobs:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
-        """Has Spark write for a copy run; calls `done` with the error, empty for none, and whether it would fail again.
-        """
+        """Has Spark write for a copy run; calls `done` with the error, empty for none, and whether it would fail
+        again."""
         self._tasks.start(self._write(run, job, done))
 
     def cancel_write(self, run: str) -> None:

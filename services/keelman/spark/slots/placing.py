@@ -114,8 +114,8 @@ class Placing:
         return ready and keeps(slot, self.pool.slots.values(), self.limits)
 
     def misplaced(self) -> list[tuple[Run, str]]:
-        """Returns copy runs to move now, one of each worker at a time, and why. Their new slots are attached already.
-        """
+        """Returns copy runs to move now, one of each worker at a time, and why. Their new slots are attached
+        already."""
         found: list[tuple[Run, str]] = []
         movers: set[Owner] = {run.owner for run in self.book.live() if run.moving}
         for run in self.book.live():

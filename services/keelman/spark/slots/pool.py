@@ -35,8 +35,8 @@ class Jobs(Protocol):
         """Cancels the job, if it still runs."""
 
     def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
-        """Has Spark write for a copy run; calls `done` with the error, empty for none, and whether it would fail again.
-        """
+        """Has Spark write for a copy run; calls `done` with the error, empty for none, and whether it would fail
+        again."""
 
     def cancel_write(self, run: str) -> None:
         """Cancels Spark's write for a copy run."""

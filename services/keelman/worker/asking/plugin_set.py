@@ -1,5 +1,5 @@
-"""Collects a worker's findings in plugins, for its reports and for its agent, which needs those of its cluster to load.
-"""
+"""Collects a worker's findings in plugins, for its reports and for its agent, which needs those of its cluster to
+load."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Queries connectors' classes for their task configurations: in threads, with a deadline, and again when that is due.
-"""
+"""Queries connectors' classes for their task configurations: in threads, with a deadline, and again when that is
+due."""
 
 from __future__ import annotations
 

@@ -196,17 +196,16 @@ class ThirdParty:
         return self._known.get((plugin.folder, name)) or NotFound("has not said yet what it is", reason=NOT_READY)
 
     async def _await_description(self, plugin: Plugin) -> None:
-        """Returns when a plugin has described its classes, or its time is up; it is then described in the background.
-        """
+        """Returns when a plugin has described its classes, or its time is up: the rest is done in the background."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._until):
                 await self._tried[plugin.folder].wait()
 
     def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
-        """Returns the stand-in of a plugin's class.
+        """Returns the stand-in of a plugin's class. In a thread, waits for the first answer of a plugin that is being
+        described.
 
-        Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used. In a
-        thread, waits for the first answer of a plugin whose describing has just begun.
+        Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used.
         """
         known = self._known.get((plugin.folder, name))
         if known is None and not _in_loop():
@@ -353,8 +352,8 @@ class ThirdParty:
 
 
 def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
-    """Returns ConfigInfos of a connector's configuration, for own and third-party classes. In a thread; raises as
-    `StandIn` and as `validation.validate`."""
+    """Returns ConfigInfos of a configuration, for any class. In a thread; raises as `StandIn` and
+    `validation.validate`."""
     named = config.get("connector.class")
     kind: type[Connector] | None = None
     if named is not None:
@@ -386,8 +385,8 @@ def plugin_of(kind: type[Connector]) -> Plugin | None:
 
 
 def plugin_for(kind: type[Connector], config: Mapping[str, str]) -> Plugin | None:
-    """Returns the plugin that slots need for a connector: the plugin of its class or, for an own class, the plugin of
-    the Java classes which the configuration names. Raises NotFound (PLUGIN_NOT_READY)."""
+    """Returns the plugin that slots need for a connector: its class's or, for an own class, that of the Java classes
+    which it names. Raises NotFound (PLUGIN_NOT_READY)."""
     if issubclass(kind, StandIn) or not _open:
         return plugin_of(kind)
     return _open[-1].with_steps(config)

@@ -48,8 +48,8 @@ def new_tasks(store: Store, name: str, wanted: Sequence[Mapping[str, str]]) -> l
 
 
 def _copy_on(config: ConfigState, name: str, wanted: Sequence[Mapping[str, str]]) -> bool:
-    """Returns whether the tasks in force all keep running unchanged: there may be more of them now, but no other ones.
-    """
+    """Returns whether the tasks in force all keep running unchanged: there may be more of them now, but no other
+    ones."""
     before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
     if before is None or now is None or tasks is None:
         return False

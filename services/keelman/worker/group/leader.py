@@ -277,8 +277,8 @@ class Leader:
         self._used.pop(name, None)
 
     def _write_problem(self, name: str, answer: Answer) -> None:
-        """Brings the connector's status in line with its answer, on whatever worker it is. Its tasks are not changed.
-        """
+        """Brings the connector's status in line with its answer, on whatever worker it is. Its tasks are not
+        changed."""
         work = Work(name)
         now, owner = self._store.statuses.statuses.get(work), self.owner(work)
         if now is None or owner is None:

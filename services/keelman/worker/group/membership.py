@@ -120,8 +120,8 @@ class Membership:
         return self.place is not None and not self.lost and self._clock.lasts
 
     async def proven(self) -> bool:
-        """Returns whether the group's coordinator confirms now that this worker has the place that it was given last.
-        """
+        """Returns whether the group's coordinator confirms now that this worker has the place that it was given
+        last."""
         place = self.place
         if place is None or not self.healthy:
             return False
@@ -155,8 +155,8 @@ class Membership:
             await self._group.leave(member.member)
 
     async def present(self) -> Mapping[str, Sequence[Member]]:
-        """Returns the group's members by the addresses that they advertise; none while its coordinator does not answer.
-        """
+        """Returns the group's members by the addresses that they advertise; none while its coordinator does not
+        answer."""
         try:
             async with asyncio.timeout(self._clock.patience_seconds):
                 return by_url(await self._group.describe())
@@ -350,8 +350,8 @@ class Membership:
         self.member, self.place = "", None
 
     async def step_aside(self) -> None:
-        """Leaves the group until the next join, so that no other member waits for this one. Its work must have ended.
-        """
+        """Leaves the group until the next join, so that no other member waits for this one. Its work must have
+        ended."""
         log.warning("stepping_aside", group=self._group_id, member=self.member)
         await self.leave()
         self.lost, self.rejoin = True, True

@@ -77,8 +77,8 @@ class FileWatches:
 
 
 def differs(watch: FileWatch) -> bool:
-    """Returns whether the file has changed: longer, cut, written to, another, there or gone, or unreadable for a look.
-    """
+    """Returns whether the file has changed: longer, cut, written to, another, there or gone, or unreadable for a
+    look."""
     try:
         now = os.stat(watch.path)
     except FileNotFoundError:

@@ -60,8 +60,8 @@ class Previews:
             return await self._side_process.ask(kind, "preview", name, resolved, seconds=READ_SECONDS, **more)
 
     async def _tasks(self, name: str, kind: type[Connector], given: Config, resolved: Config) -> list[dict[str, str]]:
-        """Returns the present task configurations or, for a configuration that is only tried, those that it would have.
-        """
+        """Returns the present task configurations or, for a configuration that is only tried, those that it would
+        have."""
         state = self._store.config
         if given == state.connectors.get(name) and state.tasks.get(name):
             return [dict(await self._store.secrets.read(task)) for task in state.tasks[name]]

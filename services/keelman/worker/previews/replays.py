@@ -46,8 +46,8 @@ class Replays:
         return await self._ask(name, "dead_letters", LOOK_SECONDS, records=records)
 
     async def replay(self, name: str, wanted: Replay) -> dict[str, Any]:
-        """Sends them back for some seconds; returns the result, with a `cursor` if there are more. Raises as `survey`.
-        """
+        """Sends them back for some seconds; returns the result, with a `cursor` if there are more. Raises as
+        `survey`."""
         return await self._ask(name, "replay", SEND_SECONDS, **asdict(wanted))
 
     async def _ask(self, name: str, method: str, seconds: float, **arguments: Any) -> dict[str, Any]:

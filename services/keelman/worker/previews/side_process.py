@@ -32,8 +32,8 @@ WORDS = {"preview": "the preview", "dead_letters": "the dead letters", "replay":
 @asynccontextmanager
 async def asking() -> AsyncIterator[None]:
     """Runs a question and its preparation in the block, which ends with the time of the request. Turns errors of
-    connectors, their configurations and secrets into RestError 400, and Unavailable into 503. Raises DeadlineExceeded.
-    """
+    connectors, their configurations and secrets into RestError 400, and Unavailable into 503. Raises
+    DeadlineExceeded."""
     try:
         async with deadline(deadlines.remaining(), DeadlineExceeded(deadlines.TIMED_OUT)):
             yield

@@ -1,5 +1,5 @@
-"""Makes answers of Connect's REST API: JSON, and for an error always `{"error_code", "message"}` under the same status.
-"""
+"""Makes answers of Connect's REST API: JSON, and for an error always `{"error_code", "message"}` under the same
+status."""
 
 from __future__ import annotations
 

@@ -128,8 +128,8 @@ class Operations:
         return created, await self._with_first_tasks(name, info)
 
     async def _with_first_tasks(self, name: str, info: dict[str, Any]) -> dict[str, Any]:
-        """Returns ConnectorInfo with its first tasks: a standalone worker waits for them a moment, as Connect's does.
-        """
+        """Returns ConnectorInfo with its first tasks: a standalone worker waits for them a moment, as Connect's
+        does."""
         state = self._store.config
         if not self._store.properties.standalone or state.target(name) == STOPPED:
             return info
@@ -230,8 +230,8 @@ class Operations:
     async def restart(
         self, name: str, *, include_tasks: bool, only_failed: bool, etag: str = "", request_id: str = ""
     ) -> dict[str, Any]:
-        """Restarts a connector and, if requested, its tasks: the state with RESTARTING where it applies. The leader's.
-        """
+        """Restarts a connector and, if requested, its tasks: the state with RESTARTING where it applies. The
+        leader's."""
         request, since = RestartRequest(name, include_tasks, only_failed), repeats.since()
 
         def known() -> None:

@@ -124,8 +124,8 @@ class Views:
         }
 
     async def awaited_status(self, name: str) -> dict[str, Any]:
-        """Returns `status` of a connector that may have been created a moment ago: gives its worker time to write it.
-        """
+        """Returns `status` of a connector that may have been created a moment ago: gives its worker time to write
+        it."""
         await self._await_status(lambda: self._store.statuses.of(name)[0] is not None, name)
         return self.status(name)
 

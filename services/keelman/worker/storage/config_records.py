@@ -104,8 +104,8 @@ def commit_record(name: str, count: int) -> tuple[bytes, bytes]:
 
 
 def tasks_apart(written: Iterable[Record]) -> tuple[list[Record], list[Record]]:
-    """Returns task configurations, and the rest: the commit may not be in the topic while a task's record is missing.
-    """
+    """Returns task configurations, and the rest: the commit may not be in the topic while a task's record is
+    missing."""
     parts: tuple[list[Record], list[Record]] = ([], [])
     for key, value in written:
         parts[value is None or not key.startswith(b"task-")].append((key, value))

@@ -23,8 +23,8 @@ class OffsetState:
     rows: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
 
     def apply(self, key: bytes, value: bytes | None) -> str:
-        """Applies one record. Returns why it was passed over, for its key or for its value; empty for an applied one.
-        """
+        """Applies one record. Returns why it was passed over, for its key or for its value; empty for an applied
+        one."""
         try:
             parsed = orjson.loads(key)
         except orjson.JSONDecodeError:

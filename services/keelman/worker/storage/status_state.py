@@ -39,8 +39,8 @@ class Status:
     more: Mapping[str, object] = field(default_factory=dict)
 
     def value(self) -> bytes:
-        """Returns the record's value as Connect writes it; `more` goes into one more field, which Connect passes over.
-        """
+        """Returns the record's value as Connect writes it; `more` goes into one more field, which Connect passes
+        over."""
         return json_text(
             {
                 "state": self.state,

@@ -100,8 +100,8 @@ class StatusWriter:
         return work not in self.config.work() if status is None else self.statuses.allows(work, status)
 
     async def _write_erased(self) -> None:
-        """Writes statuses again that a late tombstone has erased: their work was made again before the tombstone came.
-        """
+        """Writes statuses again that a late tombstone has erased: their work was made again before the tombstone
+        came."""
         await self.read_config()  # else it would write statuses of deleted work
         erased, self._erased = self._erased, set()
         for work in erased & self._said.keys() - self._pending.keys():

@@ -13,8 +13,8 @@ class StoredTasks:
     _gone: set[str] = field(default_factory=set)  # have something stored, and are no connectors
 
     def note(self, name: str, bit: int, *, there: bool, connector: bool) -> None:
-        """Takes note that such a record exists or has been deleted; `connector` tells whether a connector has the name.
-        """
+        """Takes note that such a record exists or has been deleted; `connector` tells whether a connector has the
+        name."""
         bits = self.bits.get(name, 0)
         bits = bits | 1 << bit if there else bits & ~(1 << bit)
         if bits:

@@ -116,8 +116,8 @@ class Copying:
             self._parts.limit(share)
 
     async def once(self) -> orders.RunUpdate | None:
-        """Does one copy run; returns its last update when it failed, None when it ended as ordered or another follows.
-        """
+        """Does one copy run; returns its last update when it failed, None when it ended as ordered or another
+        follows."""
         try:
             ticket = await self._ask_for_ticket()
             return None if ticket is None else await self._copy(ticket)

@@ -124,8 +124,8 @@ class Measured:
 
 
 def weight_of(use: float, before: int = 1) -> int:
-    """Returns the weight for a use in thousandths of a processor; `before` stays unless the weight is clearly another.
-    """
+    """Returns the weight for a use in thousandths of a processor; `before` stays unless the weight is clearly
+    another."""
     for bent in (use / MARGIN, use * MARGIN):
         if _step(bent) == before:
             return before

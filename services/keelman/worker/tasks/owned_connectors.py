@@ -59,8 +59,8 @@ class OwnedConnectors:
         self._report(work, state, trace)
 
     def log(self) -> None:
-        """Logs the reports of `follow` since the last call; only counts for very many, since each line delays the loop.
-        """
+        """Logs the reports of `follow` since the last call; only counts for very many, since each line delays the
+        loop."""
         said, self._said = self._said, []
         ignored, self._ignored = self._ignored, {}
         for name, notes in list(ignored.items())[:LOGGED]:

@@ -229,8 +229,8 @@ class OwnedTasks:
         return running
 
     def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
-        """Returns the tasks that can park only together with this one; None when one of them is not here or has to end.
-        """
+        """Returns the tasks that can park only together with this one; None when one of them is not here or has to
+        end."""
         config = self._store.config.connectors.get(work.connector)  # None: deleted, which `follow` has yet to notice
         if config is None or self._store.config.target(work.connector) != config_records.STARTED or not self._has(work):
             return None

@@ -56,8 +56,8 @@ class RecordRoutes:
         return await self._answer(request, lambda context: context.replays.survey(name, records=records))
 
     async def replay(self, request: Request) -> Response:
-        """POST /connectors/x/dead-letters/replay: sends them back, for some seconds; `cursor` continues with the rest.
-        """
+        """POST /connectors/x/dead-letters/replay: sends them back, for some seconds; `cursor` continues with the
+        rest."""
         name, body = name_in(request), await fields_in(request, REPLAY)
         to = text_in(body, "to")
         if to and not is_topic(to):
