@@ -48,8 +48,7 @@ async def _no_offsets(_config: Mapping[str, str]) -> Sequence[tuple[bytes, bytes
 
 
 class StandIn(Connector):
-    """Answers for a third-party class. Attributes are available at once; methods wait for its process: in a thread
-    only.
+    """Answers for a third-party class. Attributes are at hand; methods wait for its process: in a thread only.
 
     They raise the errors of `PluginHost`.
     """
@@ -202,8 +201,7 @@ class ThirdParty:
                 await self._tried[plugin.folder].wait()
 
     def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
-        """Returns the stand-in of a plugin's class. In a thread, waits for the first answer of a plugin that is being
-        described.
+        """Returns a class's stand-in. In a thread, waits for the first answer of a plugin that is being described.
 
         Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used.
         """
