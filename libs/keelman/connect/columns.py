@@ -44,7 +44,7 @@ class StructColumn:
         *,
         rows: list[Any] | None = None,
     ) -> None:
-        """With a schema, `fields` has the fields of the schema, in its order."""
+        """Creates a column; with a schema, `fields` has the fields of the schema, in its order."""
         self.schema, self._fields, self._rows = schema, fields, rows
 
     @property

@@ -191,11 +191,11 @@ class Writer(ABC):
         none is written for them before the next assignment."""
 
     def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:  # noqa: B027  most do not care
-        """From now on the task has exactly these partitions; each is read from this offset on, None where
-        `auto.offset.reset` decides. Called at each assignment, after `take_over`."""
+        """Called at each assignment, after `take_over`: the task has exactly these partitions from now on; each is read
+        from this offset on, None where `auto.offset.reset` decides."""
 
     def lost(self) -> None:  # noqa: B027  most do not care
-        """The partitions went to another task before a commit: that task reads the uncommitted records again."""
+        """Called when another task got the partitions before a commit: it reads the uncommitted records again."""
 
     def idle(self) -> None:  # noqa: B027  most have nothing to do meanwhile
         """Called each `idle_seconds` while there is nothing to write. Raises ConnectError to fail the task."""

@@ -78,7 +78,7 @@ class TopicBrokers:
         await self._client.close()
 
     async def describe(self, topics: Collection[str]) -> Described:
-        """Returns those of the topics that the brokers have."""
+        """Returns the requested topics that the brokers have."""
         found: dict[str, TopicInfo] = {}
         brokers: dict[int, BrokerAddress] = {}
         with self._errors("about topics"):

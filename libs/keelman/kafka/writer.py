@@ -183,7 +183,7 @@ def check_sizes(records: Sequence[Record]) -> None:
 
 
 async def _open(properties: Mapping[str, str], client_id: str, transactional_id: str | None = None) -> BatchProducer:
-    """One that has fenced. Raises ProduceFailure, Unavailable and Unauthenticated."""
+    """Opens a producer that has fenced the previous one. Raises ProduceFailure, Unavailable and Unauthenticated."""
     client = await open_client(properties, client_id=client_id, timeout_ms=REQUEST_MS)
     made: BatchProducer | None = None
     try:

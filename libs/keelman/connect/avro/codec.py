@@ -111,8 +111,8 @@ def name_of(text: str) -> str | None:
 def _read_carefully(whole: Any, payload: bytes) -> Any:
     """Reads values that may be nested without limit, a level per byte.
 
-    The library's fast reader goes down on the processor's own stack, which some thousand levels break, and the process
-    with it; its other one raises RecursionError.
+    The library's fast reader recurses on the C stack, which overflows at some thousand levels and ends the process;
+    its Python reader raises RecursionError.
     """
     if len(payload) <= MAX_LEVELS:
         return _read(whole, payload)
@@ -126,7 +126,7 @@ def _read(whole: Any, payload: bytes) -> Any:
     stream.seek(HEADER_BYTES)
     try:
         return schemaless_reader(stream, whole, None, return_named_type=True)
-    except UnicodeDecodeError:  # Java shows what is none of UTF-8 as U+FFFD
+    except UnicodeDecodeError:  # Java shows invalid UTF-8 as U+FFFD
         stream.seek(HEADER_BYTES)
         return schemaless_reader(stream, whole, None, return_named_type=True, handle_unicode_errors="replace")
 

@@ -16,7 +16,7 @@ _PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 
 
 def policy(worker: Mapping[str, str]) -> str:
-    """Returns the worker's policy, one of POLICIES; or the text of its properties if it is none of them."""
+    """Returns the worker's policy, one of POLICIES; or the text of its properties if it is another."""
     named = worker.get(POLICY_KEY, "").strip() or "All"
     short = named.removeprefix(_PACKAGE).removesuffix(_SUFFIX)
     return short if short in POLICIES else named

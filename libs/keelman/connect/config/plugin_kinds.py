@@ -65,7 +65,7 @@ class Plugins(Protocol):
         """Whether the class is of this kind."""
 
     def nested(self, class_name: str) -> list[str]:
-        """Returns the plugins nested in a class that is none itself: `X$Key` and `X$Value` for `X`."""
+        """Returns the plugins nested in a class that is not a plugin itself: `X$Key` and `X$Value` for `X`."""
 
     def versions(self, class_name: str) -> list[str]:
         """Returns the available versions, one for each kind that the class is of."""

@@ -12,7 +12,7 @@ from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.text import double_text, java_text
 
 ClassFinder = Callable[[str], str | None]
-"""Returns the full name of a class by any of its names; None when there is none."""
+"""Returns the full name of a class by any of its names; None for an unknown name."""
 
 _SPACES = "".join(map(chr, range(0x21)))  # the characters that Java's String.trim removes
 _COMMA = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")

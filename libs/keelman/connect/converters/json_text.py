@@ -87,7 +87,7 @@ def loads(payload: bytes, *, exact: bool = False) -> Any:
 
 
 def _decoded(payload: bytes) -> str:
-    """The text, by its byte order mark or by which of its first bytes are 0; bytes that are none of UTF-8's are marked.
+    """Decodes a text by its byte order mark or by the zeros among its first bytes; marks bytes that are invalid UTF-8.
     Raises ValueError."""
     four = payload[:4]
     if len(four) == 4:
@@ -117,7 +117,7 @@ def _named(data: bytes, encoding: str) -> str:
 
 
 def _shortened(found: re.Match[bytes]) -> bytes:
-    """A character that was written with more bytes than it needs, as Java does with NUL."""
+    """Returns a character that was written with more bytes than necessary, as Java does with NUL."""
     number = 0
     for byte in found[0]:
         number = (number << 6) + (byte & (0x3F if byte < 0xC0 else 0x1F if byte < 0xE0 else 0x0F))
@@ -140,11 +140,11 @@ _UTF_32 = {
     b"\0\0\1\0": "",
     b"\0\0\0\0": "utf-32-be",
 }
-"""By which of the first four bytes are other than 0; empty where the order of bytes is none that can be read."""
+"""Encodings by which of the first four bytes are not 0; empty if the order of bytes is not supported."""
 
 
 def _read(text: str, *, exact: bool) -> Any:
-    """Raises ValueError."""
+    """Parses a text. Raises ValueError."""
     text = text.lstrip(" \t\r\n")
     if not text:
         return None
@@ -161,7 +161,7 @@ def _read(text: str, *, exact: bool) -> Any:
 
 
 def _check_end(text: str, end: int) -> None:
-    """Behind a number comes a space or nothing, behind a word nothing that it could go on with."""
+    """Raises ValueError unless a number is followed by a space or nothing, a word by nothing that could continue it."""
     behind = text[end : end + 1]
     if not behind:
         return
@@ -193,7 +193,7 @@ def _is_within_limits(tree: Any) -> bool:
 
 
 def _is_longer(text: str, most: int) -> bool:
-    """By Java's characters, two of them for one beyond the first plane."""
+    """Whether a text has more than `most` of Java's characters: two for one beyond the first plane."""
     if len(text) > most or 2 * len(text) <= most or text.isascii():
         return len(text) > most
     return len(text.encode("utf-16-le", "surrogatepass")) > 2 * most

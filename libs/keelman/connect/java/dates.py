@@ -80,7 +80,7 @@ class JavaDateFormat:
         return "".join(_written(piece, moment_of) if piece.letter else piece.text for piece in self._pieces)
 
     def parse(self, text: str) -> Time:
-        """The time of a text; what stands behind it is passed over. Raises ParseError."""
+        """Returns the time of a text; ignores any text after it. Raises ParseError."""
         quick = None if self._quick is None else self._quick.parse(text)
         if quick is not None:
             return quick
@@ -182,7 +182,7 @@ def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -
 
 
 def _int(digits: str) -> int:
-    """Returns the low 32 bits of the number as a long; a number beyond a long becomes the largest long first."""
+    """Returns the low 32 bits of a long; a number beyond a long is clipped to 32 bits."""
     number = int(digits)
     return cut(number if -(1 << 63) <= number < 1 << 63 else float(number), 32)
 

@@ -118,12 +118,12 @@ class RecordTrace:
         return found
 
     def given(self, record: Record, headers: Headers) -> Record:
-        """A source's record with what its headers hold, where they were written already."""
+        """Returns a source's record with the values of headers that were already written."""
         record.headers = self.headers(headers)
         return record
 
     def written(self, record: Record, *, raw: bool) -> Written:
-        """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""
+        """Returns a source's record in the form for Kafka; with `raw` existing bytes stay unchanged."""
         with _at(CONVERTER_STAGES["key"], "key.converter"):
             key = _closed(self._keys.of_topic(record.topic), record.key_schema, record.key, raw=raw)
         with _at(CONVERTER_STAGES["value"], "value.converter"):
@@ -154,17 +154,17 @@ def _at(stage: StageName, step: str) -> Iterator[None]:
         yield
     except ConnectError as error:
         raise StepFailure(stage, step, error) from error
-    except Exception as error:  # what Python raises by itself about some data is a fault of the data
+    except Exception as error:  # an error that Python itself raises about data is a fault of the data
         raise StepFailure(stage, step, DataError(f"{type(error).__name__}: {error}")) from error
 
 
 def opened(converter: Converter, data: bytes | None) -> tuple[Schema | None, object]:
-    """What a single payload holds, with its schema. Raises DataError."""
+    """Returns the value of a single payload, with its schema. Raises DataError."""
     return one_of(converter.to_connect([data]), 0)
 
 
 def one_of(column: Column, index: int) -> tuple[Schema | None, object]:
-    """One value of a column with its schema."""
+    """Returns one value of a column with its schema."""
     single = Column([column.values[index]], column.schema_of(index), utf8=column.utf8).texts()
     return single.schema, single.values[0]
 

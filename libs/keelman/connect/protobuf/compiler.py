@@ -42,7 +42,7 @@ class CompilerAway(RetriableConnectError):
 
 
 class CompiledSchema:
-    """The messages of one schema, apart from those of all others."""
+    """The messages of one schema, isolated from all other schemas."""
 
     def __init__(self, files: descriptor_pb2.FileDescriptorSet) -> None:
         """`files`: imported files come before their importers. Raises DataError."""

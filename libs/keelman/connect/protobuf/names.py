@@ -1,5 +1,5 @@
-"""Names of Confluent's mapping between Connect's schemas and Protobuf: parameters, types, files; and what becomes of
-names that are none in Protobuf.
+"""Names of Confluent's mapping between Connect's schemas and Protobuf: parameters, types, files; and the conversion of
+names that are illegal in Protobuf.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#protobuf
 """

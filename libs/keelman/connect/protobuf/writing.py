@@ -34,7 +34,7 @@ class MessageWriter:
     """Writes values of one schema, for any thread."""
 
     def __init__(self, schema: Schema, message: Descriptor, options: ProtobufOptions) -> None:
-        """The message's schema need not be ours: fields are found by their names. Raises DataError if one is missing
+        """Finds fields by their names: the message's schema need not be ours. Raises DataError if one is missing
         or of a type that the value cannot have."""
         self._schema, self._name, self._options = schema, message.full_name, options
         self._structs: dict[tuple[int, str], list[_Write]] = {}

@@ -46,8 +46,8 @@ def kept(cache: dict[_K, _V], most: int, key: _K, make: Callable[[], _V]) -> _V:
 
 
 class RegistryConverter(Converter):
-    """Converts for one topic after another: `of_topic` returns the converter for a topic, which shares all caches but
-    that of ids. Only such a converter may write or read."""
+    """Converts for one topic after another: `of_topic` returns the converter for a topic, which shares all caches
+    except the ids. Only such a converter may write or read."""
 
     kinds = (PluginType.CONVERTER,)
     by_topic = True

@@ -1,7 +1,7 @@
 """Keys of converters with a schema registry, under Confluent's names: of its serializers and its client.
 
-https://docs.confluent.io/platform/current/schema-registry/connect.html. In a converter's configuration those of the
-client may also have the prefix `schema.registry.`, as there; its TLS is set by `schema.registry.ssl.*`.
+https://docs.confluent.io/platform/current/schema-registry/connect.html. In a converter's configuration the client's
+keys may also have the prefix `schema.registry.`, as there; its TLS is set by `schema.registry.ssl.*`.
 """
 
 from __future__ import annotations

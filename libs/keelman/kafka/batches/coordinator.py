@@ -47,7 +47,7 @@ class Coordinator:
     """Used in one loop. Without a transactional id any broker will do."""
 
     def __init__(self, client: Client, transactional_id: str | None, attempt_seconds: float) -> None:
-        """An attempt without an answer within `attempt_seconds` is given up together with its connection."""
+        """`attempt_seconds` limits an attempt: without an answer it is given up together with its connection."""
         self._client = client
         self._transactional_id = transactional_id
         self._attempt_seconds = attempt_seconds

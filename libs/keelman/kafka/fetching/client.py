@@ -128,7 +128,7 @@ class FetchClient(Client):
         return "no broker answers about topics"
 
     def leader_of(self, part: Part) -> Leader | None:
-        """The newest known leader, with a node of -1 while the partition has none; None for an unknown partition."""
+        """Returns the newest known leader, with node -1 while the partition has none; None for an unknown partition."""
         node = self.cluster.leader_for_partition(TopicPartition(*part))
         if node is None:
             return None
@@ -202,7 +202,7 @@ class FetchClient(Client):
         return True
 
     def _in_turn(self) -> list[Any]:
-        """The order in which nodes get a request for metadata: first nodes without requests under way, the least
+        """Returns the nodes in the order of requests for metadata: first nodes without requests under way, the least
         recently used before others; last the nodes that were silent recently. So the answers of a broker that is cut
         off from its cluster are soon replaced by another broker's."""
         brokers = list(self.cluster.brokers())

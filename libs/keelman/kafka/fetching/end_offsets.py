@@ -28,7 +28,7 @@ from keelman.runtime.supervise import Siblings, wait_or_stop
 REFRESH_SECONDS = 10.0
 EARLY_SECONDS = 0.1  # by which a timer may be before its counterpart
 RETRY_SECONDS = 0.25
-CALM_SECONDS = 1.0  # a leader that is lost after so long without a loss is looked for at once
+CALM_SECONDS = 1.0  # a leader that is lost after such a time without a loss is looked for at once
 MIN_WAIT_MS, MAX_WAIT_MS = 250, 1_000  # newly watched partitions wait for the answer that is under way
 KEPT_SECONDS = 10.0  # for which unused connections are kept
 ANSWER_SECONDS = 5.0

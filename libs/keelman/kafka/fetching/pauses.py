@@ -30,7 +30,7 @@ class Pauses:
 
     @contextlib.contextmanager
     def hurried(self) -> Iterator[None]:
-        """Within this block calm topics are read like others."""
+        """Has calm topics read like others within the block."""
         self._hurried += 1
         self._hurry.set()
         try:

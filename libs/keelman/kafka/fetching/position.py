@@ -48,7 +48,7 @@ class Position:
         del self.epochs[:-MAX_EPOCHS]
 
     def cut(self, offset: int) -> None:
-        """Goes back to an offset up to which the log is the one that was read."""
+        """Goes back to an offset up to which the log has the records that were read."""
         self.offset = offset
         self.epochs = [(epoch, begins) for epoch, begins in self.epochs if begins < offset]
         self.missing = False

@@ -24,7 +24,7 @@ _ROWS: dict[ClientKind, dict[str, ClientKey]] = {
 
 
 def for_java(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
-    """Returns those of Java's own properties that such a Java client uses; leaves out blank ones without a
+    """Returns the Java properties that such a Java client uses; leaves out blank ones without a
     meaning. Callers have checked the properties."""
     rows = _ROWS[client]
     heeded = {k: v for k, v in given.items() if k in rows and rows[k].use != "ignored" and (v.strip() or k in _BLANK)}

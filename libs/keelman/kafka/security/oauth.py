@@ -2,7 +2,7 @@
 
 Unsecured tokens are made from the options of `sasl.jaas.config`; with `sasl.oauthbearer.token.endpoint.url` tokens come
 from that server (grant type client_credentials, RFC 6749 section 4.4) or file. Such a URL must be on the process's
-list: configurations come from untrusted users, and must not make a worker call arbitrary addresses (Java's system
+list: a configuration may come from any user, and must not make a worker call arbitrary addresses (Java's system
 property `org.apache.kafka.sasl.oauthbearer.allowed.urls`).
 """
 
