@@ -1,4 +1,4 @@
-"""What was read of a file, told from other content by few bytes: its beginning, its end, and samples between them.
+"""Tells the read part of a file from other content by few bytes: its beginning, its end, and samples between them.
 
 It costs the hot path next to nothing: of a block that is read some bytes are kept, and the first blocks alone are
 hashed. Content of up to `WHOLE_BYTES` is covered completely.
@@ -29,7 +29,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, descriptor: int, position: int) -> Fingerprint:
-        """What a file has before a position."""
+        """Returns the fingerprint of a file's content before a position."""
         made = cls()
         made.advance(os.pread(descriptor, min(WHOLE_BYTES, position), 0))
         if position > WHOLE_BYTES:
@@ -43,7 +43,7 @@ class Fingerprint:
         return made
 
     def advance(self, block: bytes) -> None:
-        """Takes in what stands behind the position."""
+        """Adds the block behind the position."""
         begin, self.position = self.position, self.position + len(block)
         if begin < WHOLE_BYTES:
             self._whole.update(block[: WHOLE_BYTES - begin])

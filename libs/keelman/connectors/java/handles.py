@@ -1,7 +1,7 @@
 """Composes Java's method handles: loops over whole lists that run inside Java, without a line of Java source.
 
-A call from Python into Java takes some microseconds, so that a call a record would cost more than the record. What is
-composed here is compiled by Java as if it were written there.
+A call from Python into Java takes some microseconds, so that a call a record would cost more than the record. Java
+compiles the composed handles like code written in Java.
 https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/lang/invoke/MethodHandles.html
 """
 
@@ -60,11 +60,11 @@ class Handles:
         return handle.asType(self.type(returned, *parameters))
 
     def then(self, handle: Any, after: Any) -> Any:
-        """What the second returns for what the first returned."""
+        """Composes two handles: the second gets the first one's result."""
         return self.of.filterReturnValue(handle, after)
 
     def spread(self, handle: Any, parameters: Sequence[Any], *places: int) -> Any:
-        """(parameters) -> what the handle returns, whose arguments are those at these places."""
+        """(parameters) -> the handle's result, with the parameters at these places as its arguments."""
         return self.of.permuteArguments(handle, self.type(handle.type().returnType(), *parameters), list(places))
 
     def is_null(self, kind: Any) -> Any:

@@ -153,7 +153,7 @@ class Parts:
         self._order = order
 
     def ordered(self, of: Any) -> list[Any]:
-        """What is taken of each batch, a value a record, in the records' order."""
+        """Returns the values that `of` takes from each batch, a value a record, in the records' order."""
         if len(self.batches) == 1:
             found = of(self.batches[0])
             return found if isinstance(found, list) else list(found)

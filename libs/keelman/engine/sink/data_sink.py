@@ -44,13 +44,13 @@ MEMBER_SECONDS, AGAIN_SECONDS = 20.0, 0.2
 class DataSinkCopy:
     """One run of such a task. It is its connector's only one, so its group needs no members: it has all partitions.
 
-    At least once: what was written by a job whose offsets were not committed is written again.
+    At least once: records of a job whose offsets were not committed are written again.
     """
 
     def __init__(
         self, ticket: StartTicket, connector: type[Connector], control: Control, reporter: RunReporter
     ) -> None:
-        """Raises ConfigValueError for what is not legal."""
+        """Raises ConfigValueError for an illegal configuration."""
         self._ticket, self._control, self._reporter = ticket, control, reporter
         self._worker = dict(ticket.worker_config)
         self._config = {**ticket.connector_config, **ticket.task_config}
@@ -93,7 +93,7 @@ class DataSinkCopy:
             self._reporter.final_progress = self._message()
 
     def _ranges(self) -> list[WriteRange]:
-        """What is behind the group's offsets now, at most so many records."""
+        """Returns the ranges behind the group's offsets, up to the limit of records."""
         known = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
         names = self._subscription.names(known)
         partitions = [TopicPartition(n, p) for n in names if n in known for p in known[n].partitions]

@@ -24,7 +24,7 @@ class Subscription:
     """Keeps a consumer subscribed. The client's own patterns are POSIX ones, so matching is done here."""
 
     def __init__(self, config: Mapping[str, str], refresh_seconds: float | None = None) -> None:
-        """`refresh_seconds` is how often a pattern's topics are looked for, where somebody says so. Raises
+        """`refresh_seconds` is the configured interval of searches for a pattern's topics, None without one. Raises
         ConfigValueError unless exactly one of `topics` and `topics.regex` is given, or for a bad pattern."""
         topics, pattern = config.get("topics", "").strip(), config.get("topics.regex", "").strip()
         if topics and pattern:
@@ -103,7 +103,7 @@ class Subscription:
         return sorted(name for name in known if self._pattern.matches(name) and not name.startswith("__"))
 
     def complete(self, consumer: Consumer) -> bool:
-        """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers; False
+        """Returns whether the subscription can gain no topic: all are named, and all exist. Queries the brokers; False
         while they do not answer."""
         if self._pattern is not None:
             return False
