@@ -32,7 +32,7 @@ Formatter = Callable[[str], Awaitable[None]]
 
 
 def owner_of(data: Path, setting: str = "home") -> Owner | None:
-    """Returns the owner of a folder; None if it is not (or only half) formatted. `setting` is the one that names it.
+    """Returns the owner of a folder; None if it is not (or only half) formatted. `setting` names it.
 
     Raises FailedPrecondition if it holds partitions without a readable owner: formatting would detach them from it.
     """

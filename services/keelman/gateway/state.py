@@ -1,4 +1,4 @@
-"""Reads from the state service what the gateway itself needs: worker clusters, workers, and the nodes of workloads."""
+"""Reads the gateway's own needs from the state service: worker clusters, workers, and the nodes of workloads."""
 
 from __future__ import annotations
 

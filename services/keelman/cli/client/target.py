@@ -127,7 +127,7 @@ def usual_http(address: str, scheme: str = "http") -> str:
 
 
 def checked_gateway(address: str, field: str) -> str:
-    """Returns the address; raises InvalidArgument for one that is not host:port."""
+    """Returns the address. Raises InvalidArgument unless it is host:port."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidArgument.of(field, address, "host:port, e.g. 127.0.0.1:7400")

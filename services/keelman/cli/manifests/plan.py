@@ -226,7 +226,7 @@ async def write_together(gateway: Gateway, plan: ApplyPlan) -> None:
 
 
 def _firsts(asked: Sequence[tuple[Item, Message]]) -> Iterator[tuple[Item, Any]]:
-    """Yields the first request of each item: later requests see what the first has written."""
+    """Yields the first request of each item: later requests see its write."""
     seen = set[int]()
     for item, request in asked:
         if id(item) not in seen:

@@ -29,7 +29,7 @@ _ANY, _OWN, _INSTALLATION, _EACH = "any", "those of its clusters", "installation
 class Scope:
     """The scope of a call: the worker clusters that it concerns, or the installation. `text` describes it in the
     matrix. `find` returns the names of worker clusters in a request, "" for the installation; none if the request
-    leaves the scope open. `cut` removes from an answer what a caller may not see; a call without `cut` that leaves the
+    leaves the scope open. `cut` removes hidden items from an answer; a call without `cut` that leaves the
     scope open concerns the installation."""
 
     text: str
@@ -43,7 +43,7 @@ class Scope:
 
     @property
     def is_list(self) -> bool:
-        """Tells whether the answer contains only what the caller may see."""
+        """Tells whether the answer is cut to the caller's worker clusters."""
         return self.text == _OWN
 
     @property

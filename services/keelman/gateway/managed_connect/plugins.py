@@ -104,7 +104,7 @@ class CustomPlugins:
 
     async def reference(self, caller: SignedCaller, given: list[dict[str, Any]]) -> list[PluginRef]:
         """Returns the plugins that a connector's `plugins` name. Raises WireError: 404 for an unknown plugin, 400 for
-        one that is not ACTIVE."""
+        a plugin that is not ACTIVE."""
         plugin = given[0]["customPlugin"]
         arn = arns.parsed(f"{MEMBER}.customPluginArn", plugin["customPluginArn"], arns.PLUGIN, caller=caller)
         found = None if is_built_in(arn) else await self._kept.found(caller, arn)

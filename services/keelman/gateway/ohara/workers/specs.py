@@ -112,7 +112,7 @@ def put_nodes(spec: WorkerClusterSpec, hostnames: Iterable[str]) -> None:
 
 def _put_ports(spec: WorkerClusterSpec, settings: Mapping[str, Any]) -> None:
     """Sets the ports; the state service chooses those that are not given. If REST and metrics have the same port, it
-    serves both. A free port equal to one of them is not reserved again."""
+    serves both. A free port equal to either is not reserved again."""
     spec.port = settings.get(CLIENT_PORT, spec.port)
     jmx = settings.get(JMX_PORT, spec.metrics_port)
     spec.metrics_port = 0 if jmx == spec.port else jmx
