@@ -141,11 +141,11 @@ class LogApi(AgentServiceServicer):
     async def ListLocalWorkloads(
         self, request: agent.ListLocalWorkloadsRequest, context: Context
     ) -> agent.ListLocalWorkloadsResponse:
-        """Refused: WorkloadService has those of all nodes."""
+        """Refuses the call: WorkloadService has the workloads of all nodes."""
         raise _refused("ListLocalWorkloads", "use WorkloadService.ListWorkloads")
 
     async def Drain(self, request: agent.DrainRequest, context: Context) -> agent.DrainResponse:
-        """Refused: only the node's own agent takes this call."""
+        """Refuses the call: only the node's own agent takes it."""
         raise _refused("Drain", "ask the node's own agent")
 
 

@@ -108,7 +108,7 @@ def _labels(resource: Any) -> str:
 
 
 def labels_of(resource: Any) -> Any:
-    """The labels of a resource: of a plugin its own, of all others those of the spec."""
+    """Returns the labels of a resource: of a plugin its own, of other kinds the labels in the spec."""
     if isinstance(resource, TopicLine):
         return resource.labels
     return resource.labels if "labels" in resource.DESCRIPTOR.fields_by_name else resource.spec.labels
@@ -136,7 +136,7 @@ def _moved(line: PlanLine) -> str:
 
 
 SHORT_ID = 6
-"""So many characters of a uid identify a copy run for people; commands take them too."""
+"""The length of the shortened uid of a copy run for people; commands accept it too."""
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "broker-clusters": (
         Column("NAME", lambda r: r.name, name=True),

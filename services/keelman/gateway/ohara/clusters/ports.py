@@ -1,4 +1,4 @@
-"""Checks a cluster's ports against a table of the ports of all running clusters: a cluster may not use a port in it.
+"""Checks a cluster's ports against a table of the ports of all running clusters: a new one may not use a port in it.
 Pure."""
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class StoredCluster(StoredKind):
     """A kind of cluster that is stored and does not run."""
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
-        """Refuses a start, ignores a stop, and adds a node to the settings if the kind allows several."""
+        """Refuses start, ignores stop, pause and resume, and adds a node to the settings if the kind allows several."""
         document = await self._present(key)
         if verb == "start":
             raise self._does_not_run(key)

@@ -35,7 +35,7 @@ _STATES = {
 
 
 def container_endpoints(control: Control) -> list[Endpoint]:
-    """Returns GET containers/{name} and container/{name}."""
+    """Returns the endpoints GET containers/{name} and container/{name}."""
 
     async def containers(call: Call) -> Response:
         known = await read_known(control, PLACED, ZOOKEEPER)

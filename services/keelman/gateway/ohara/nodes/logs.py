@@ -37,7 +37,7 @@ Log = tuple[str, AsyncIterator[bytes]]
 
 
 def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
-    """Returns GET logs/{kind}s/{name} and logs/configurator, and the same below log/."""
+    """Returns the endpoints GET logs/{kind}s/{name} and logs/configurator, and the same below log/."""
 
     def of(kind: str) -> Callable[[Call], Awaitable[Response]]:
         async def logs(call: Call) -> Response:

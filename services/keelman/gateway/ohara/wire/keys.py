@@ -16,7 +16,7 @@ API = "ohara"
 """The API in the origins of resources created through it."""
 DEFAULT_GROUP = "default"
 OWN_PREFIX = "oh-"
-"""The prefix of the generated names of resources."""
+"""The prefix of the generated own names of resources."""
 MAX_NAMES = 5
 """The number of own names for one key: all but one may belong to clusters in deletion."""
 LEGAL_WORD = r"[a-z0-9\.]{1,25}$"
