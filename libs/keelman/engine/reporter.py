@@ -49,7 +49,7 @@ class RunReporter:
         progress: CopyProgress | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """Sends one update with the present time; `watch` says that the task may be parked until there is more."""
+        """Sends one update with the present time; with `watch` the task may be parked until there is more."""
         self._last = time.monotonic()
         update = RunUpdate(
             run_uid=self._run_uid,

@@ -144,7 +144,7 @@ class JavaConnector(Connector):
         cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
     ) -> Reader:
         """Starts a source task, and returns its reader. Raises ConnectError."""
-        from keelman.connectors.java.source.reader import open_reader  # noqa: PLC0415  brings what no plugin host needs
+        from keelman.connectors.java.source.reader import open_reader  # noqa: PLC0415  needed in slots only
 
         return open_reader(cls.loader, cls._task_class(config), config, task)
 

@@ -100,9 +100,8 @@ def policy_for(parsed: Mapping[str, Any]) -> ReplicationPolicy:
 
 
 def matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a name as a whole matches one of the names or Java patterns; an empty list matches nothing.
-
-    Raises PatternError, a ValueError, for what is no pattern.
+    """Returns a function that tells whether a whole name matches one of the names or Java patterns; an empty list
+    matches nothing. Raises PatternError, a ValueError, for an illegal pattern.
     """
     joined = "|".join(patterns)
     if not joined:

@@ -32,8 +32,8 @@ class SinkConversion(Conversion):
         """Where each record of the last batch was among those given; None for all of them in their order."""
 
     def batch(self, values: Payloads, keys: Payloads | None, origin: Origin | None, *, raw: bool) -> SinkBatch:
-        """What the writer gets, with `raw` payloads. With transforms keys and origin must be given, and origin also for
-        converters that go by the topic and where headers may be bad ones.
+        """Returns the writer's batch, with `raw` of payloads. With transforms keys and origin are required, and origin
+        also for converters that depend on the topic and if headers may be bad.
 
         Raises what converters and transforms raise.
         """

@@ -190,7 +190,7 @@ class SinkLoop:
             self.log.warning("consumer_trouble", error=error.str())
             if error.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
                 self.assignment.place.refused()
-                self.control.wait(SHORT_REST_SECONDS)  # Java's consumer asks again at once
+                self.control.wait(SHORT_REST_SECONDS)  # Java's consumer tries again at once
         elif self.positions.reached(TopicPartition(message.topic(), message.partition()), message.offset()):
             self.commits.advanced()
 

@@ -1,4 +1,5 @@
-"""Reports a sink's copy run while it copies: its progress, and what it waits for once there is nothing to copy."""
+"""Reports a sink's copy run while it copies: its progress, and the reason for its wait once there is nothing to
+copy."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class SinkReports:
         return message
 
     def report(self) -> None:
-        """Reports what is news."""
+        """Reports the progress, the watch and the reason for a wait, if any of them has changed."""
         watch = self._parkable()
         waits_for = self.missing.waits_for() or contract.WAITS_FOR.of(self.writer.waits_for) or ""
         other = self._metrics.news() or watch != self._watch or waits_for != self._waits_for

@@ -63,7 +63,7 @@ class Last:
 
 
 class JavaRecords(OwnRecords):
-    """The records of one read: they stay in Java until somebody asks for one."""
+    """The records of one read: each stays in Java until it is used."""
 
     def __init__(self, parts: Sequence[Part], size: int, events: Sequence[tuple[Message, KafkaError]] = ()) -> None:
         self.parts = parts
@@ -105,7 +105,7 @@ class JavaRecords(OwnRecords):
         return {(part.where.topic, part.where.partition): Last(part) for part in self.parts}
 
     def find(self, where: TopicPartition, offset: int) -> WrittenRecord | None:
-        """The record there, if it is one of these."""
+        """Returns the record at this place, if it is among these records."""
         for part in self.parts:
             if part.where == where:
                 for record in part.records:

@@ -44,7 +44,7 @@ class Announcement:
         return self.begin + self.length
 
     def line(self) -> bytes:
-        """As it stands in a journal."""
+        """Returns the announcement's line in a journal."""
         text = b"%d %d %d %d %s" % (self.begin, self.length, self.first, self.last, base64.b64encode(self.samples))
         return b"%s %08x\n" % (text, zlib.crc32(text))
 
