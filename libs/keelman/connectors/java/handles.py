@@ -31,11 +31,11 @@ class Handles:
 
     @cached_property
     def none(self) -> Any:
-        """No handle at all, where Java takes null for one."""
+        """Returns null, for Java's parameters that accept no handle."""
         return jpype().JObject(None, java_class("java.lang.invoke.MethodHandle"))
 
     def type(self, returned: Any, *parameters: Any) -> Any:
-        """The type of a handle."""
+        """Returns the type of a handle."""
         return self._type.methodType(returned, list(parameters))
 
     def method(self, owner: Any, name: str, returned: Any, *parameters: Any) -> Any:
@@ -56,7 +56,7 @@ class Handles:
         return self.of.dropArguments(made, 0, list(dropped))
 
     def retyped(self, handle: Any, returned: Any, *parameters: Any) -> Any:
-        """The same with casts."""
+        """Returns a handle with casts to another type."""
         return handle.asType(self.type(returned, *parameters))
 
     def then(self, handle: Any, after: Any) -> Any:

@@ -91,7 +91,7 @@ class MirrorSource(Connector):
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """Returns whether only committed records are read."""
+        """Returns True if only committed records are read."""
         return reads_committed(client_properties(config, "source", "consumer"), default="read_committed")
 
     @classmethod

@@ -220,11 +220,11 @@ class BooksReader(Reader):
         return None
 
     def glance(self) -> bool:
-        """Whether it is time to read again."""
+        """Returns whether the next read is due."""
         return not self._begun and self._books.due
 
     def left(self) -> int | None:
-        """Nothing, once all is read."""
+        """Returns 0 once all parts are read, None before."""
         return None if self._begun or self._books.due else 0
 
     def caught_up(self) -> bool:

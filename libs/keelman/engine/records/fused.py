@@ -148,7 +148,7 @@ class Parts:
         self.batches = batches
         origins = list(chain.from_iterable(one.origins for one in batches))
         self.origins = sorted(origins)
-        """Of all records, in order."""
+        """The values of all records, in order."""
         order = sorted(range(len(origins)), key=origins.__getitem__) if self.origins != origins else None
         self._order = order
 
@@ -161,7 +161,7 @@ class Parts:
         return whole if self._order is None else taken(whole, self._order)
 
     def some(self, of: Any) -> Sequence[Any] | None:
-        """The same of what some records have; None where none has it."""
+        """Returns the values of a column that only some records have; None if no record has one."""
         columns = [of(one) for one in self.batches]
         if all(one is None for one in columns):
             return None

@@ -53,7 +53,7 @@ class SinkConversion(Conversion):
         return SinkBatch(read(self._values, values, topics), opened, origin)
 
     def one_by_one(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> SinkBatch:
-        """The same, each record and each step by itself, without those that are passed over.
+        """Converts record by record and step by step, without the records that are passed over.
 
         Raises RecordRefused or RunFailure.
         """

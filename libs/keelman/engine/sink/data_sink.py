@@ -160,7 +160,8 @@ class DataSinkCopy:
             time.sleep(AGAIN_SECONDS)
 
     def _refused(self, ends: list[ClientPartition]) -> KafkaError | None:
-        """Why the group's offsets could not be set; a broker that waits too long fails the run."""
+        """Returns why the group's offsets could not be set, None if they were; a broker that is too slow fails the
+        run."""
         self._control.beat()
         wanted = [ConsumerGroupTopicPartitions(str(self._properties["group.id"]), ends)]
         for answer in self._admin.alter_consumer_group_offsets(wanted, request_timeout=ANSWER_SECONDS).values():

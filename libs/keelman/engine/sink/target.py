@@ -50,7 +50,7 @@ class FewPartitions(TopicRefused):
 
 
 class TargetTopics:
-    """Which topic goes where, each looked at when it is first met."""
+    """The target of each topic, resolved at the topic's first record."""
 
     def __init__(self, config: Mapping[str, str], task: SinkTask, target: Target) -> None:
         """`config` is parsed already; its `topic` is the name, with ${topic} for the topic that is read."""

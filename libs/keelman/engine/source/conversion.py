@@ -95,7 +95,7 @@ class SourceConversion(Conversion):
             yield batch, self._values.of_topic(batch.topic).from_connect(batch.values), keys
 
     def _one_by_one(self, batch: SourceBatch) -> Iterator[Sent]:
-        """The same, each record and each step by itself, without those that are passed over."""
+        """Converts record by record and step by step, without the records that are passed over."""
         topics: dict[str, Rows] = {}
         values = _typed(batch, batch.values)
         keys = None if batch.keys is None else _typed(batch, batch.keys)

@@ -48,7 +48,7 @@ class SendWindow:
         self._slow_until = max(self._slow_until, now + MEMORY_SECONDS)
 
     def most_bytes(self, now: float) -> int:
-        """How much may be queued or in flight now."""
+        """Returns the bytes that may be queued or in flight now."""
         return min(self._most, max(FIRST_BYTES, int(self._faded(now) * OUT_SECONDS / MEMORY_SECONDS)))
 
     def is_slow(self, now: float) -> bool:
@@ -58,7 +58,7 @@ class SendWindow:
         return most < SURE_BYTES or (now < self._slow_until and most < self._most)
 
     def enough_bytes(self, now: float) -> int:
-        """How much is enough for a transaction while the target is slow."""
+        """Returns the bytes that are enough for a transaction while the target is slow."""
         return min(self.most_bytes(now), REQUEST_BYTES)
 
     def read_bytes(self, now: float) -> int | None:

@@ -15,7 +15,7 @@ EXCEEDED = "Tolerance exceeded in error handler"
 
 
 class ErrantRecords:
-    """Those of one task; used by the thread of its copy run."""
+    """The errant records of one task; used by the thread of its copy run."""
 
     def __init__(
         self, context: SinkContext, source: SinkSource, steps: RecordSteps, given: Callable[[], Sequence[JavaRecords]]

@@ -26,7 +26,7 @@ class OffsetStore:
         self.asked: dict[bytes, None] = {}
         """The keys that were looked up."""
         self.flushed: list[RawOffset] = []
-        """What was written last."""
+        """The offsets written last."""
 
     def get(self, keys: Any) -> Any:
         """Returns the committed values of these keys, null for keys without a value."""
@@ -41,7 +41,7 @@ class OffsetStore:
         return java_class("java.util.concurrent.CompletableFuture").completedFuture(found)
 
     def set(self, values: Any, callback: Any) -> Any:
-        """Keeps what Java serialised, for the engine's next commit."""
+        """Keeps Java's serialised offsets for the engine's next commit."""
         self.flushed = [RawOffset(_bytes(one.getKey()) or b"", _bytes(one.getValue())) for one in values.entrySet()]
         callback.onCompletion(None, None)
         return java_class("java.util.concurrent.CompletableFuture").completedFuture(None)
