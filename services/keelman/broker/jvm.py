@@ -66,8 +66,8 @@ class Files:
 
 
 def class_path(jars: Sequence[Path]) -> str:
-    """Returns a class path that is always the same for the same jars: an archive of classes fits one class path only.
-    """
+    """Returns a class path that is always the same for the same jars: an archive of classes fits one
+    class path only."""
     return ":".join(str(jar) for jar in sorted(jars))
 
 

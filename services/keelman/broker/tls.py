@@ -68,8 +68,8 @@ class Stores:
 
     @property
     def client(self) -> dict[str, str]:
-        """The properties of a client on the broker's host, which may use an address that the certificate does not name.
-        """
+        """The properties of a client on the broker's host, which may use an address that the certificate
+        does not name."""
         return {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "", **self.files}
 
     def check(self) -> None:

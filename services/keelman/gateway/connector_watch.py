@@ -1,5 +1,5 @@
-"""Serves watches of connectors from the state service's reports, and from workers' answers for clusters without them.
-"""
+"""Serves watches of connectors from the state service's reports, and from workers' answers for
+clusters without them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ASK_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Asked:
-    """The worker clusters without reports, each with its connectors as they were sent last; None before the first time.
-    """
+    """The worker clusters without reports, each with its connectors as they were sent last; None before
+    the first time."""
 
     connectors: dict[str, dict[str, Connector] | None] = field(default_factory=dict)
     unreachable: dict[str, str] | None = None
@@ -80,8 +80,8 @@ class ConnectorWatch:
         self._connectors = connectors
 
     async def changes(self, request: WatchConnectorsRequest) -> AsyncGenerator[ConnectorChanges, None]:
-        """Yields the present connectors, then each change, until the state service ends. Raises NotFound, Unavailable.
-        """
+        """Yields the present connectors, then each change, until the state service ends.
+        Raises NotFound, Unavailable."""
         asked, revision = Asked(), request.from_revision
         reports = self._state.watched_connectors(
             WatchConnectorReportsRequest(
@@ -128,8 +128,8 @@ class ConnectorWatch:
 
     @staticmethod
     def _spare(changes: ConnectorChanges, asked: Asked) -> None:
-        """Removes from a change the clusters that it lists as gone for lack of reports: their workers are called first.
-        """
+        """Removes from a change the clusters that it lists as gone for lack of reports: their workers
+        are called first."""
         kept = [cluster for cluster in changes.worker_clusters if cluster not in asked.connectors]
         if len(kept) < len(changes.worker_clusters):
             del changes.worker_clusters[:]

@@ -135,8 +135,8 @@ def has_body(headers: Headers) -> bool:
 
 
 def not_forwarded(headers: Headers) -> frozenset[bytes]:
-    """Returns the lower-case names of the headers that are not passed on, among them the headers that Connection names.
-    """
+    """Returns the lower-case names of the headers that are not passed on, among them the headers
+    that Connection names."""
     named = b",".join(v for k, v in headers if k.lower() == b"connection")
     return NOT_FORWARDED | {n.strip().lower() for n in named.split(b",") if n.strip()}
 

@@ -1,5 +1,4 @@
-"""Decides which certificates the gateway presents to users, state services and agents, and which of these it trusts.
-"""
+"""Decides which certificates the gateway presents to users, state services and agents, and which of these it trusts."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ _SAMPLE = re.compile(r"([A-Z][A-Za-z]+)\{(.*)\} (\S+)")
 
 
 class WorkerFigures:
-    """Scrapes each worker at most every few seconds, for any number of scrapers. Leaves out workers without an answer.
-    """
+    """Scrapes each worker at most every few seconds, for any number of scrapers. Leaves out workers
+    without an answer."""
 
     def __init__(self, ask: Callable[[str, bytes], Awaitable[str]]) -> None:
         """`ask` reads a path of the worker at a URL. It raises KeelmanError."""
@@ -32,8 +32,8 @@ class WorkerFigures:
         self._made_at = float("-inf")
 
     async def text(self, workers: Mapping[str, Sequence[str]]) -> bytes:
-        """Returns the exposition: the samples of the workers' URLs by cluster name, with that name as one more label.
-        """
+        """Returns the exposition: the samples of the workers' URLs by cluster name, with that name as
+        one more label."""
         async with self._alone:
             if time.monotonic() - self._made_at >= FRESH_SECONDS:
                 asked = [(cluster, url) for cluster, urls in workers.items() for url in urls]

@@ -78,8 +78,8 @@ class Pair:
 
 
 def decide(pair: Pair, facts: Facts) -> Decision:
-    """Decides which attempt to run. Raises InvalidArgument for an OUTPUT that must not be overwritten; changes nothing.
-    """
+    """Decides which attempt to run. Raises InvalidArgument for an OUTPUT that must not be
+    overwritten; changes nothing."""
     former = pair.former()
     there = pair.output.exists()
     difference = is_beginning(pair.output, pair.input) if there else None

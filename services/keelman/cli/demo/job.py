@@ -33,8 +33,8 @@ STOP_SECONDS = 180.0
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Runs the job. With --once returns 0 only if OUTPUT equals INPUT byte for byte; else prints the reason, returns 1.
-    """
+    """Runs the job. With --once returns 0 only if OUTPUT equals INPUT byte for byte; else prints the
+    reason, returns 1."""
     parser = argparse.ArgumentParser(prog="keelman demo", description="Copy a file through every part and verify it.")
     parser.add_argument("input", nargs="?", default=environment.get("INPUT", ""), help="a real data set when left out")
     parser.add_argument(

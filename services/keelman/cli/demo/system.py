@@ -34,8 +34,8 @@ class TiedSystem:
 
     @contextlib.asynccontextmanager
     async def up(self) -> AsyncIterator[TiedSystem]:
-        """Yields the system while its services start. The end of the block always stops a system that was started here.
-        """
+        """Yields the system while its services start. The end of the block always stops a system that
+        was started here."""
         known = running_system(self._options.home)
         async with Siblings() as siblings:
             if known is not None:

@@ -25,8 +25,8 @@ class Facts:
 
 
 def check_text(path: Path) -> Facts:
-    """Reads the whole file in pieces. Raises InvalidArgument with line and byte of the first illegal character or line.
-    """
+    """Reads the whole file in pieces. Raises InvalidArgument with line and byte of the first illegal
+    character or line."""
     try:
         if path.is_dir():
             raise InvalidArgument(f"INPUT {path}: is a folder: legal is a readable file of text lines")

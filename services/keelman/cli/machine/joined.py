@@ -26,8 +26,8 @@ SETTINGS = ("node", "name", "host", "advertised_address", "node_address", "state
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A host's request to join; `address` is the host's address for others, empty for its address towards the gateway.
-    """
+    """A host's request to join; `address` is the host's address for others, empty for its address
+    towards the gateway."""
 
     role: JoinRole
     name: str
@@ -85,8 +85,8 @@ def settings_text(settings: Mapping[str, str], before: str) -> str:
 
 
 def _key(folder: MemberFolder) -> bytes:
-    """Returns the host's private key, or a new one, stored before its certificate is requested. Raises InvalidArgument.
-    """
+    """Returns the host's private key, or a new one, stored before its certificate is
+    requested. Raises InvalidArgument."""
     try:
         private_folder(folder.root)
         try:

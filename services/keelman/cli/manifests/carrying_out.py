@@ -163,8 +163,8 @@ async def _remove(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) 
 
 
 async def _delete(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) -> bool:
-    """Deletes a resource that the plan still removes; else returns False. Raises NotFound if it is gone, and Conflict.
-    """
+    """Deletes a resource that the plan still removes; else returns False. Raises NotFound if it is
+    gone, and Conflict."""
     kind = item.form.kind
     present = await gateway.get(kind, item.name)
     if present.uid != item.present.uid or not plan.removes(item.form, present):

@@ -74,8 +74,8 @@ class RpcGuard:
 
 
 def _needs(method: str) -> Needs:
-    """Returns the rights that an RPC needs. Raises Internal for an RPC that is not in the table: no caller may call it.
-    """
+    """Returns the rights that an RPC needs. Raises Internal for an RPC that is not in the table: no caller
+    may call it."""
     if method not in RPCS:
         raise Internal(f"nothing says who may call {method}", reason="NO_RIGHTS")
     return RPCS[method]

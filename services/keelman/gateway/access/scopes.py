@@ -157,8 +157,8 @@ def _of_event(event: Any) -> str:
 
 
 def refused_scope(caller: Caller, clusters: tuple[str, ...]) -> PermissionDenied:
-    """Returns the error for a caller whose role does not cover a call's scope. It does not reveal whether that exists.
-    """
+    """Returns the error for a caller whose role does not cover a call's scope. It does not reveal
+    whether that exists."""
     role = f"{caller.role} of {', '.join(sorted(caller.clusters or ()))}"
     what = ", ".join(f"worker cluster {one!r}" for one in clusters if one) or "what belongs to no worker cluster"
     return PermissionDenied(
@@ -188,8 +188,8 @@ CONNECTORS = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connectors)
 
 
 def listed(field: str) -> Scope:
-    """Returns the scope of a list that a request may narrow to one worker cluster, and whose items name their cluster.
-    """
+    """Returns the scope of a list that a request may narrow to one worker cluster, and whose items
+    name their cluster."""
     cut = _only(field, lambda one: str(one.worker_cluster))
     return Scope(_OWN, _open_or(_at("worker_cluster")), cut)
 

@@ -37,8 +37,8 @@ class Call:
     sent: Sent
 
     def body(self, shape: Block) -> dict[str, Any]:
-        """Returns the members of the body. Raises WireError for a body that is no JSON object, and for illegal members.
-        """
+        """Returns the members of the body. Raises WireError for a body that is no JSON object, and
+        for illegal members."""
         try:
             value = orjson.loads(self.sent.body or b"{}")
         except orjson.JSONDecodeError:

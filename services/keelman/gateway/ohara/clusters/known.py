@@ -186,8 +186,8 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
 def worker_of(
     cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: Mapping[str, ObjectKey]
 ) -> Cluster | None:
-    """Returns a worker cluster; None for one that this API does not show. `brokers`: broker clusters' keys by own name.
-    """
+    """Returns a worker cluster; None for one that this API does not show. `brokers`: broker clusters' keys
+    by own name."""
     key = shown_key(cluster.name, cluster.spec.origin)
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
         return None

@@ -16,8 +16,8 @@ VOLUME = "volume"
 
 
 async def check_volumes(control: Control, keys: Sequence[ObjectKey], *, running: bool) -> list[str]:
-    """Returns the paths of volumes. Raises OharaError for volumes that do not exist, or with `running` are not started.
-    """
+    """Returns the paths of volumes. Raises OharaError for volumes that do not exist, or with `running`
+    are not started."""
     if not keys:
         return []
     there = {one.key: one for one in await Stored(control, VOLUME).list()}

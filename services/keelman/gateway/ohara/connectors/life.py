@@ -1,5 +1,5 @@
-"""Derives the state and run-time fields of a definition's connector in Ohara's form, from its workers' reports. Pure.
-"""
+"""Derives the state and run-time fields of a definition's connector in Ohara's form, from its
+workers' reports. Pure."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ def _kind(
     extra: Definitions = (),
     variable: str = "name",
 ) -> Kind:
-    """Returns the kind of a table; `extra` are settings that may be sent, that no form shows, and not every answer has.
-    """
+    """Returns the kind of a table; `extra` are settings that may be sent, that no form shows, and not
+    every answer has."""
     return Kind(
         path,
         schema,

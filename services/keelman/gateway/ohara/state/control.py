@@ -38,8 +38,8 @@ class Control(Calls):
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:
-    """Calls `work`, which reads and then writes, again if others wrote in between. Raises OharaError if they always do.
-    """
+    """Calls `work`, which reads and then writes, again if others wrote in between. Raises OharaError if
+    they always do."""
     for number in range(TRIES):
         try:
             return await work()

@@ -91,8 +91,8 @@ def _query(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _text(text: str) -> str:
-    """Decodes a key or value of the query; bytes that are not UTF-8 become a replacement, which equals no legal text.
-    """
+    """Decodes a key or value of the query; bytes that are not UTF-8 become a replacement, which equals
+    no legal text."""
     return unquote_to_bytes(text.replace("+", " ").encode("latin-1")).decode("utf-8", "replace")
 
 

@@ -1,5 +1,5 @@
-"""The keys of Ohara's objects, (group, name): parses their three forms, checks, prints, and maps them to our origins.
-"""
+"""The keys of Ohara's objects, (group, name): parses their three forms, checks, prints, and maps them
+to our origins."""
 
 from __future__ import annotations
 

@@ -264,8 +264,8 @@ def _answer(cluster: Cluster) -> Json:
 
 
 async def refs_of(control: Control, settings: Mapping[str, Any]) -> Refs:
-    """Returns the plugins by the settings that name them, each once. Raises OharaError for a file that does not exist.
-    """
+    """Returns the plugins by the settings that name them, each once. Raises OharaError for a file that
+    does not exist."""
     named = {key: [key_of(one, key) for one in settings.get(key, [])] for key in (PLUGIN_KEYS, SHARED_JAR_KEYS)}
     if not any(named.values()):
         return {key: [] for key in named}
