@@ -51,7 +51,8 @@ class BestEffortWriter:
             self._failed(FULL)
 
     def flush(self, seconds: float, beat: Callable[[], None] = lambda: None) -> bool:
-        """Whether nothing waits any more, after so long at most; `beat` is called now and then, and may raise."""
+        """Returns whether nothing waits any more, after so long at most; `beat` is called now and then, and may
+        raise."""
         for _ in range(max(1, round(seconds / BEAT_SECONDS))):
             with self._lock:
                 writing = self._writing

@@ -86,7 +86,7 @@ class IdlePoller:
 
 
 def _calls(has_data: Callable[[], bool | None]) -> bool:
-    """Whether the loop should look itself; also when it fails, so that the error is the loop's."""
+    """Returns whether the loop should look itself; also when it fails, so that the error is the loop's."""
     try:
         return has_data() is not False
     except Exception:

@@ -31,7 +31,8 @@ class RunReporter:
         self.final_progress: CopyProgress | None = None
 
     def due(self) -> bool:
-        """Whether a second has gone since anything was reported or this was last true: time to look for news."""
+        """Returns whether a second has gone since anything was reported or this was last true: time to look for
+        news."""
         now = time.monotonic()
         if now - self._last < EVERY_SECONDS:
             return False

@@ -140,7 +140,7 @@ SERVED: dict[str, Handler] = {
 
 
 def is_json(content: bytes) -> bool:
-    """Whether bytes are exactly one JSON value, a number or a text too."""
+    """Returns whether bytes are exactly one JSON value, a number or a text too."""
     try:
         orjson.loads(content)
     except orjson.JSONDecodeError:

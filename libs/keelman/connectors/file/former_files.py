@@ -81,7 +81,7 @@ def digest(edges: tuple[bytes, bytes]) -> str:
 
 
 def fits(descriptor: int, position: int, edges: str) -> bool:
-    """Whether a file has these edges before the position."""
+    """Returns whether a file has these edges before the position."""
     return os.fstat(descriptor).st_size >= position and digest(read_edges(descriptor, position)) == edges
 
 

@@ -125,7 +125,7 @@ class TopicChoice:
         self._heartbeats = parsed["heartbeats.replication.enabled"]
 
     def wanted(self, topic: str) -> bool:
-        """Whether to mirror a topic of the source cluster."""
+        """Returns whether to mirror a topic of the source cluster."""
         chosen = self._included(topic) and not self._excluded(topic)
         chosen = chosen or (self._heartbeats and self.policy.is_heartbeats(topic))
         return chosen and not self.policy.is_internal(topic) and not self._from_target(topic)

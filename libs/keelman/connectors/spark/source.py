@@ -343,5 +343,5 @@ class SparkRows(Reader):
         self._done = self._done or self._ending
 
     def finished(self) -> bool:
-        """Whether the part is done."""
+        """Returns whether the part is done."""
         return self._done

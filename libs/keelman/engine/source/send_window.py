@@ -52,8 +52,8 @@ class SendWindow:
         return min(self._most, max(FIRST_BYTES, int(self._faded(now) * OUT_SECONDS / MEMORY_SECONDS)))
 
     def is_slow(self, now: float) -> bool:
-        """Whether the target was slow lately, and the window is not fully open in spite of it; or may be slow for all
-        that is known."""
+        """Returns whether the target was slow lately, and the window is not fully open in spite of it; or may be slow
+        for all that is known."""
         most = self.most_bytes(now)
         return most < SURE_BYTES or (now < self._slow_until and most < self._most)
 

@@ -279,7 +279,7 @@ class TaskLoops:
 
 
 def _overrides(task: Any, method: str, *parameters: Any) -> bool:
-    """Whether a task has such a method that is not SourceTask's own, by its class or one above it."""
+    """Returns whether a task has such a method that is not SourceTask's own, by its class or one above it."""
     found = task.getClass().getMethod(method, list(parameters))
     return str(found.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
 
