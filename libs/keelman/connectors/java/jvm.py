@@ -93,7 +93,7 @@ def runtime_jars() -> tuple[Path, ...]:
 
 
 async def fetch_runtime_jars(progress: Progress = lambda line: None) -> tuple[Path, ...]:
-    """The same, fetched where they are not there yet. Raises as `maven.jars` does."""
+    """Returns the runtime's jars, and fetches missing ones. Raises as `maven.jars` does."""
     return await maven.jars(maven.Lock.read(CONNECT_RUNTIME), progress=progress)
 
 

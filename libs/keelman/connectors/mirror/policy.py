@@ -72,15 +72,15 @@ class IdentityPolicy(ReplicationPolicy):
         self._source_alias = source_alias
 
     def remote_topic(self, alias: str, topic: str) -> str:
-        """The same name."""
+        """Returns the unchanged name, except for heartbeats."""
         return super().remote_topic(alias, topic) if self._looks_like_heartbeats(topic) else topic
 
     def source_of(self, topic: str) -> str | None:
-        """The configured source, whatever the topic."""
+        """Returns the configured source for every topic, except for heartbeats."""
         return super().source_of(topic) if self._looks_like_heartbeats(topic) else self._source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The same name."""
+        """Returns the unchanged name, except for heartbeats."""
         return super().upstream_topic(topic) if self._looks_like_heartbeats(topic) else topic
 
     def _looks_like_heartbeats(self, topic: str) -> bool:

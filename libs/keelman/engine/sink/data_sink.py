@@ -112,7 +112,7 @@ class DataSinkCopy:
             if one.error is not None:
                 raise KafkaException(one.error)
             where = TopicPartition(one.topic, one.partition)
-            # Without an offset of its own a partition begins where it was first seen to; so does one that was cut off.
+            # A partition without an offset begins at its first known begin or end; so does a truncated partition.
             first = self._first.setdefault(where, ends[where] if latest else begins[where])
             begin = max(one.offset if 0 <= one.offset <= ends[where] else first, begins[where])
             end = min(ends[where], begin + left)

@@ -39,7 +39,7 @@ class SinkReports:
     progress: Progress
     idle: Idle
     watch_properties: Mapping[str, str]
-    """Those of the client that watches the topics of a parked task."""
+    """The properties of the client that watches the topics of a parked task."""
     _metrics: OwnMetrics = field(init=False)
     _waits_for: str = ""
     _watch: Watch | None = None
@@ -64,7 +64,8 @@ class SinkReports:
             self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)
 
     def _parkable(self) -> Watch | None:
-        """What to wait for once all is read and committed. New topics are no topic's end, so they must all be there."""
+        """Returns the watch to wait for once all is read and committed. All topics must exist, since a new topic is no
+        topic's end."""
         if not self.idle.may_park or not self.commits.settled:
             return None
         ends = self.positions.at_ends(self.consumer)

@@ -39,7 +39,7 @@ def preload(modules: tuple[str, ...]) -> None:
     gc.collect()
     gc.freeze()
     # A sink's messages come by the thousand and none is part of a cycle: looked for after each 700 new objects, as by
-    # default, cycles cost a third of what it takes to consume.
+    # default, cycles cost a third of the time to consume.
     gc.set_threshold(50_000, 20, 50)
 
 

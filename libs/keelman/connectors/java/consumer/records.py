@@ -54,11 +54,11 @@ class Last:
         self._epoch = int(epoch.get().intValue()) if epoch.isPresent() else None
 
     def offset(self) -> int:
-        """In its partition."""
+        """Returns its offset in its partition."""
         return self._offset
 
     def leader_epoch(self) -> int | None:
-        """Of the leader that wrote it, where it is known."""
+        """Returns the epoch of the leader that wrote it, if known."""
         return self._epoch
 
 
@@ -129,7 +129,7 @@ def message(record: Any) -> Message:
 
 
 def written(record: Any) -> WrittenRecord:
-    """The same as a dead letter wants it."""
+    """Returns a record in the form for a dead letter."""
     where = TopicPartition(str(record.topic()), int(record.partition()))
     time_ms = int(record.timestamp())
     found = WrittenRecord(where, int(record.offset()), raw(record.key()), raw(record.value()), headers(record))
@@ -137,7 +137,7 @@ def written(record: Any) -> WrittenRecord:
 
 
 def headers(record: Any) -> list[tuple[str, bytes | None]]:
-    """Of one record."""
+    """Returns the headers of one record."""
     return [(str(one.key()), raw(one.value())) for one in record.headers()]
 
 
