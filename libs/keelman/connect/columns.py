@@ -32,7 +32,7 @@ class Nulls:
 class StructColumn:
     """Structs of one schema, or without one maps with the same keys in the same order, none of them null.
 
-    Made of columns, or of the structs and maps themselves: those are taken apart only when their fields are asked for.
+    Made of columns, or of the structs and maps themselves: those are split only when their fields are needed.
     """
 
     __slots__ = ("_fields", "_rows", "schema")
@@ -44,12 +44,12 @@ class StructColumn:
         *,
         rows: list[Any] | None = None,
     ) -> None:
-        """With a schema, `fields` has those of the schema, in its order."""
+        """Creates a column; with a schema, `fields` has the fields of the schema, in its order."""
         self.schema, self._fields, self._rows = schema, fields, rows
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the fields or keys, in order."""
+        """The names of the fields or keys, in order."""
         if self.schema is not None:
             return [field.name for field in self.schema.fields]
         return list(self._rows[0] if self._fields is None and self._rows else self._fields or ())
@@ -62,7 +62,7 @@ class StructColumn:
         return self._fields
 
     def field(self, name: str, *, defaults: bool = False) -> Column | Constant:
-        """One of them, perhaps with its schema's default in the place of null; all null when there is none."""
+        """Returns one column, perhaps with its schema's default in place of null; all null for a missing field."""
         if self._fields is None:
             found: Column | Constant = Column([one.get(name) for one in self._maps()])
         else:
@@ -71,14 +71,14 @@ class StructColumn:
         return found if stands is None else _filled(found, stands)
 
     def columns(self, *, defaults: bool) -> Mapping[str, Column | Constant]:
-        """A column for each field, perhaps with the defaults of their schemas in the place of null."""
+        """Returns a column for each field, perhaps with the schemas' defaults in place of null."""
         stands = _defaults(self.schema) if defaults and self.schema is not None else {}
         if not stands:
             return self.fields
         return {n: one if n not in stands else _filled(one, stands[n]) for n, one in self.fields.items()}
 
     def rows(self, count: int) -> list[Any]:
-        """The structs or maps."""
+        """Returns the structs or maps."""
         if self._rows is None:
             fields = self.fields
             columns = [values_of(one, count) for one in fields.values()]
@@ -90,7 +90,7 @@ class StructColumn:
         return self._rows
 
     def take(self, places: Sequence[int]) -> StructColumn:
-        """Those at some places alone."""
+        """Returns the structs at some places alone."""
         if self._rows is not None:
             return StructColumn(self.schema, rows=taken(self._rows, places))
         return StructColumn(self.schema, {name: _part(one, places) for name, one in self.fields.items()})
@@ -105,7 +105,8 @@ Data = Column | StructColumn | Nulls
 
 @dataclass(slots=True)
 class ColumnBatch:
-    """Records for one topic, and which of the batch they come from they are. Headers are lists that nobody changes.
+    """Records for one topic, and their places in the batch that they come from. Headers are lists that never
+    change.
 
     A Column, as a key or value, may hold anything while `loose`, else neither nulls nor structs nor maps with texts as
     keys. `offsets` are those of a sink's records.
@@ -123,11 +124,11 @@ class ColumnBatch:
 
     @property
     def count(self) -> int:
-        """Of its records."""
+        """The number of its records."""
         return len(self.origins)
 
     def take(self, places: Sequence[int]) -> ColumnBatch:
-        """The records at some places alone."""
+        """Returns the records at some places alone."""
         if len(places) == self.count:
             return replace(self)
 
@@ -148,19 +149,19 @@ class ColumnBatch:
 
 
 def taken(given: Sequence[Any], places: Sequence[int]) -> list[Any]:
-    """What is at some places."""
+    """Returns the items at some places."""
     if isinstance(given, Repeated):
         return [given.value] * len(places)
     return list(itemgetter(*places)(given)) if len(places) > 1 else [given[place] for place in places]
 
 
 def values_of(column: Column | Constant, count: int) -> list[Any]:
-    """The values one by one, strings as str."""
+    """Returns the values one by one, strings as str."""
     return [column.value] * count if isinstance(column, Constant) else column.texts().values
 
 
 def mapped(column: Column | Constant, change: Callable[[list[Any]], Iterable[Any]]) -> Column | Constant:
-    """A column of what `change` makes of the values, of which there is one where they are all the same."""
+    """Returns a column of the values that `change` makes, called with one value if all are the same."""
     if isinstance(column, Constant):
         (value,) = change([column.value])
         return Constant(value)
@@ -177,7 +178,7 @@ def _part(column: Any, places: Sequence[int]) -> Any:
 
 
 def apart(names: Sequence[str], maps: list[Any]) -> dict[str, Column]:
-    """A column for each name, of what maps have under it."""
+    """Returns a column for each name, with the values of the maps' keys."""
     try:
         return {name: Column(list(map(itemgetter(name), maps))) for name in names}
     except KeyError:

@@ -1,5 +1,5 @@
-"""Checks what a connector's methods return as soon as they are called, so that an error names the method, what it
-returned and what is legal. Notes which method is being called, too."""
+"""Checks the results of a connector's methods right after the call, so that an error names the method, its result and
+the legal results. Also notes which method is being called."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _note: Callable[[str], None] | None = None
 
 
 def note_calls(note: Callable[[str], None]) -> None:
-    """Calls `note` from now on with each method of a connector that this process calls, e.g. `SeaReader.read`, and with
-    an empty text when it has returned: so that it is known where a process died."""
+    """Calls `note` from now on with the name of each connector method that this process calls, e.g. `SeaReader.read`,
+    and with an empty text after its return: so that the place is known if the process dies."""
     global _note  # noqa: PLW0603  one a process, which is what it is about
     _note = note
 
@@ -39,8 +39,8 @@ _background: dict[int, str] = {}
 
 
 def note_background(method: str) -> None:
-    """The same for the threads that a connector has for itself: what they are in counts, that which was begun last, and
-    not who waits for it. Empty once it has come back."""
+    """Does the same for a connector's own threads: the method that was begun last counts, not the thread that waits for
+    it. `method` is empty after its return."""
     _background.pop(threading.get_ident(), None)
     if method:
         _background[threading.get_ident()] = method
@@ -49,12 +49,12 @@ def note_background(method: str) -> None:
 
 
 def under_way() -> str:
-    """The method of a connector's that one of its own threads is in, that which was begun last; or nothing."""
+    """Returns the connector method that one of its own threads began last and is still in; else an empty text."""
     return next(reversed(list(_background.values())), "")
 
 
 def background_calls() -> list[str]:
-    """What all of their own threads are in."""
+    """Returns the methods that the connector's own threads are in."""
     return list(_background.values())
 
 
@@ -63,7 +63,7 @@ _standing: dict[int, str] = {}
 
 @contextmanager
 def standing(method: str) -> Iterator[None]:
-    """While the calling thread waits for a method that is in no frame of Python's, e.g. one of Java's."""
+    """Wraps a thread's wait for a method without a Python frame, e.g. a Java method."""
     me = threading.get_ident()
     _standing[me] = method
     try:
@@ -73,14 +73,14 @@ def standing(method: str) -> Iterator[None]:
 
 
 def standing_of(thread: int) -> str:
-    """The method that a thread says it waits for; empty when it says nothing."""
+    """Returns the method that a thread has noted to wait for; empty without a note."""
     return _standing.get(thread, "")
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnCheck:
-    """Checks what one method returns; `parts` are attributes of it to check, too, where they differ from what they are
-    `unset`, and `whole` is how they fit."""
+    """Checks one method's result; `parts` are attributes of the result to check, too, unless they equal their value in
+    `unset`, and `whole` checks how they fit together."""
 
     method: str
     legal: Expected
@@ -89,7 +89,7 @@ class ReturnCheck:
     unset: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the method returns. Raises WrongAnswer, and what the method raises."""
+        """Calls the method and returns its result. Raises WrongAnswer, and the method's errors."""
         found = method(*args, **kwargs) if _note is None or _background else self._noted(_note, method, *args, **kwargs)
         if not self.legal.fits(found):
             self.legal.expect(f"what {self.named(method)} returned", found)
@@ -107,10 +107,10 @@ class ReturnCheck:
         try:
             return method(*args, **kwargs)
         finally:
-            note(under_way())  # another thread's may have begun meanwhile
+            note(under_way())  # another thread's method may have begun meanwhile
 
     def named(self, method: Callable[..., Any]) -> str:
-        """Whose method it is that is called, e.g. `SeaReader.read`."""
+        """Returns the method's name with its class, e.g. `SeaReader.read`."""
         owner = getattr(method, "__self__", None)
         if owner is None:
             return self.method
@@ -152,7 +152,7 @@ def _any_number(found: object) -> bool:
 
 
 def _whole_numbers(found: Any) -> bool:
-    """A batch may have many of them: they are looked at one by one only where their types alone do not decide."""
+    """Checks a batch's numbers, which may be many: one by one only where the set of types does not decide."""
     some = found[:1] if isinstance(found, Repeated) else found
     return _in_order(found) and (set(map(type, some)) <= {int, type(None)} or _all(_none_or(_whole_number), some))
 
@@ -184,7 +184,7 @@ def _done(found: object) -> bool:
 
 
 def _one_a_record(what: str, batch: SourceBatch) -> None:
-    """Raises WrongAnswer unless records have a topic, and what has an entry a record as many as there are values."""
+    """Raises WrongAnswer unless records have a topic and every per-record list has as many entries as values."""
     records = len(batch.values.values)
     if (records or batch.packed) and not batch.topic:
         _TOPIC.expect(f"topic of {what}", batch.topic)
@@ -205,9 +205,9 @@ def _one_a_record(what: str, batch: SourceBatch) -> None:
 
 
 def _as_its_schema(what: str, column: Column) -> None:
-    """Raises WrongAnswer where no value is what its schema says.
+    """Raises WrongAnswer where no value fits its schema.
 
-    The first that is says enough of a batch: a value that is not, among others that are, is a bad record, and its
+    The first value that fits suffices for a batch: an unfit value among fitting ones is a bad record, and its
     converter refuses it.
     """
     first = next((place for place, value in enumerate(column.values) if value is not None), None)
@@ -225,7 +225,7 @@ def _fits(column: Column, place: int) -> bool:
 
 
 def _legal(column: Column, place: int) -> Expected | None:
-    """What one value may be; None where anything may be."""
+    """Returns the legal form of one value; None where anything is legal."""
     schema = column.schema_of(place)
     if column.utf8:
         return _UTF8
@@ -233,7 +233,7 @@ def _legal(column: Column, place: int) -> Expected | None:
 
 
 _PLAIN = (str, int, float, bool, type(None))
-_USUAL = (list, tuple)  # a look at an abstract class takes several calls
+_USUAL = (list, tuple)  # a check against an abstract class takes several calls
 _PLAIN_TYPES, _TEXT = frozenset(_PLAIN), frozenset({str})
 _TRUTH = Expected("True or False", _is(bool))
 _TOPIC = Expected("the name of a topic, which may be empty where there are no records", lambda found: found != "")
@@ -279,7 +279,7 @@ _BATCH = {
     "failed": Expected("a dict of FailedRecord by index", _is(Mapping)),
 }
 
-# Of a connector's class, beside its attributes.
+# Class methods of a connector, and its class attributes.
 CONFIG_DEF = ReturnCheck("config_def", Expected("a ConfigDef", _is(ConfigDef)))
 VALIDATE = ReturnCheck(
     "validate",
@@ -317,7 +317,7 @@ OPEN_WRITER = ReturnCheck(
     {"zombie_seconds": Expected("seconds, 0 or more", lambda found: _number(found) and found >= 0)},
 )
 
-# Of a reader.
+# Methods of a reader.
 PARTITIONS = ReturnCheck(
     "partitions",
     Expected(
@@ -350,7 +350,7 @@ WAITS_FOR = ReturnCheck("waits_for", Expected("a text, empty when it can read", 
 SET_ASIDE = ReturnCheck("set_aside", _TRUTH)
 ASIDE = ReturnCheck("aside", Expected("a dict of numbers", _is(Mapping)))
 
-# Of a writer.
+# Methods of a writer.
 _KEPT = Expected(
     "a dict of KeptOffset by TopicPartition",
     lambda found: (

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 
 class ConnectError(Exception):
-    """A connector or converter cannot go on; a new ticket does not help, a change of configuration or data may."""
+    """A connector or converter cannot continue; a new ticket does not help, a change of configuration or data may."""
 
     java_name = "org.apache.kafka.connect.errors.ConnectException"
     tolerable = True
-    """Whether it can be a fault of the record at hand: for what is not, `errors.tolerance` passes over no record."""
+    """Whether the current record can be at fault: `errors.tolerance` skips no record for any other error."""
     java_trace = ""
-    """Where it was thrown, of an error that a Java class has thrown: the trace as Java prints it."""
+    """For an error thrown by a Java class, the trace as Java prints it."""
 
 
 class DataError(ConnectError):
-    """A value does not fit its schema, or bytes do not hold what the converter expects."""
+    """A value does not fit its schema, or the bytes do not fit the converter's format."""
 
     java_name = "org.apache.kafka.connect.errors.DataException"
 
 
 class SerializationError(ConnectError):
-    """The bytes hold no data of their format; the cause of a DataError, which names what was to be read."""
+    """The bytes hold no data of their format; the cause of a DataError, which names the data to be read."""
 
     java_name = "org.apache.kafka.common.errors.SerializationException"
 
@@ -45,7 +45,7 @@ class ConfigValueError(ConnectError):
 
 
 def in_one_line(error: ConnectError) -> str:
-    """What a person reads: its text, and what was wrong with the bytes, which Connect leaves to the trace."""
+    """Returns the error's message for people, with the fault in the bytes, which Connect leaves to the trace."""
     cause = error.__cause__
     text = f"{error}{cause}" if isinstance(cause, SerializationError) else str(error)
     return " ".join(text.split())

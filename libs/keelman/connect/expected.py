@@ -1,4 +1,4 @@
-"""What a value may be: in words, and as a test."""
+"""Legal values: in words, and as a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keelman.connect.errors import ConnectError
 
 
 class WrongAnswer(ConnectError):
-    """A connector answered what it may not. `connector` is its class, once somebody says so who knows it."""
+    """A connector returned an illegal value. `connector` is its class, set by code that knows it."""
 
     tolerable = False
     connector = ""
@@ -27,13 +27,13 @@ class Expected(NamedTuple):
     fits: Callable[[Any], bool]
 
     def expect(self, what: str, found: object) -> None:
-        """Raises WrongAnswer, which calls it `what`, unless it fits."""
+        """Raises WrongAnswer, which calls the value `what`, unless it fits."""
         if not self.fits(found):
             raise WrongAnswer(f"{what} is {_shown(found)}; expected {self.text}")
 
 
 def _shown(found: object) -> str:
-    """Its type, and of plain data the beginning: other things may be of any length, and raise when shown."""
+    """Returns the value's type, and the beginning of plain data: other values may be long, or raise when shown."""
     if found is None:
         return "None"
     kind = f"of type {type(found).__name__}"

@@ -1,5 +1,5 @@
-"""Registers converters, transforms and predicates that do not come with keelman: who has some notes how they are
-made."""
+"""Registers converters, transforms and predicates that do not come with keelman: their provider notes how to create
+them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from keelman.connect.config.plugin_kinds import PluginType
 
 Make = Callable[[Mapping[str, str]], Any]
-"""Makes one of its own keys, without the prefix of its alias. Raises ConfigValueError, ConnectError."""
+"""Creates a step from its own keys, without the prefix of its alias. Raises ConfigValueError, ConnectError."""
 _known: dict[tuple[str, PluginType], Make] = {}
 
 
 def note(class_name: str, kind: PluginType, make: Make) -> None:
-    """From now on this process has the class, by its full name."""
+    """Registers the class in this process, by its full name."""
     _known[class_name, kind] = make
 
 
 def of_kind(kind: PluginType) -> Mapping[str, Make]:
-    """Those that were noted."""
+    """Returns the registered classes of a kind."""
     return {name: make for (name, one), make in _known.items() if one is kind}
 
 
 def named_steps(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The keys of a connector's configuration that name a converter, transform or predicate in use, and the names."""
+    """Yields the keys of a connector's configuration with a converter, transform or predicate in use, and the names."""
     for role in ("key", "value", "header"):
         yield f"{role}.converter", config.get(f"{role}.converter", "").strip()
     for alias in listed(config, "transforms"):
@@ -34,5 +34,5 @@ def named_steps(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def listed(config: Mapping[str, str], key: str) -> list[str]:
-    """What a list of aliases names."""
+    """Returns the aliases in a list."""
     return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]

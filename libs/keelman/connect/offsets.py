@@ -1,7 +1,7 @@
-"""Source offsets as they stand in the offset topic: exact bytes both ways, and the table of one connector's.
+"""Source offsets in the form of the offset topic: exact bytes both ways, and a table of one connector's offsets.
 
 Key `["connector",{partition}]`, value `{offset}` or a tombstone. Compaction and lookup go by key bytes and partition,
-so bytes that are in the topic are used again as they are, and new ones are written exactly as Jackson writes them.
+so bytes that are in the topic are reused unchanged, and new ones are written exactly as Jackson writes them.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from keelman.connect.java.text import hash_order, json_string, json_text
 from keelman.connect.records import Offset, Partition, RawOffset
 
 AlteredOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
-"""Partitions with the offsets that a user wants them to have; an offset of None deletes."""
+"""Partitions with the offsets that a user sets; an offset of None deletes."""
 _IDENTITY = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 _NO_PARTITION = "raw "
 _PRIMITIVES = (str, int, float, bool, type(None))
 
 
 def key_bytes(connector: str, partition: Partition) -> bytes:
-    """The key of a partition that is new to the topic. Raises DataError unless keys are strings, values primitive."""
+    """Returns the key of a new partition. Raises DataError unless its keys are strings and its values primitive."""
     return f"[{json_text(connector)},{_flat(partition)}]".encode()
 
 
 def value_bytes(offset: Offset | None) -> bytes | None:
-    """The value of an offset; None is the tombstone that deletes it. Raises DataError as `key_bytes` does."""
+    """Returns the value of an offset; None is the tombstone that deletes it. Raises DataError as `key_bytes` does."""
     return None if offset is None else _flat(offset).encode()
 
 
 def parse_key(raw: bytes) -> tuple[str, dict[str, Any]] | None:
-    """Connector and partition of a key; None when it is not one (Connect skips such records)."""
+    """Returns connector and partition of a key; None for another key (Connect skips such records)."""
     try:
         parsed = json.loads(raw)
     except (ValueError, RecursionError):
@@ -45,7 +45,7 @@ def parse_key(raw: bytes) -> tuple[str, dict[str, Any]] | None:
 
 
 def parse_value(raw: bytes | None) -> dict[str, Any] | None:
-    """The offset of a record's value; None for a tombstone, an empty value, JSON null or anything that is no object."""
+    """Returns the offset of a record's value; None for a tombstone, an empty value, JSON null or any non-object."""
     if not raw:
         return None
     try:
@@ -56,13 +56,13 @@ def parse_value(raw: bytes | None) -> dict[str, Any] | None:
 
 
 def identity(partition: Partition) -> str:
-    """The same text for equal partitions, whatever the order of their fields; 1, 1.0, "1" and true stay apart."""
+    """Returns the same text for equal partitions, in any order of fields; 1, 1.0, "1" and true stay distinct."""
     return _IDENTITY.encode(dict(partition))
 
 
 def in_json(tree: Mapping[str, Any]) -> str:
-    """A partition or an offset as people are shown it, and in headers. What a connector may put there, but may not
-    commit, is shown as a text."""
+    """Returns a partition or an offset in the form for people and headers. A value that a connector may put there, but
+    may not commit, is shown as a text."""
     return json.dumps(dict(tree), separators=(",", ":"), ensure_ascii=False, default=str)
 
 
@@ -84,20 +84,20 @@ class CommittedOffsets:
                 self._values[name] = value
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-        """Every partition with its offset."""
+        """Yields every partition with its offset."""
         for name, offset in self._offsets.items():
             if not name.startswith(_NO_PARTITION):
                 yield json.loads(name), offset
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
-        """The committed offset of a partition, None when there is none."""
+        """Returns the committed offset of a partition, None when there is none."""
         return self._offsets.get(identity(partition))
 
     def record(
         self, partition: Partition, offset: Offset | None, name: str | None = None
     ) -> tuple[bytes, bytes | None]:
-        """Key and value bytes that commit an offset; the topic's own key bytes where it has the partition. `name` is
-        the partition's identity, where it is known."""
+        """Returns key and value bytes that commit an offset; the topic's own key bytes if it has the partition. `name`
+        is the partition's identity, if known."""
         name = name or identity(partition)
         key = self._keys.get(name)
         if key is None:
@@ -111,7 +111,7 @@ class CommittedOffsets:
         self._values.pop(name, None)
 
     def stored(self, partition: Partition) -> RawOffset | tuple[Partition, Offset] | None:
-        """The committed offset of a partition, as it stands in the topic where that is known; None for none."""
+        """Returns the committed offset of a partition, in the topic's own bytes if known; None without an offset."""
         name = identity(partition)
         offset, value = self._offsets.get(name), self._values.get(name)
         if offset is None:
@@ -119,14 +119,14 @@ class CommittedOffsets:
         return (partition, offset) if value is None else RawOffset(self._keys[name], value)
 
     def raw_value(self, key: bytes) -> bytes | None:
-        """The committed value for a key of the offset topic, as it stands there; None when there is none."""
+        """Returns the committed value for a key of the offset topic, unchanged; None when there is none."""
         name = self.raw_identity(key)
         if name in self._values:
             return self._values[name]
         return value_bytes(self._offsets.get(name))
 
     def raw_record(self, raw: RawOffset) -> tuple[bytes, bytes | None]:
-        """Key and value that commit an offset; the topic's own key where it has the partition."""
+        """Returns key and value that commit an offset; the topic's own key if it has the partition."""
         return self._keys.setdefault(self.raw_identity(raw.key), raw.key), raw.value
 
     def note_raw(self, raw: RawOffset) -> None:
@@ -136,7 +136,7 @@ class CommittedOffsets:
         self._values[name] = raw.value
 
     def raw_identity(self, key: bytes) -> str:
-        """As `identity`, for a key of the offset topic; for one that names no partition of this connector, another."""
+        """Returns the `identity` of a key of the offset topic; another text if it is not of this connector."""
         parsed = parse_key(key)
         if parsed is None or parsed[0] != self.connector:
             return f"{_NO_PARTITION}{key!r}"
@@ -152,5 +152,5 @@ def _flat(mapping: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1024)  # the offsets of a connector have the same few names
 def _fields(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """In Java's order, each with how it begins."""
+    """Returns the names in Java's order, each with its beginning in JSON."""
     return [(name, f"{json_string(name)}:") for name in hash_order(names)]

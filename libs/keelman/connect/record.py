@@ -1,4 +1,4 @@
-"""One record on its way through a chain of transforms: the row into which a batch is taken apart where need be."""
+"""One record in a chain of transforms: the rows of a batch, where it has to be split into rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from keelman.connect.schema import Schema
 
 @dataclass(slots=True)
 class Header:
-    """A header's name, its value, and the value's schema; `raw` is what it was in Kafka, to be written as it was.
+    """A header's name, its value, and the value's schema; `raw` are its bytes from Kafka, to be written unchanged.
 
-    Nobody changes one that is made.
+    Not changed once created.
     """
 
     name: str

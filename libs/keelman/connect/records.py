@@ -1,4 +1,4 @@
-"""Batches of records as columns: what readers give and writers take. Copying is per batch, never per record."""
+"""Batches of records as columns: the output of readers and the input of writers. Copied per batch, never per record."""
 
 from __future__ import annotations
 
@@ -75,27 +75,27 @@ class Column:
 
     @classmethod
     def of_each(cls, values: list[Any], schemas: list[Schema | None]) -> Column:
-        """With a schema for each value, which is one for all where it is the very same."""
+        """Builds a column from a schema for each value; identical schemas become one for all."""
         if schemas and all(one is schemas[0] for one in schemas):
             return cls(values, schemas[0])
         return cls(values, schemas=schemas)
 
     def texts(self) -> Column:
-        """The same column with strings as str; invalid UTF-8 becomes U+FFFD, as in Java."""
+        """Returns the same column with strings as str; invalid UTF-8 becomes U+FFFD, as in Java."""
         if not self.utf8:
             return self
         values = [None if v is None else utf8_text(v) for v in self.values]
         return Column(values, self.schema, self.schemas)
 
     def schema_of(self, index: int) -> Schema | None:
-        """The schema of one record's value."""
+        """Returns the schema of one record's value."""
         return self.schema if self.schemas is None else self.schemas[index]
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRecords:
-    """One record batch as Kafka keeps it, of format 2, to be written as it is: only who wrote it and where it stands
-    change. https://kafka.apache.org/documentation/#recordbatch
+    """One record batch in Kafka's format 2, to be written unchanged, except for its producer's identity and its
+    offsets. https://kafka.apache.org/documentation/#recordbatch
     """
 
     data: bytes | memoryview
@@ -112,25 +112,25 @@ class RawOffset(NamedTuple):
 
 @dataclass(slots=True)
 class SourceBatch:
-    """Records for one topic, and the source offsets that are true once they are committed.
+    """Records for one topic, and the source offsets that hold once the records are committed.
 
-    `short` says that the reader found less than it asked for, so that the engine commits at once. `partitions`,
-    `timestamps_ms` and `headers` have one entry a record where the connector sets them; keys and values are converted.
+    `short`: the reader found less than it looked for, so that the engine commits at once. `partitions`,
+    `timestamps_ms` and `headers` have one entry per record if the connector sets them; keys and values are converted.
     A time that all records share is best given as Repeated.
-    `raw` says that keys and values are payloads already, to be written as they are, whatever the converters.
+    `raw`: keys and values are payloads already, to be written unchanged, whatever the converters.
     With `packed` there are no keys and values: the records come in batches that are passed on whole, in this order.
-    `boundary` ends the transaction after this batch, where the connector says so (`transaction.boundary=connector`).
-    `delivered` has, by index, what to call with the offset that a record got in its topic: with partition and offset,
-    in the thread that reads, before its reader hears that they are committed, or not at all. The index of a packed
-    batch stands for its last record.
-    `position` gives, for an index, the source partition and offset of that record alone; asked for bad records only.
-    `passed` is how much its reader's `left` has become less by it; None for as many records, or for the bytes written.
+    `boundary` ends the transaction after this batch, if the connector sets them (`transaction.boundary=connector`).
+    `delivered` has, by index, callbacks for a record's partition and offset in its topic: called
+    in the reading thread, before the reader's `committed`, or not at all. The index of a packed
+    batch means its last record.
+    `position` gives, for an index, the source partition and offset of that record alone; called for bad records only.
+    `passed` is how much it reduces its reader's `left`; None for the number of records, or for the bytes written.
     `raw_offsets` are offsets, too, from a reader whose own code writes them: they are committed as these very bytes.
-    `more` says that the next batch, which is ready to be read, must be committed with this one: records of several
-    topics, say, that one offset stands for.
+    `more`: the next batch, which is ready to be read, must be committed with this one, as when one offset covers
+    records of several topics.
     `failed` are records, by index, that a reader which converts itself could not convert: their keys, values and
-    headers are what a dead letter holds of them.
-    `read` are the records as they were read, of a reader which converts itself, in a preview: it has converted none.
+    headers are those for a dead letter.
+    `read` are, in a preview, the records of a reader which converts itself, as they were read: it has converted none.
     """
 
     topic: str
@@ -155,7 +155,7 @@ class SourceBatch:
 
 @dataclass(slots=True)
 class Origin:
-    """Where each record of a sink's batch came from. A timestamp is None where the record has none."""
+    """The origin of each record of a sink's batch. A timestamp is None where the record has none."""
 
     topics: Sequence[str]
     partitions: Sequence[int]
@@ -166,8 +166,8 @@ class Origin:
 
 @dataclass(slots=True)
 class SinkBatch:
-    """Records read from Kafka, in the order of each partition. `keys` is None unless the writer asks for keys,
-    `origin` unless it asks for that."""
+    """Records read from Kafka, in the order of each partition. `keys` is None unless the writer sets `wants_keys`,
+    `origin` unless it sets `wants_origin`."""
 
     values: Column
     keys: Column | None = None

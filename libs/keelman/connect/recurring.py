@@ -1,4 +1,4 @@
-"""Stands for a schema within itself, as registries have them for trees and lists."""
+"""Represents a schema within itself, as registries have them for trees and lists."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from keelman.connect.schema import Schema
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recurring(Schema):
-    """A struct's schema where it is met again within itself: what it stands for is set once it is known.
+    """A struct's schema nested in itself: the schema that it represents is set once it is known.
 
-    Two are equal when the names of their fields are and all but the fields: to go through those would not end.
+    Two are equal when their field names and all attributes but the fields are equal: comparing fields would not end.
     """
 
     def close(self, schema: Schema) -> None:
-        """Makes it stand for a schema, whose fields it has from now on. Called once, by the code that made it."""
+        """Makes it represent a schema, whose fields it has from now on. Called once, by the code that created it."""
         for attribute in ("fields", "name", "version"):
             object.__setattr__(self, attribute, getattr(schema, attribute))
 

@@ -36,7 +36,7 @@ class Schema:  # noqa: PLW1641  the hash is the data class's own
     fields: tuple[Field, ...] = ()
 
     def __eq__(self, other: object) -> bool:
-        """Mostly it is the very same one."""
+        """Compares identity first: usually it is the same object."""
         if self is other:
             return True
         if not isinstance(other, Schema) or type(other) is not type(self):
@@ -46,7 +46,7 @@ class Schema:  # noqa: PLW1641  the hash is the data class's own
 
 @dataclass(slots=True)
 class Struct:
-    """A struct's schema and its values by field name; a missing name is null. Nobody changes one that is made."""
+    """A struct's schema and its values by field name; a missing name is null. Not changed once created."""
 
     schema: Schema
     values: Mapping[str, Any]
@@ -58,17 +58,17 @@ OPTIONAL_BYTES = Schema("bytes", optional=True)
 
 
 def java_type(schema: Schema) -> str:
-    """The type under the name that Connect's texts have for it."""
+    """Returns the type by its name in Connect's texts."""
     return type_name(schema.type)
 
 
 def type_name(kind: str) -> str:
-    """The same of one of TYPES."""
+    """Returns the same for one of TYPES."""
     return {"float": "FLOAT32", "double": "FLOAT64"}.get(kind, kind.upper())
 
 
 def checked(schema: Schema, value: object) -> object:
-    """Returns the value, or raises DataError when a plain value cannot stand under the schema."""
+    """Returns the value, or raises DataError when a plain value does not fit the schema."""
     if value is None:
         if schema.optional:
             return None

@@ -1,4 +1,4 @@
-"""Takes batches of any records apart into those of one shape, and makes records of them again."""
+"""Splits batches of any records into batches of one shape, and converts batches to records and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keelman.connect.schema import Schema, Struct
 
 
 def shaped(batch: ColumnBatch) -> list[ColumnBatch]:
-    """The records of each shape, in order."""
+    """Returns the records of each shape, in order."""
     if not batch.loose:
         return [batch]
     found = []
@@ -27,14 +27,14 @@ def shaped(batch: ColumnBatch) -> list[ColumnBatch]:
 
 
 def by_topic(batch: ColumnBatch, topics: Sequence[str]) -> list[ColumnBatch]:
-    """The records of each topic."""
+    """Returns the records of each topic."""
     if topics.count(topics[0]) == len(topics):
         return [replace(batch, topic=topics[0])]
     return [replace(batch.take(places), topic=topic) for topic, places in places_of(topics).items()]
 
 
 def places_of(shapes: Iterable[Any]) -> dict[Any, list[int]]:
-    """Where each is found."""
+    """Returns the places of each shape."""
     found: dict[Any, list[int]] = {}
     for place, shape in enumerate(shapes):
         found.setdefault(shape, []).append(place)
@@ -42,7 +42,7 @@ def places_of(shapes: Iterable[Any]) -> dict[Any, list[int]]:
 
 
 def records_of(batch: ColumnBatch) -> list[Record]:
-    """Each by itself."""
+    """Returns the single records."""
     count, nothing = batch.count, [None] * batch.count
     key_schemas, keys = data_of(batch.key, count)
     schemas, values = data_of(batch.value, count)
@@ -63,7 +63,7 @@ def records_of(batch: ColumnBatch) -> list[Record]:
 
 
 def batch_of(records: Sequence[Record], origins: Sequence[int]) -> list[ColumnBatch]:
-    """The records by topic, loose; `origins` are theirs."""
+    """Returns the records by topic, loose; `origins` are theirs."""
     if not records:
         return []
     some_offset = records[0].offset is not None
@@ -82,7 +82,7 @@ def batch_of(records: Sequence[Record], origins: Sequence[int]) -> list[ColumnBa
 
 
 def data_of(data: Data, count: int) -> tuple[Sequence[Schema | None], list[Any]]:
-    """The schemas and the values, one by one."""
+    """Returns the schemas and the values, one by one."""
     if isinstance(data, Column):
         column = data.texts()
         return column.schemas or [column.schema] * count, column.values
@@ -91,7 +91,7 @@ def data_of(data: Data, count: int) -> tuple[Sequence[Schema | None], list[Any]]
 
 
 def column_of(data: Data, count: int) -> Column:
-    """The same as a column of any values."""
+    """Returns the data as a column of any values."""
     if isinstance(data, Column):
         return data
     return Column([None] * count if isinstance(data, Nulls) else data.rows(count), data.schema)
@@ -110,7 +110,7 @@ def _split(batch: ColumnBatch, data: Data) -> list[ColumnBatch]:
 
 
 def _shapes(column: Column) -> list[Hashable] | None:
-    """A mark for each value that those of its shape share; None where all are of one."""
+    """Returns a mark for each value, equal for values of one shape; None if all have the same shape."""
     values = column.values
     kinds = set(map(type, values))
     schemas = column.schemas
@@ -132,7 +132,7 @@ def _mark(value: Any) -> Hashable:
 
 
 def _tight(data: Data) -> Data:
-    """What all of one shape are."""
+    """Returns data of one shape in its tightest form."""
     if not isinstance(data, Column) or not data.values:
         return data
     first, schema = data.values[0], data.schema_of(0)
@@ -147,7 +147,7 @@ def _tight(data: Data) -> Data:
 
 
 def merged(parts: Iterable[tuple[Sequence[int], Sequence[Any]]], count: int) -> list[Any]:
-    """Values of some at their places among all."""
+    """Returns all values, placing each part's values at their places."""
     found: list[Any] = [None] * count
     for places, values in parts:
         for place, value in zip(places, values, strict=True):

@@ -1,4 +1,4 @@
-"""Times as Connect has them, any number of ms since the epoch: a datetime in UTC where it has a place for them."""
+"""Times in Connect's range, any number of ms since the epoch: a datetime in UTC if it can hold the time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 _EXACT = 4_000_000_000_000
-"""Below this many ms a float of seconds is right to the microsecond."""
+"""Below this many ms a float of seconds is exact to the microsecond."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,7 +24,7 @@ TIMES = (datetime, FarTime)
 
 
 def moment(ms: int) -> Time:
-    """A time by its ms since the epoch."""
+    """Returns the time of a number of ms since the epoch."""
     if 0 <= ms < _EXACT:
         return datetime.fromtimestamp(ms / 1000, UTC)
     try:
@@ -34,5 +34,5 @@ def moment(ms: int) -> Time:
 
 
 def ms_of(time: Time) -> int:
-    """The other way."""
+    """Returns the ms since the epoch of a time."""
     return (time - EPOCH) // MILLISECOND if isinstance(time, datetime) else time.ms

@@ -1,7 +1,7 @@
-"""Decides how a source's new topics are made, by `topic.creation.*` of its configuration, as in Connect (KIP-158,
+"""Decides how a source's new topics are created, by `topic.creation.*` of its configuration, as in Connect (KIP-158,
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-158).
 
-What Connect makes of them is recorded: tests/recorded/worker/topic_creation.json.
+Connect's results are recorded: tests/recorded/worker/topic_creation.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keelman.model.keys import under
 PREFIX = "topic.creation."
 GROUPS = PREFIX + "groups"
 ENABLE = PREFIX + "enable"
-"""Of the worker."""
+"""A key of the worker."""
 DEFAULT = "default"
 _DEFAULTS = f"{PREFIX}{DEFAULT}."
 OWN_KEYS = ("include", "exclude", "replication.factor", "partitions")
@@ -27,7 +27,7 @@ OWN_KEYS = ("include", "exclude", "replication.factor", "partitions")
 
 @dataclass(frozen=True, slots=True)
 class TopicGroup:
-    """One group: the topics that it is for, and how they are made. The default group, the last, is for all topics."""
+    """One group: its topics, and how they are created. The default group, the last, is for all topics."""
 
     name: str
     include: JavaPattern | None
@@ -35,7 +35,7 @@ class TopicGroup:
     plan: TopicPlan
 
     def matches(self, topic: str) -> bool:
-        """Whether the topic's whole name matches what is included and nothing that is excluded."""
+        """Whether the topic's whole name matches the included pattern and not the excluded one."""
         if self.name == DEFAULT:
             return True
         if self.exclude is not None and self.exclude.matches(topic):
@@ -50,7 +50,7 @@ class TopicCreation:
         """Raises ConfigValueError with Connect's text."""
         self.groups: tuple[TopicGroup, ...] = ()
         self.without_effect: tuple[str, ...] = ()
-        """Keys that look as if they chose topics and do not: patterns of the default group, groups not listed."""
+        """Keys that seem to choose topics but do not: patterns of the default group, groups not listed."""
         if not any(key.startswith(PREFIX) for key in config):
             return
         default = ConfigDef(*_sizes().embedded(f"{PREFIX}{DEFAULT}.", "", 0)).parse(config)
@@ -59,12 +59,12 @@ class TopicCreation:
         self.without_effect = tuple(_idle(config, names))
 
     def plan(self, topic: str) -> TopicPlan | None:
-        """How to make a topic: by the first group that matches. None when the connector does not say."""
+        """Returns the plan for a topic: that of the first group that matches. None without `topic.creation.*`."""
         return next((group.plan for group in self.groups if group.matches(topic)), None)
 
 
 def creates_topics(worker: Mapping[str, str]) -> bool:
-    """What the worker's `topic.creation.enable` says; true unless it is set. Raises ConfigValueError."""
+    """Returns the worker's `topic.creation.enable`; true by default. Raises ConfigValueError."""
     return bool(parse_type(ENABLE, worker.get(ENABLE, "").strip() or "true", Type.BOOLEAN))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """As its reader or its configuration wants it: -1 means as the brokers do."""
+    """The settings of a topic's reader or configuration: -1 means the brokers' default."""
 
     partitions: int = -1
     replication_factor: int = -1

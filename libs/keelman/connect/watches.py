@@ -11,8 +11,8 @@ from keelman.connect.records import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class FileWatch:
-    """Waits until a file has another size than `size` bytes, also less, or another `inode`; both are 0 while there is
-    none. Where `modified` is not 0, also until it was modified at another time, in ns since 1970."""
+    """Waits until a file's size differs from `size` bytes, also if it is smaller, or its inode from `inode`; both are 0
+    while there is no file. If `modified` is not 0, also until its time of modification differs, in ns since 1970."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class TopicWatch:
 
 
 class VbucketPosition(NamedTuple):
-    """A change of a vbucket: its number, and the branch of the vbucket's history that it is of."""
+    """A change of a vbucket: its number, and its branch of the vbucket's history."""
 
     seqno: int
     vbuuid: int
@@ -41,9 +41,9 @@ class VbucketPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VbucketWatch:
-    """Waits until the last change of a vbucket of Couchbase is another one than that which was read last.
+    """Waits until the last change of a Couchbase vbucket differs from the last one read.
 
-    `properties` say how the cluster and the bucket are reached, by the connectors' keys.
+    `properties` are the connectors' keys for access to the cluster and the bucket.
     """
 
     properties: Mapping[str, str]

@@ -1,8 +1,8 @@
 """KafkaSink: copies topics to topics of this or another Kafka cluster, exactly once by transactions.
 
-Records and the offsets that they came from are committed in one transaction of the target cluster, so neither is there
-without the other. A task has one producer with an id of its own: its successor shuts it out at once, and so does a
-sibling that takes over its partitions, by the claims in the kept topic (`engine.sink.exactly_once.claims`). Beside that
+Records and their source offsets are committed in one transaction of the target cluster, so neither exists
+without the other. A task has one producer with its own id: its successor fences it at once, and so does a
+sibling that takes over its partitions, by the claims in the kept topic (`engine.sink.exactly_once.claims`). In addition
 the group waits for longer than a transaction of a frozen task can stay open before it gives its partitions away.
 """
 
@@ -32,7 +32,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
 TRANSACTION_SECONDS = 10.0
-# How often a coordinator looks for transactions that timed out; brokers call it
+# The interval in which a coordinator looks for transactions that timed out, the brokers'
 # transaction.abort.timed.out.transaction.cleanup.interval.ms.
 CLEANUP_SECONDS = 10.0
 FENCE_SECONDS = 30.0
@@ -41,7 +41,7 @@ _log = get_logger()
 
 
 class KafkaSink(Connector):
-    """As many tasks as wanted share the partitions of the topics that are read."""
+    """The connector; any number of tasks share the partitions of its source topics."""
 
     names = ("keelman.connectors.KafkaSinkConnector", "KafkaSinkConnector", "KafkaSink")
     version = "1.0.0"
@@ -66,17 +66,17 @@ class KafkaSink(Connector):
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """`max_tasks` equal ones."""
+        """Returns `max_tasks` equal configurations."""
         return [dict(config) for _ in range(max_tasks)]
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """Always."""
+        """Returns True."""
         return True
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
-        """The writer. Fences the task's predecessor. Raises ConnectError, KafkaException or RunFailure."""
+        """Returns the writer. Fences the task's predecessor. Raises ConnectError, KafkaException or RunFailure."""
         parsed = cls.config_def().parse(config)
         whole = {**config, "topic": parsed["topic"], "partitions": parsed["partitions"]}
         return KafkaWriter(whole, task, exactly_once=exactly_once)
@@ -90,7 +90,7 @@ class KafkaWriter(Writer):
     wants_origin = True
 
     def __init__(self, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> None:
-        """Opens the producer and fences. Raises ConnectError, KafkaException or RunFailure."""
+        """Opens the producer and fences its predecessor. Raises ConnectError, KafkaException or RunFailure."""
         self._beat = task.beat
         self._report = task.report
         self._by_key = config["partitions"] == "by-key"
@@ -139,18 +139,18 @@ class KafkaWriter(Writer):
 
     @property
     def full(self) -> bool:
-        """While the target cluster is slow, when it has enough for a transaction."""
+        """Whether, while the target cluster is slow, it has enough for a transaction."""
         return self._producer.full
 
     @property
     def most_bytes(self) -> int | None:
-        """What the target cluster takes in time: all that is written at once goes into one transaction."""
+        """The bytes that the target cluster takes in time: each write goes into one transaction."""
         return self._producer.read_bytes
 
     @staticmethod
     def _transactional_id(target: Target, config: Mapping[str, str], task: SinkTask) -> str:
-        """It names worker cluster, connector and task; where others may have all of these on the same target, because
-        they read another cluster, that cluster too."""
+        """Returns an id of worker cluster, connector and task; also of the source cluster if that differs from the
+        target, since tasks that read other clusters may have the same names there."""
         worker = task.worker.get("group.id", "").strip() or "connect"
         name = f"{worker}-{task.connector}-{task.task}-sink"
         source = merged(task.worker, config, "consumer")
@@ -165,33 +165,34 @@ class KafkaWriter(Writer):
         KAFKA_LOOP.call(fencing, self._beat)
 
     def take_over(self, assignment: Assignment) -> Mapping[TopicPartition, KeptOffset]:
-        """The offsets of the connector's tasks on the target cluster. Raises ConnectError, RunFailure, Unavailable."""
+        """Returns the offsets kept on the target cluster for the partitions. Raises ConnectError, RunFailure,
+        Unavailable."""
         self._raise_spent()
         assert self._claims is not None
         self._kept = self._claims.take_over(assignment)
         return dict(self._kept)
 
     def hand_over(self) -> None:
-        """Takes back its claims."""
+        """Takes the task's claims back."""
         if self._claims is not None and self._spent is None:
             self._claims.hand_over()
 
     def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
-        """All of them are read: what is set aside is tried again."""
+        """Notes the assignment, and tries topics set aside again, since all partitions are read."""
         self._assigned = set(partitions)
         self._aside.forget()
 
     def idle(self) -> None:
-        """What is set aside is tried again when it is time."""
+        """Tries topics set aside again when that is due."""
         if self._source is not None and (due := self._aside.due()):
             self._source.resume(due)
 
     def waits_for(self) -> str:
-        """For the targets of what is set aside."""
+        """Returns a text about the topics set aside, which wait for their targets."""
         return self._aside.text()
 
     def aside(self) -> Mapping[str, int]:
-        """By topic."""
+        """Returns the counts of partitions set aside, by topic."""
         return self._aside.counts()
 
     def write(self, batch: SinkBatch) -> None:
@@ -216,7 +217,7 @@ class KafkaWriter(Writer):
             self._send(name, values, keys, Origin(*(_picked(column, at) for column in columns)))
 
     def _targets(self, origin: Origin) -> tuple[dict[str, str], set[int]]:
-        """The target of each topic, and the records of partitions that have none and so are set aside."""
+        """Returns each topic's target, and the records of partitions that have no target and are set aside."""
         names: dict[str, str] = {}
         left_out: set[int] = set()
         topics = dict.fromkeys(origin.topics)
@@ -237,21 +238,22 @@ class KafkaWriter(Writer):
         return names, left_out
 
     def _set_aside(self, topic: str, first: int, origin: Origin, error: Exception) -> set[int]:
-        """The topic's partitions from `first` on are read again, from what is here of them, once its target may take
-        them; which records are theirs. Raises the error where the task has no other partitions."""
+        """Sets aside the topic's partitions from `first` on: they are read again, from their first record here, once
+        the target may take them. Returns the places of their records. Raises the error if the task has no other
+        partitions."""
         aside = {one for one in self._assigned if one.topic == topic and one.partition >= first}
         if self._source is None or not self._assigned - aside - self._aside.partitions:
             raise error
         at = list(zip(origin.topics, origin.partitions, strict=True))
         theirs = {n: TopicPartition(*one) for n, one in enumerate(at) if TopicPartition(*one) in aside}
         self._source.pause(aside)
-        for n in sorted(theirs, reverse=True):  # the first of each partition is the last to say where it goes on
+        for n in sorted(theirs, reverse=True):  # the last seek of each partition is to its first record
             self._source.seek(theirs[n], origin.offsets[n])
         self._aside.put(aside, str(error))
         return set(theirs)
 
     def _too_large(self, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> set[int]:
-        """Which records the target's producer does not take; each is reported."""
+        """Returns the records that are too large for the target's producer; reports each."""
         headers = [one or () for one in origin.headers] if any(origin.headers) else None
         sizes = Sizes(self._producer.request_bytes)
         found: set[int] = set()
@@ -276,12 +278,12 @@ class KafkaWriter(Writer):
         self._producer.send(batch, values, keys)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Records and the offsets that are new, in one transaction. Raises KafkaException or RunFailure.
+        """Commits records and new offsets in one transaction. Raises KafkaException or RunFailure.
 
-        What was committed by a producer that must not be used again is committed: only its next use fails.
+        If the producer becomes unusable with this commit, the commit still counts: only the next use fails.
         """
         if self._spent is not None and clean and not self._written:
-            return  # a later mirrored offset would be kept here, which is of use but never needed
+            return  # only a later mirrored offset would be kept, which is useful but never needed
         self._raise_spent()
         news = {p: one for p, one in offsets.items() if self._kept.get(p) != one} if self._claims is not None else {}
         if not news and not self._written:
@@ -291,7 +293,7 @@ class KafkaWriter(Writer):
         self._written = False
 
     def _commit(self, records: Sequence[OffsetRecord]) -> None:
-        """These records of the kept topic, and all that was written."""
+        """Commits these records of the kept topic with all written records."""
         try:
             self._producer.commit(self._kept_topic.name, records)
         except RunFailure as failure:
@@ -305,13 +307,13 @@ class KafkaWriter(Writer):
             raise self._spent
 
     def close(self) -> None:
-        """Aborts what is not committed."""
+        """Aborts uncommitted records, and closes the producer."""
         self._producer.abort()
         self._producer.close()
 
 
 class _Beats(Control):
-    """Lets a producer beat for the run that its writer belongs to."""
+    """Lets a producer beat for its writer's run."""
 
     def __init__(self, beat: Callable[[], None]) -> None:
         super().__init__()
@@ -322,7 +324,7 @@ class _Beats(Control):
 
 
 def _of_topic(origin: Origin, topic: str) -> list[int]:
-    """The partitions of a topic's records."""
+    """Returns the partitions of a topic's records."""
     return [number for one, number in zip(origin.topics, origin.partitions, strict=True) if one == topic]
 
 

@@ -1,4 +1,4 @@
-"""Finds connectors and other plugins by the names that Connect knows them by. Opens no client and reads no data."""
+"""Finds connectors and other plugins by their names in Connect. Opens no client and reads no data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Load = Callable[[], type[Connector]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A converter, transform or predicate of a plugin. `keys` asks the class for them and raises what it raises."""
+    """A converter, transform or predicate of a plugin. `keys` gets its keys from the class and raises what that
+    raises."""
 
     class_name: str
     kind: PluginType
@@ -38,7 +39,7 @@ JAVA = "java:"
 .file.FileStreamSourceConnector` is the class in the plugin, the name without it is ours."""
 _added: dict[str, tuple[Load, ...]] = {}
 _broken: set[str] = set()
-"""Those of them that cannot be used: they have no alias, so that they hide nobody else's."""
+"""Added connectors that cannot be used: they have no alias, so that they hide no other connector's."""
 _steps: dict[tuple[str, PluginType], tuple[Step, ...]] = {}
 _CONNECTORS = {one.class_name: one for one in shipped.ALL if one.is_connector}
 
@@ -53,9 +54,9 @@ class Listed:
 
 
 def add(name: str, *loads: Load) -> None:
-    """Has `find_connector` find one more connector under its full name and its aliases. For plugins.
+    """Makes a plugin's connector known to `find_connector`, under its full name and its aliases.
 
-    Each of `loads` imports it in another version, the latest first, and may raise ConnectError.
+    Each of `loads` imports another version, the latest first, and may raise ConnectError.
     """
     _added[name] = loads
     _broken.discard(name)
@@ -63,8 +64,8 @@ def add(name: str, *loads: Load) -> None:
 
 
 def add_steps(steps: Iterable[Step]) -> None:
-    """Has validation know the classes of plugins that are no connectors, and no others than these. One that is ours
-    too stays ours."""
+    """Replaces the plugin classes, other than connectors, that validation knows. A class that we ship too stays
+    ours."""
     _steps.clear()
     for one in sorted(steps, key=lambda one: ordered(one.version), reverse=True):
         if not is_ours(one.class_name):
@@ -73,30 +74,32 @@ def add_steps(steps: Iterable[Step]) -> None:
 
 
 def is_ours(class_name: str) -> bool:
-    """Whether we ship a plugin of this full name."""
+    """Returns whether we ship a plugin of this full name."""
     return any(one.class_name == class_name for one in shipped.ALL)
 
 
 def is_step(class_name: str) -> bool:
-    """Whether the class, by its full name, is a plugin's converter, transform or predicate."""
+    """Returns whether the class, by its full name, is a plugin's converter, transform or predicate."""
     return any(name == class_name for name, _ in _steps)
 
 
 def set_usable(name: str, *, usable: bool) -> None:
-    """Says whether an added connector can be used in any version. One that cannot leaves its aliases to others."""
+    """Sets whether an added connector can be used in any version. An unusable connector leaves its aliases to
+    others."""
     (_broken.discard if usable else _broken.add)(name)
     full_name.cache_clear()
 
 
-@functools.lru_cache(maxsize=4096)  # asked for each of many connectors at a time
+@functools.lru_cache(maxsize=4096)  # called for each of many connectors at a time
 def full_name(name: str) -> str | None:
-    """The full name of a plugin's class by any of its names; None when unknown, or when several have the alias."""
+    """Returns the full name of a plugin's class by any of its names; None when unknown, or when several share the
+    alias."""
     found = _meant(name)
     return found[0] if len(found) == 1 else None
 
 
 def _meant(name: str) -> list[str]:
-    """The full names that a name may mean; of those with an alias the ones that can be used, if any can."""
+    """Returns the full names that a name may mean; for an alias the usable ones, if there are any."""
     kinds: dict[str, set[PluginType]] = {}
     for one in shipped.ALL:
         kinds.setdefault(one.class_name, set()).add(one.kind)
@@ -112,12 +115,12 @@ def _meant(name: str) -> list[str]:
 
 
 def java_name(class_name: str) -> str:
-    """The name that a Java plugin's class has here: its own, unless keelman has a connector of that name."""
+    """Returns the name of a Java plugin's class here: its own, prefixed if keelman has a connector of that name."""
     return f"{JAVA}{class_name}" if class_name in _CONNECTORS else class_name
 
 
 def all_connectors() -> tuple[type[Connector], ...]:
-    """Every connector by its full Java name, in all its versions; of plugins those that can be loaded."""
+    """Returns all connectors in all their versions, sorted by full Java name; of plugins only loadable ones."""
     found = [_load(one) for one in _CONNECTORS.values()]
     for name in list(_added):
         found += _loaded(name)
@@ -125,7 +128,7 @@ def all_connectors() -> tuple[type[Connector], ...]:
 
 
 def find_connector(class_name: str, version: str | None = None) -> type[Connector]:
-    """The connector by full, simple or short name, in the latest version that fits `connector.plugin.version`.
+    """Returns the connector by full, simple or short name, in the latest version that fits `connector.plugin.version`.
 
     Raises NotFound with Connect's message, and what a plugin's loading raises. Loads no other module than the
     connector's.
@@ -147,10 +150,9 @@ def find_connector(class_name: str, version: str | None = None) -> type[Connecto
 
 
 def _several(name: str) -> bool:
-    """True when a name that several classes had means one by now, since others turned out to be broken.
+    """Loads the classes that share a name. Returns True if only one remains, since the others turned out to be broken.
 
-    Raises NotFound with Connect's message while it means several, and what the loading of those raises that are not
-    known yet.
+    Raises NotFound with Connect's message while the name means several, and what the loading of unknown ones raises.
     """
     for one in _meant(name):
         if one in _added:
@@ -172,7 +174,7 @@ def _several(name: str) -> bool:
 
 
 def _fitting(full: str, version: str | None) -> type[Connector]:
-    """The latest of several, for which no other is loaded; or that of a version."""
+    """Returns the latest of several versions, without loading others; or the latest within a requested range."""
     try:
         within = requirement(version)
     except VersionRangeError as error:
@@ -187,7 +189,7 @@ def _fitting(full: str, version: str | None) -> type[Connector]:
 
 
 def _latest(full: str) -> type[Connector]:
-    """The latest version that can be used; raises what the latest of all raises where none can."""
+    """Returns the latest usable version; if there is none, raises the error of the latest version."""
     first: NotFound | None = None
     for load in _added[full]:
         try:
@@ -209,7 +211,7 @@ def _loaded(full: str) -> list[type[Connector]]:
 
 
 def listed(*kinds: PluginType) -> list[Listed]:
-    """All plugins of these kinds, kind by kind, sorted by class name; but for those that are for tests."""
+    """Returns all plugins of these kinds, kind by kind, sorted by class name, without those for tests."""
     found: list[Listed] = []
     if PluginType.SINK in kinds or PluginType.SOURCE in kinds:
         found += [Listed(one.names[0], PluginType(one.direction.value), one.version) for one in all_connectors()]
@@ -220,10 +222,11 @@ def listed(*kinds: PluginType) -> list[Listed]:
 
 
 class Registry:
-    """Answers what validation asks of plugins (`keelman.connect.config.plugin_kinds.Plugins`)."""
+    """Looks up plugins for validation (`keelman.connect.config.plugin_kinds.Plugins`)."""
 
     def find(self, name: str) -> str | None:
-        """The full name of a class by any of its names; also of a class that only holds plugins, and of a helper."""
+        """Returns a class's full name by any of its names; also for a class that only contains plugins, and a
+        helper."""
         known = full_name(name)
         named = name in shipped.NAMED_CLASSES or name.startswith(shipped.NAMED_PACKAGES)
         if known is None and (named or self.nested(name)):
@@ -231,22 +234,23 @@ class Registry:
         return known
 
     def classes(self, kind: PluginType) -> list[str]:
-        """The classes of a kind, sorted."""
+        """Returns the classes of a kind, sorted."""
         return [one.class_name for one in listed(kind)]
 
     def is_a(self, class_name: str, kind: PluginType) -> bool:
-        """Whether the class is of this kind."""
+        """Returns whether the class is of this kind."""
         return (class_name, kind) in _steps or any(
             one.class_name == class_name and one.kind is kind for one in shipped.ALL
         )
 
     def nested(self, class_name: str) -> list[str]:
-        """Plugins within a class that is none itself."""
+        """Returns the plugins within a class that is no plugin itself."""
         known = (*(one.class_name for one in shipped.ALL), *dict.fromkeys(name for name, _ in _steps))
         return [one for one in known if one.startswith(f"{class_name}$")]
 
     def versions(self, class_name: str) -> list[str]:
-        """The latest first; one for each kind that the class is of; none for what cannot be loaded now."""
+        """Returns a class's versions, the latest first; one for each of its kinds; none for a class that does not
+        load."""
         found = [one.version for (name, _), steps in _steps.items() if name == class_name for one in steps]
         found += [CONVERTER_VERSION for one in shipped.ALL if one.class_name == class_name and not one.is_connector]
         if class_name in _added:
@@ -256,7 +260,7 @@ class Registry:
         return found
 
     def definition(self, class_name: str, kind: PluginType, wanted: str | None = None) -> ConfigDef:
-        """The keys of a class that is no connector, in the latest version that is as wanted. Raises
+        """Returns the keys of a class that is no connector, in the latest version within `wanted`. Raises
         VersionRangeError."""
         for one in shipped.ALL:
             if one.class_name == class_name and one.kind is kind and one.module:
@@ -267,7 +271,7 @@ class Registry:
 
 
 def kind_of(class_name: str) -> PluginType | None:
-    """The kind of a class by its full name, the first in Connect's order of those that it is of; None when unknown."""
+    """Returns the kind of a class by its full name, its first in Connect's order; None when unknown."""
     if class_name in _added:
         return _kind(find_connector(class_name).direction)
     kinds = [one.kind for one in shipped.ALL if one.class_name == class_name]

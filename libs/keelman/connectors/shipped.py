@@ -1,4 +1,4 @@
-"""The plugins that come with keelman: their Java names, and where they are. A module is loaded when first asked for."""
+"""The plugins that come with keelman: their Java names, and their modules, each loaded at its first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives a slot what stands above the engine: it finds a connector's class, and makes the slot one of a plugin.
+"""Gives a slot the functions above the engine: one finds a connector's class, one prepares the slot for a plugin.
 
 A SlotOrder names both, and the slot loads them by these names in its own process.
 """

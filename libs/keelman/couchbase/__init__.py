@@ -1,1 +1,1 @@
-"""A client of Couchbase's change stream (DCP): what a bucket holds and every change of it, vbucket by vbucket."""
+"""A client of Couchbase's change stream (DCP): a bucket's content and every change of it, vbucket by vbucket."""

@@ -1,4 +1,4 @@
-"""Follows vbuckets: opens their streams wherever they are, begins again what ends, and gives what comes."""
+"""Follows vbuckets: opens their streams on the right nodes, reopens streams that end, and returns their events."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from keelman.runtime.supervise import wait_or_stop
 CLOSED, TOO_SLOW, BACKFILL_FAILED, FILTER_EMPTY, LOST_PRIVILEGES = 1, 4, 5, 7, 8
 DISCONNECTED, LOST = 3, -1
 PAUSED = frozenset((DISCONNECTED, TOO_SLOW, BACKFILL_FAILED, FILTER_EMPTY, LOST))
-"""A stream that ended for one of these is opened again after a pause, which grows."""
+"""A stream that ended for one of these reasons is reopened after a growing pause."""
 FORESEEN = PAUSED | {0, CLOSED, 2, 6, COLLECTION_DROPPED}
 LOST_SECONDS, MAX_LOST_SECONDS = 0.032, 4.0
 NEW_MAP_SECONDS = 0.05
 REFUSED_FOR_NOW = PASSING | {Status.NOT_MY_VBUCKET, Status.NO_BUCKET, Status.CONFIG_ONLY}
 UNKNOWN = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
 MAX_REFUSED_SECONDS = 300.0
-"""A server that opens no stream for what passes is asked again for so long."""
+"""The client retries for this long while a server refuses a stream for a temporary reason."""
 OWN_WINDOW_BYTES = 20 << 20
-"""Of flow control where none is asked for: what a server sends faster than it is taken would fill the memory."""
+"""The flow control's buffer if none is configured: without it, a server's unread events would fill the memory."""
 
 _log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """Options of the streams of a bucket. `buffer_bytes`: of flow control on each connection, 0 for our own size;
-    `polling_seconds`: how often it is asked what is on disk, 0 for never."""
+    """Options of the streams of a bucket. `buffer_bytes` is the flow control's buffer of each connection, 0 for our own
+    size; `polling_seconds` is the interval at which nodes are polled for persistence, 0 for never."""
 
     selection: Selection = field(default_factory=Selection)
     no_value: bool = False
@@ -53,7 +53,7 @@ class StreamOptions:
 
     @property
     def flags(self) -> int:
-        """Of DCP_OPEN."""
+        """The flags of DCP_OPEN."""
         return PRODUCER | (NO_VALUE if self.no_value else 0) | (XATTRS if self.xattrs else 0)
 
     @property
@@ -69,7 +69,7 @@ class Changes:
         self.rollbacks = 0
         """How often a server took history back."""
         self.taken_back = 0
-        """How many changes that had been taken from here those were at most."""
+        """The highest possible number of already taken changes in that history."""
         self._cluster, self._options, self._arrived = cluster, options, arrived
         self._manifest = Manifest(selection=options.selection)
         self._nodes = Nodes(cluster, self._manifest, self, window=options.window, flags=options.flags)
@@ -90,9 +90,9 @@ class Changes:
         self._losses = 0
 
     async def start(self, positions: Mapping[int, Position | None]) -> dict[int, Position]:
-        """Begins with these vbuckets, each at its position; None for behind its last change. The map is known by then.
+        """Follows these vbuckets, each from its position (None: from its last change on). The map must be known.
 
-        Returns where each begins. Raises CouchbaseError, AwayError.
+        Returns the position from which each begins. Raises CouchbaseError, AwayError.
         """
         new = [vbucket for vbucket, position in positions.items() if position is None]
         highest = await self._cluster.all_high_seqnos(new)
@@ -114,8 +114,8 @@ class Changes:
         return begins
 
     def take(self, most: int) -> list[Event]:
-        """About so many events that have come, those of a vbucket in their order; none when none have. What is taken is
-        acknowledged. Raises CouchbaseError once a vbucket cannot be read any more, AwayError where that may pass."""
+        """Returns about `most` received events, those of a vbucket in order; none if none have come. Acknowledges them.
+        Raises CouchbaseError once a vbucket cannot be read any more, AwayError if that may pass."""
         taken: list[Event] = []
         while self._queue and len(taken) < most:
             connection, events = self._queue[0]
@@ -134,18 +134,18 @@ class Changes:
 
     @property
     def problem(self) -> str:
-        """What keeps some vbucket from being read now; empty when nothing does."""
-        return next(iter(list(self._problems.values())), "")  # a list at once: the loop may be another thread's
+        """The reason why some vbucket cannot be read now; empty if all can."""
+        return next(iter(list(self._problems.values())), "")  # list() first: the loop may run in another thread
 
     def resting(self) -> dict[int, tuple[int, int]] | None:
-        """The last change of each vbucket and its branch, where all that servers have announced is taken; None while
-        there is more, or some vbucket cannot be read."""
+        """Returns each vbucket's last change and branch if all announced changes are taken; None while there are more,
+        or while some vbucket cannot be read."""
         if self._queue or self.problem or self.left() != 0:
             return None
         return {number: (seqno, self._vbuckets[number].place.vbuuid) for number, seqno in self._taken.items()}
 
     def left(self) -> int | None:
-        """How many changes are announced and not taken, more or less; None while some stream was not open yet."""
+        """Returns about how many announced changes are not taken; None while some stream has not been open yet."""
         if len(self._streamed) < len(self._vbuckets):
             return None
         return sum(one.announced_to - self._taken.get(number, 0) for number, one in self._vbuckets.items())
@@ -164,7 +164,7 @@ class Changes:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def events(self, connection: Connection, events: list[Event]) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         if not self._options.polling_seconds:
             self._queue.append((connection, events))
             self._arrived()
@@ -173,18 +173,18 @@ class Changes:
             self._held.add(event)
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         with contextlib.suppress(CouchbaseError):
             self._cluster.take_map(value, connection.address)
 
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         ended = self._ended.get(vbucket)
         if ended is not None and ended[0] is connection and not ended[1].done():
             ended[1].set_result(reason)
 
     def lost(self, connection: Connection, why: str) -> None:
-        """As a connection calls it."""
+        """Called by a connection."""
         self._losses += 1
         _log.warning("couchbase_connection_lost", node=connection.where, error=why, times=self._losses)
         self._nodes.forget(connection)
@@ -196,7 +196,7 @@ class Changes:
     async def _follow(self, vbucket: Vbucket) -> None:
         again, lost = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), Backoff(LOST_SECONDS, MAX_LOST_SECONDS)
         refused, loop, number = 0, asyncio.get_running_loop(), vbucket.number
-        since: tuple[bool, float] | None = None  # of refusals of one kind, one after the other
+        since: tuple[bool, float] | None = None  # consecutive refusals of one kind
         try:
             while True:
                 changed = self._cluster.changed
@@ -242,11 +242,11 @@ class Changes:
             self._fail(CouchbaseError(f"vbucket {number} cannot be read: {error!r}"))
 
     def _is_gone(self) -> bool:
-        """Whether what is asked for was there and is no more."""
+        """Returns whether all selected collections existed and are gone now."""
         return bool(self._streamed) and self._options.selection.is_gone(self._manifest)
 
     async def _ask(self, vbucket: Vbucket, changed: asyncio.Event) -> tuple[Connection, Frame] | None:
-        """Asks for a stream; None after a while where there is nothing to ask for. Raises AwayError, CouchbaseError."""
+        """Requests a stream; None, after a pause, if there is nothing to request. Raises AwayError, CouchbaseError."""
         number = vbucket.number
         if self._is_gone():
             self._problems[number] = f"vbucket {number}: the collections that are asked for are gone"
@@ -254,7 +254,7 @@ class Changes:
             await self._nodes.learn_manifest(self._vbuckets)
             return None
         connection = await self._nodes.active(number)
-        if self._is_gone():  # a new connection has said so
+        if self._is_gone():  # the new connection's manifest shows it
             return None
         return connection, await self._ask_stream(connection, vbucket)
 
@@ -283,7 +283,7 @@ class Changes:
         )
 
     def _asked(self, vbucket: Vbucket) -> bytes:
-        """Which collections a stream is asked for. Those that were there once and are gone are no reason to fail."""
+        """Returns a stream request's JSON. Collections that existed once and are gone raise nothing."""
         selection, known = self._options.selection, bool(self._streamed)
         dropped = selection.missing(self._manifest) if known else []
         if dropped and dropped != self._dropped:
@@ -295,7 +295,7 @@ class Changes:
         return json.dumps(asked, separators=(",", ":")).encode()
 
     async def _until_end(self, connection: Connection, vbucket: Vbucket) -> int:
-        """Why its stream ended, once that is so and there may be another one."""
+        """Waits until the vbucket's stream has ended and another one may be opened. Returns the reason for the end."""
         changed = self._cluster.changed
         reason = await self._ended[vbucket.number][1]
         connection.forget(vbucket.number)
@@ -316,8 +316,8 @@ class Changes:
         self, connection: Connection, vbucket: Vbucket, answer: Frame, *, changed: asyncio.Event, again: Backoff,
         seconds: float,
     ) -> None:  # fmt: skip
-        """Waits for what makes another try worth it. Raises CouchbaseError where nothing does, and where collections
-        stay unknown; AwayError where what may pass does not. `seconds`: for how long it has been refused."""
+        """Waits until another try makes sense. Raises CouchbaseError if none does, or if collections stay unknown;
+        AwayError if a temporary refusal lasts too long. `seconds` is the duration of the refusals so far."""
         text = f"{connection.where} opens no stream of vbucket {vbucket.number}: {status_text(answer)}"
         self._problems[vbucket.number] = text
         if answer.status in UNKNOWN:
@@ -326,7 +326,7 @@ class Changes:
             await self._nodes.learn_manifest(self._vbuckets)
             await wait_or_stop(changed, again.next())
         elif answer.status == Status.NO_ACCESS and self._dropped and not vbucket.asked:
-            self._widened = False  # who may read a few collections may not read all
+            self._widened = False  # a user who may read a few collections may not read all
         elif answer.status == Status.NO_ACCESS:
             raise no_reader(self._cluster.access)
         elif answer.status not in REFUSED_FOR_NOW:
@@ -379,7 +379,7 @@ class Changes:
         self._arrived()
 
     def _take_back_held(self, vbucket: Vbucket) -> None:
-        """Events that were not on disk when the stream ended come again."""
+        """Rewinds to before the events that were not on disk when the stream ended: the server sends them again."""
         if dropped := self._held.drop(vbucket.number):
             vbucket.seqno, vbucket.place = self._given[vbucket.number]
             vbucket.pending = None

@@ -1,4 +1,4 @@
-"""The nodes of a cluster as one bucket's map names them, and a connection to each that is needed."""
+"""The nodes of a cluster by one bucket's map, and a connection to each that is needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = get_logger()
 
 
 class Cluster:
-    """One bucket. `map` is the newest that is known; whoever waits for another one waits for `changed`."""
+    """One bucket of a cluster. `map` is the newest known map; `changed` is set when a newer one arrives."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -35,10 +35,10 @@ class Cluster:
         self.changed = asyncio.Event()
 
     async def bootstrap(self) -> ClusterMap:
-        """The bucket's map, from the first seed that has one.
+        """Returns the bucket's map, from the first seed that has it.
 
-        Raises CouchbaseError where a seed refuses us, AwayError that names each seed where none answers, or where the
-        bucket has no vbuckets within the time to bootstrap.
+        Raises CouchbaseError if a seed refuses the client; AwayError naming each seed if none answers, or if the bucket
+        has no vbuckets within `bootstrap_seconds`.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self.access.bootstrap_seconds
@@ -51,8 +51,8 @@ class Cluster:
             await asyncio.sleep(NOT_READY_SECONDS)
 
     def take_map(self, text: bytes, asked: NodeAddress) -> bool:
-        """Takes a map in that is newer; whether it is. One without vbuckets, as of a bucket that is not ready, replaces
-        none that has them. Raises CouchbaseError for one that is none."""
+        """Takes over a newer map. Returns whether it was newer. A map without vbuckets, as of a bucket that is not
+        ready, does not replace one with vbuckets. Raises CouchbaseError for text that is not a map."""
         if not is_bucket_map(text):
             return False
         access = self.access
@@ -68,7 +68,7 @@ class Cluster:
         return True
 
     async def ask_map(self, connection: Connection) -> None:
-        """Asks a node for its map. Raises AwayError, CouchbaseError."""
+        """Requests a node's map. Raises AwayError, CouchbaseError."""
         answer = await connection.request(Opcode.CLUSTER_MAP)
         if answer.status == Status.SUCCESS:
             self.take_map(answer.value, connection.address)
@@ -78,7 +78,7 @@ class Cluster:
             raise CouchbaseError(f"{connection.where} gives no map: {status_text(answer)}")
 
     async def ask_all(self) -> None:
-        """Asks the seeds and then the nodes of the map for another map, one after the other until one has it."""
+        """Requests another map from the seeds and then from the nodes of the current map, in turn, until one has it."""
         known = self.map
         nodes = () if known is None else known.nodes
         for address in dict.fromkeys([*self._seeds, *nodes]):
@@ -92,7 +92,7 @@ class Cluster:
 
     @asynccontextmanager
     async def logged_in(self, address: NodeAddress, listener: Listener | None = None) -> AsyncIterator[Connection]:
-        """A connection to a node for a while. Raises AwayError, CouchbaseError."""
+        """Opens a connection to a node for the duration of the block. Raises AwayError, CouchbaseError."""
         connection = await self.connect(address, listener)
         try:
             yield connection
@@ -100,7 +100,7 @@ class Cluster:
             connection.close()
 
     async def connect(self, address: NodeAddress, listener: Listener | None = None) -> Connection:
-        """A connection to a node, logged in. Raises AwayError, CouchbaseError."""
+        """Returns a logged-in connection to a node. Raises AwayError, CouchbaseError."""
         connection = await Connection.connect(address, self.access, listener or Nobody())
         try:
             async with asyncio.timeout(self.access.bootstrap_seconds):
@@ -114,7 +114,8 @@ class Cluster:
         return connection
 
     async def high_seqnos(self, vbuckets: Iterable[int]) -> dict[int, int]:
-        """The last change of each of these vbuckets that has an active copy. Raises AwayError, CouchbaseError."""
+        """Returns the last change of each of these vbuckets that has an active copy. Raises AwayError,
+        CouchbaseError."""
         asked, found = set(vbuckets), dict[int, int]()
         for address in self.actives(asked):
             async with self.logged_in(address) as connection:
@@ -123,8 +124,8 @@ class Cluster:
         return found
 
     async def all_high_seqnos(self, vbuckets: Iterable[int]) -> dict[int, int]:
-        """The same, asked for again where some have no active copy now. Raises AwayError too where that stays so for
-        the time to bootstrap."""
+        """Returns the last change of each of these vbuckets; retries for those that have no active copy now. Raises
+        AwayError too if some have none for `bootstrap_seconds`."""
         loop, found = asyncio.get_running_loop(), dict[int, int]()
         until, missing = loop.time() + self.access.bootstrap_seconds, list(vbuckets)
         while missing:
@@ -138,7 +139,7 @@ class Cluster:
         return found
 
     def actives(self, vbuckets: Iterable[int]) -> list[NodeAddress]:
-        """The nodes that have the active copies of these vbuckets."""
+        """Returns the nodes that have the active copies of these vbuckets."""
         current = self.map
         found = {} if current is None else {current.active(one): None for one in vbuckets}
         return [one for one in found if one is not None]
@@ -164,8 +165,8 @@ class Cluster:
 
 
 async def high_seqnos_of(connection: Connection, collection: int | None = None) -> dict[int, int]:
-    """The last change of each vbucket whose active copy is on a node, or that of a collection by its id. Raises
-    AwayError, UnservedError."""
+    """Returns the last change of each vbucket whose active copy is on a node or, with `collection`, the collection's
+    last change. Raises AwayError, UnservedError."""
     of = b"" if collection is None else struct.pack(">I", collection)
     answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE + of)
     if answer.status:
@@ -174,7 +175,7 @@ async def high_seqnos_of(connection: Connection, collection: int | None = None) 
 
 
 async def failover_log(connection: Connection, vbucket: int) -> list[Branch]:
-    """The history of a vbucket, the newest branch first. Raises AwayError, NotReadyError, RefusedError."""
+    """Returns the history of a vbucket, the newest branch first. Raises AwayError, NotReadyError, RefusedError."""
     answer = await connection.request(Opcode.FAILOVER_LOG, vbucket=vbucket)
     if answer.status:
         text = f"{connection.where} gives no failover log of vbucket {vbucket}: {status_text(answer)}"
@@ -187,8 +188,8 @@ async def failover_log(connection: Connection, vbucket: int) -> list[Branch]:
 
 
 async def manifest_of(connection: Connection) -> Manifest:
-    """The bucket's collections; those of before there were any where the server knows none. Raises AwayError,
-    UnservedError, CouchbaseError."""
+    """Returns the bucket's collections; only the default collection if the server knows no collections. Raises
+    AwayError, UnservedError, CouchbaseError."""
     if Feature.COLLECTIONS not in connection.features:
         return Manifest()
     answer = await connection.request(Opcode.MANIFEST)
@@ -198,16 +199,16 @@ async def manifest_of(connection: Connection) -> Manifest:
 
 
 class Nobody:
-    """Hears nothing: of connections that only ask."""
+    """A listener that ignores everything: for connections that only send requests."""
 
     def events(self, connection: Connection, events: object) -> None:
-        """None come."""
+        """Ignores events: none come."""
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
-        """Not wanted."""
+        """Ignores the map."""
 
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
-        """None was opened."""
+        """Ignores the end: no stream was opened."""
 
     def lost(self, connection: Connection, why: str) -> None:
-        """Nothing to do: the request raises."""
+        """Ignores the loss: the request raises."""

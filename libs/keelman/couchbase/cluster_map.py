@@ -1,4 +1,4 @@
-"""Cluster maps: which node has which vbucket of a bucket. Pure."""
+"""Cluster maps: the nodes of each vbucket of a bucket. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.couchbase.seeds import Seed
 
 
 class NodeAddress(NamedTuple):
-    """Where a node's key-value service is reached."""
+    """The address of a node's key-value service."""
 
     host: str
     port: int
@@ -34,19 +34,19 @@ class ClusterMap:
     vbuckets: Sequence[Sequence[int]]
     capabilities: frozenset[str] = field(default_factory=frozenset)
     uuid: str = ""
-    """The bucket's: another one of the same name has another."""
+    """The bucket's uuid: a bucket that is created again under the same name has a different one."""
 
     def is_newer_than(self, other: ClusterMap | None) -> bool:
-        """Whether it replaces the other."""
+        """Returns whether this map replaces the other."""
         return other is None or (self.epoch, self.revision) > (other.epoch, other.revision)
 
     def active(self, vbucket: int) -> NodeAddress | None:
-        """The node with the active copy; None while there is none."""
+        """Returns the node with the active copy; None while there is none."""
         indexes = self._indexes(vbucket)
         return self._node(indexes[0]) if indexes else None
 
     def copies(self, vbucket: int) -> list[NodeAddress]:
-        """The nodes that have a copy, the active one first; none for a vbucket that the map does not have."""
+        """Returns the nodes that have a copy, the active one first; none for a vbucket that the map does not have."""
         found = [self._node(index) for index in self._indexes(vbucket)]
         return [one for one in found if one is not None]
 
@@ -58,13 +58,13 @@ class ClusterMap:
 
 
 def is_bucket_map(text: bytes) -> bool:
-    """Whether it is a map of a bucket, and not the cluster's own, which names no vbuckets."""
+    """Returns whether the text is a map of a bucket, not the cluster's own map, which names no vbuckets."""
     return isinstance(_json(text).get("nodeLocator"), str)
 
 
 def parse_map(text: bytes, asked: NodeAddress, seeds: Sequence[Seed], *, tls: bool, network: str) -> ClusterMap:
-    """The map that the node `asked` gave. Raises CouchbaseError for a bucket that has no vbuckets, and for what is no
-    map."""
+    """Returns the map that the node `asked` sent. Raises CouchbaseError for a bucket that has no vbuckets, and for text
+    that is not a map."""
     given = _json(text)
     locator = given.get("nodeLocator")
     name = str(given.get("name", ""))
@@ -119,7 +119,8 @@ def _address(node: Mapping[str, Any], asked: NodeAddress, service: str, *, exter
 def _uses_external(
     extended: Sequence[Mapping[str, Any]], seeds: Sequence[Seed], asked: NodeAddress, service: str, network: str
 ) -> bool:
-    """Whether the external network is meant: asked for, or, with `auto`, the one that a seed is named in."""
+    """Returns whether to use the external network: `network` names it or, with `auto`, a seed is one of its
+    addresses."""
     if network != "auto":
         return network == "external"
     for external in (False, True):

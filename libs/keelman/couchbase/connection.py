@@ -20,35 +20,37 @@ from keelman.runtime.logs.logging import get_logger
 
 REQUEST_SECONDS = 20.0
 SILENT_INTERVALS, ASK_INTERVALS = 2.0, 1.2
-"""Of no-ops: a server that was not heard for so long is given up; before, it is asked."""
+"""Multiples of the no-op interval: the connection to a server that is silent this long is ended; before, a no-op is
+sent."""
 ACK_SHARE = 0.5
-"""Of the flow control's buffer: so much is taken before it is acknowledged."""
+"""The share of the flow control's buffer that is taken before an acknowledgement is sent."""
 _FIRST_OPAQUE = 0x1000
 COLLECTION_DROPPED = -2
-"""Of a stream that is left where a collection was dropped that it was asked for; no server's number."""
+"""The reason when the client leaves a stream because a requested collection was dropped; no server sends this
+number."""
 _KNOWN = frozenset(frames.Opcode)
 
 _log = get_logger()
 
 
 class Listener(Protocol):
-    """Gets what a server sends unasked."""
+    """Gets the messages that a server sends without a request."""
 
     def events(self, connection: Connection, events: list[Event]) -> None:
-        """Changes. Their sizes are to be acknowledged once they are taken."""
+        """Gets changes. The listener acknowledges their sizes once they are taken."""
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
-        """The server has another cluster map; empty where it only says so."""
+        """Gets another cluster map of the server; `value` is empty if the server only announces it."""
 
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
-        """A stream was ended by the server, or is left with COLLECTION_DROPPED."""
+        """Gets the end of a stream: by the server, or by this client with COLLECTION_DROPPED."""
 
     def lost(self, connection: Connection, why: str) -> None:
-        """The connection ended, and its streams with it."""
+        """Gets the end of the connection, and with it of its streams."""
 
 
 class Connection(asyncio.Protocol):
-    """A connection to one node. Made by `connect`; used in one loop."""
+    """A connection to one node, created by `connect` and used in one event loop."""
 
     def __init__(self, address: NodeAddress, listener: Listener, noop_seconds: float) -> None:
         self.address, self.where = address, str(address)
@@ -60,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._waiting: dict[int, tuple[asyncio.Future[frames.Frame], Callable[[frames.Frame], None] | None]] = {}
         self._next = _FIRST_OPAQUE
         self._left: set[int] = set()
-        """Opaques of streams that were left, whose ends are no news."""
+        """Opaques of streams that the client has left: their ends are not reported."""
         self._unknown: set[int] = set()
         self._transport: asyncio.Transport | None = None
         self._why = ""
@@ -73,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def connect(cls, address: NodeAddress, access: Access, listener: Listener) -> Connection:
-        """A connection, not logged in. Raises AwayError."""
+        """Opens a connection without a login. Raises AwayError."""
         loop = asyncio.get_running_loop()
         name = access.tls and address.host
         try:
@@ -99,8 +101,8 @@ class Connection(asyncio.Protocol):
         vbucket: int = 0,
         at_once: Callable[[frames.Frame], None] | None = None,
     ) -> frames.Frame:
-        """The answer to a request, whatever its status. `at_once` is given it before anything that came behind it is
-        looked at. Raises AwayError."""
+        """Returns the answer to a request, whatever its status. `at_once` gets the answer before any later frame is
+        handled. Raises AwayError."""
         if self._transport is None or self._why:
             raise AwayError(f"{self.where}: {self._why or 'not connected'}")
         opaque, self._next = self._next, (self._next + 1) & 0x7FFF_FFFF
@@ -118,23 +120,25 @@ class Connection(asyncio.Protocol):
             self._waiting.pop(opaque, None)
 
     def stream(self, decoder: Decoder, window: int) -> None:
-        """What comes is decoded from now on. `window`: bytes of the flow control; 0 for none."""
+        """Decodes received frames from now on. `window` is the size of the flow control's buffer in bytes; 0 for
+        none."""
         self._decoder, self._window = decoder, window
         self._watch()
 
     def follow(self, vbucket: Vbucket) -> None:
-        """The events of this vbucket are taken from now on."""
+        """Takes the events of this vbucket from now on."""
         if self._decoder is not None:
             self._decoder.vbuckets[vbucket.number] = vbucket
 
     def forget(self, vbucket: int) -> None:
-        """They are no more."""
+        """Ignores the events of this vbucket from now on."""
         if self._decoder is not None:
             self._decoder.vbuckets.pop(vbucket, None)
 
     async def close_stream(self, vbucket: int) -> None:
-        """Has the server end a stream that was left. Where it does not say that there is none any more, the connection
-        is left too: a request for another stream would be answered with that one, whose events were dropped here."""
+        """Has the server end a stream that was left. If the server does not confirm that the stream is gone, the
+        connection is left too: the answer to another request would be the old stream, whose events were dropped
+        here."""
         try:
             status = (await self.request(frames.Opcode.CLOSE_STREAM, vbucket=vbucket)).status
         except AwayError as error:
@@ -144,7 +148,7 @@ class Connection(asyncio.Protocol):
             self.leave(f"the stream of vbucket {vbucket} was not closed: status {status:#04x}")
 
     def acknowledge(self, size: int) -> None:
-        """So many bytes of events were taken, or dropped: the server may send as many again."""
+        """Records the size of events that were taken or dropped: the server may send as many bytes again."""
         self._unacknowledged += size
         if self._window and self._unacknowledged >= self._window * ACK_SHARE and self._transport and not self._why:
             extras = struct.pack(">I", self._unacknowledged)
@@ -152,31 +156,31 @@ class Connection(asyncio.Protocol):
             self._unacknowledged = 0
 
     def close(self, why: str = "closed") -> None:
-        """Ends it; its listener is not notified."""
+        """Ends the connection; the listener is not notified."""
         if not self._why:
             self._end(why)
         if self._transport is not None:
             self._transport.abort()
 
     def leave(self, why: str) -> None:
-        """Ends it as if the server had: its listener is notified."""
+        """Ends the connection as if the server had: the listener is notified."""
         if not self._why:
             self._fail(why)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As asyncio calls it."""
+        """Called by asyncio."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._heard = self._loop.time()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """As asyncio calls it."""
+        """Called by asyncio."""
         if not self._why:
             self._end(str(error) if error else "the server ended the connection")
             self._listener.lost(self, self._why)
 
     def data_received(self, data: bytes) -> None:
-        """As asyncio calls it."""
+        """Called by asyncio."""
         if self._why:
             return
         self._heard = self._loop.time()
@@ -200,7 +204,7 @@ class Connection(asyncio.Protocol):
                 elif decoder.left:
                     self._left.add(frame.opaque)
                     self._leave_streams(decoder, events)
-        finally:  # what came before something wrong has moved its vbuckets on
+        finally:  # events before an invalid frame have advanced their vbuckets
             if events:
                 self._listener.events(self, events)
         if uncounted:
@@ -213,7 +217,7 @@ class Connection(asyncio.Protocol):
             self._listener.stream_ended(self, decoder.left.pop(), COLLECTION_DROPPED)
 
     def _other(self, frame: frames.Frame) -> int:
-        """Does what is due for what is no event; its bytes, where they count for the flow control."""
+        """Handles a frame that is not a change event. Returns its size if flow control counts it, else 0."""
         if frame.magic == frames.RESPONSE:
             self._answered(frame)
         elif frame.magic == frames.SERVER_REQUEST and frame.opcode == frames.Opcode.CLUSTER_MAP_CHANGE:
@@ -248,7 +252,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(frames.encoded(frame.opcode, magic=frames.RESPONSE, opaque=frame.opaque))
 
     def _watch(self) -> None:
-        """Asks a server that is silent, and gives up one that stays so."""
+        """Sends a no-op to a silent server, and ends the connection if the server stays silent."""
         silent = self._loop.time() - self._heard
         if self._why:
             return

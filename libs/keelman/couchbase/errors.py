@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class CouchbaseError(Exception):
-    """The cluster cannot be used as asked; trying again does not help before somebody changes something."""
+    """The cluster or its configuration does not allow the request; a retry fails until someone changes something."""
 
 
 class ProtocolError(CouchbaseError):
-    """The bytes received are not the protocol's: the connection is closed."""
+    """The received bytes do not follow the protocol: the connection is closed."""
 
 
 class RefusedError(CouchbaseError):
@@ -20,16 +20,16 @@ class RefusedError(CouchbaseError):
 
 
 class AwayError(Exception):
-    """A node does not answer, or ended the connection: it is tried again."""
+    """A node does not answer, or has ended the connection: the client tries it again."""
 
 
 class UnservedError(AwayError):
-    """A node answers, and refuses now what it is asked for."""
+    """A node answers, but refuses the request for now."""
 
 
 class NotReadyError(AwayError):
-    """A node answers, and cannot serve a vbucket now: that is moved, or read from disk. `cluster_map` is what it says
-    of where to ask; empty where it does not."""
+    """A node answers, but cannot serve a vbucket now: the vbucket is being moved, or read from disk. `cluster_map` is
+    the map in the node's answer; empty if it has none."""
 
     def __init__(self, text: str, cluster_map: bytes = b"") -> None:
         super().__init__(text)

@@ -20,7 +20,7 @@ MAX_BODY_BYTES = 24 << 20
 REQUEST, RESPONSE = 0x80, 0x81
 SERVER_REQUEST, CLIENT_RESPONSE = 0x82, 0x83
 FRAMED_REQUEST, FRAMED_RESPONSE = 0x08, 0x18
-"""As the first two, with framing extras, which are passed over."""
+"""Like REQUEST and RESPONSE, with framing extras, which are skipped."""
 _MAGICS = frozenset((REQUEST, RESPONSE, SERVER_REQUEST, CLIENT_RESPONSE, FRAMED_REQUEST, FRAMED_RESPONSE))
 
 
@@ -88,11 +88,11 @@ class Status(IntEnum):
 PASSING = frozenset(
     (Status.OUT_OF_MEMORY, Status.BUSY, Status.TEMPORARY_FAILURE, Status.NOT_INITIALIZED, 0x0C, 0x30, 0x31, 0x32, 0x33)
 )
-"""Statuses of a server that is to be asked again."""
+"""Statuses after which the client retries."""
 
 
 class Feature(IntEnum):
-    """A feature that HELLO asks for."""
+    """A feature that HELLO requests."""
 
     DATATYPE = 0x01
     XATTR = 0x06
@@ -125,12 +125,12 @@ class Frame(NamedTuple):
 
     @property
     def vbucket(self) -> int:
-        """Of a request."""
+        """The vbucket of a request."""
         return self.status
 
     @property
     def size(self) -> int:
-        """With its header."""
+        """The frame's bytes, header included."""
         return HEADER_BYTES + self.framing + len(self.extras) + len(self.key) + len(self.value)
 
 
@@ -146,15 +146,15 @@ def encoded(
     key: bytes = b"",
     value: bytes = b"",
 ) -> bytes:
-    """A frame's bytes. `status` is the vbucket in a request."""
+    """Returns a frame's bytes. `status` is the vbucket in a request."""
     body = len(extras) + len(key) + len(value)
     header = HEADER.pack(magic, opcode, len(key), len(extras), datatype, status, body, opaque, cas)
     return b"".join((header, extras, key, value))
 
 
 def frame_at(buffer: bytes, at: int) -> tuple[Frame, int] | None:
-    """The frame that begins at a place, and where the next one does; None where it is not whole. Raises ProtocolError
-    for what is no frame."""
+    """Returns the frame that begins at a position, and the position of the next; None if the frame is incomplete.
+    Raises ProtocolError for bytes that are not a frame."""
     if len(buffer) - at < HEADER_BYTES:
         return None
     magic, opcode, key_length, extras_length, datatype, status, body, opaque, cas = HEADER.unpack_from(buffer, at)
@@ -179,7 +179,7 @@ def frame_at(buffer: bytes, at: int) -> tuple[Frame, int] | None:
 
 
 class FrameBuffer:
-    """Makes frames of what arrives, however it is cut."""
+    """Reassembles frames from received bytes, however they are cut."""
 
     __slots__ = ("_rest",)
 
@@ -187,9 +187,10 @@ class FrameBuffer:
         self._rest = b""
 
     def feed(self, data: bytes, skim: Callable[[bytes, int], int] | None = None) -> Iterator[Frame]:
-        """The frames that are complete now, one behind the other. Raises ProtocolError for what is none.
+        """Yields the frames that are complete now, in order. Raises ProtocolError for bytes that are not a frame.
 
-        `skim` is given the bytes and a place before each frame, for what it takes itself, and says where it stopped.
+        Before each frame, `skim` gets the bytes and a position, may consume frames itself, and returns the position
+        where it stopped.
         """
         buffer, at = self._rest + data if self._rest else data, 0
         self._rest = b""

@@ -1,4 +1,4 @@
-"""The first requests of a connection: who we are, what both sides can, and which bucket is meant."""
+"""The first requests of a connection: they log in, negotiate features and select the bucket."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class Requests(Protocol):
 
     where: str
     id: str
-    """By which servers tell connections apart: no two have one, or the second would close the first."""
+    """Servers tell connections apart by this id. It is unique: a second connection with the same id would close the
+    first."""
 
     async def request(self, opcode: int, *, key: bytes = b"", value: bytes = b"", extras: bytes = b"") -> Frame:
-        """The answer to a request. Raises AwayError."""
+        """Returns the answer to a request. Raises AwayError."""
 
 
 async def log_in(connection: Requests, access: Access) -> frozenset[int]:
@@ -52,7 +53,7 @@ async def log_in(connection: Requests, access: Access) -> frozenset[int]:
 
 
 async def open_dcp(connection: Requests, access: Access, controls: Iterable[tuple[str, str]], flags: int) -> None:
-    """Makes the connection one for changes. Raises CouchbaseError, AwayError."""
+    """Opens the connection for changes. Raises CouchbaseError, AwayError."""
     extras = struct.pack(">II", 0, flags)
     answer = await connection.request(Opcode.DCP_OPEN, extras=extras, key=_name(connection, access))
     if answer.status == Status.NO_ACCESS:
@@ -65,12 +66,13 @@ async def open_dcp(connection: Requests, access: Access, controls: Iterable[tupl
 
 
 def no_reader(access: Access) -> CouchbaseError:
-    """What is wrong where a user may log in and not read changes."""
+    """Returns the error for a user who may log in but not read changes."""
     return CouchbaseError(f"user {access.user!r} lacks the role Data DCP Reader for bucket {access.bucket!r}")
 
 
 def controls_of(access: Access, agreed: frozenset[int], buffer_bytes: int) -> list[tuple[str, str]]:
-    """What a connection for changes asks for. `buffer_bytes`: of flow control; 0 for none."""
+    """Returns the control settings of a connection for changes. `buffer_bytes` is the flow control's buffer, 0 for
+    none."""
     found = [("change_streams", "true"), ("send_stream_end_on_client_close_stream", "true"),
              ("supports_cursor_dropping", "true")]  # fmt: skip
     if buffer_bytes:
@@ -113,7 +115,7 @@ def _expect(answer: Frame, where: str, what: str) -> None:
 
 
 def status_text(answer: Frame) -> str:
-    """A status for people, with what the server says beside it."""
+    """Returns a status for people, with the server's own text."""
     try:
         name = Status(answer.status).name
     except ValueError:
@@ -128,8 +130,8 @@ def status_text(answer: Frame) -> str:
 
 
 def _name(connection: Requests, access: Access) -> bytes:
-    """How a connection calls itself, as the official client does, without the braces: servers before 7.1 take none in
-    a stream's name. As long as may be at most."""
+    """Returns a connection's name: that of the official client, without the braces, because servers before 7.1 accept
+    none in a stream's name. The agent is shortened until the name fits MAX_NAME_BYTES."""
     agent = access.agent
     while True:
         name = json.dumps({"i": connection.id, "a": agent}, separators=(",", ":"))[1:-1].encode()

@@ -29,38 +29,38 @@ DEFAULT_COLLECTION = Collection(DEFAULT, DEFAULT)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The part of a bucket that is asked for: all, one scope, or some collections."""
+    """The part of a bucket that a client reads: all, one scope, or some collections."""
 
     scope: str = ""
     collections: Sequence[Collection] = ()
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether the whole bucket is selected."""
         return not self.scope and not self.collections
 
     def is_gone(self, manifest: Manifest) -> bool:
-        """Whether the manifest has nothing of what is asked for."""
+        """Returns whether the manifest has nothing of the selected part."""
         if self.scope:
             return self.scope not in manifest.scopes.values()
         return bool(self.collections) and not set(self.collections) & set(manifest.collections.values())
 
     def takes(self, collection: Collection) -> bool:
-        """Whether it is asked for."""
+        """Returns whether the collection is selected."""
         if self.scope:
             return collection.scope == self.scope
         return not self.collections or collection in self.collections
 
     def missing(self, manifest: Manifest) -> list[Collection]:
-        """The named collections that the manifest does not have."""
+        """Returns the named collections that the manifest does not have."""
         known = set(manifest.collections.values())
         return [one for one in self.collections if one not in known]
 
     def value(self, manifest: Manifest, uid: int, *, widened: bool | None = None) -> Mapping[str, object]:
-        """The JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have.
+        """Returns the JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have.
 
-        `widened` is for who had them all once: where some are gone, either everything is asked for, so that one that
-        is made again is seen from its first change on, or, with False, only what is left.
+        `widened` is for a client that had all of the collections once. If some are gone, True requests everything, so
+        that a collection that is created again is read from its first change on; False requests only the rest.
         """
         asked: dict[str, object] = {"uid": f"{uid:x}"}
         if self.scope:
@@ -80,39 +80,39 @@ class Selection:
         return asked
 
     def ids(self, manifest: Manifest) -> list[int]:
-        """Of the named collections that the manifest has."""
+        """Returns the ids of the named collections that the manifest has."""
         known = {one: at for at, one in manifest.collections.items()}
         return [known[one] for one in self.collections if one in known]
 
 
 @dataclass(slots=True)
 class Manifest:
-    """A bucket's scopes and collections by id. `uid` rises with each change of them, which may be of several."""
+    """A bucket's scopes and collections by id. `uid` rises with each change, which may cover several of them."""
 
     uid: int = 0
     scopes: dict[int, str] = field(default_factory=lambda: {0: DEFAULT})
     collections: dict[int, Collection] = field(default_factory=lambda: {0: DEFAULT_COLLECTION})
     selection: Selection = field(default_factory=Selection)
     selected: dict[int, Collection] = field(init=False)
-    """Those of the collections that are read."""
+    """The collections that are read."""
 
     def __post_init__(self) -> None:
         self._select()
 
     def learn(self, newer: Manifest) -> None:
-        """Becomes as the other one, where that is newer."""
+        """Takes over the content of another manifest if that is newer."""
         if newer.uid > self.uid:
             self.uid, self.scopes, self.collections = newer.uid, newer.scopes, newer.collections
             self._select()
 
     def apply(self, event: int, key: bytes, value: bytes) -> int:
-        """Takes a system event in, unless it is older than the manifest. Returns the uid that the event names.
+        """Applies a system event, unless it is older than the manifest. Returns the uid that the event names.
 
         Raises ProtocolError for a value that is too short.
         """
         try:
             (uid,) = struct.unpack_from(">Q", value)
-            if uid < self.uid:  # of several changes at once the last one alone has the new uid
+            if uid < self.uid:  # of several simultaneous changes only the last one has the new uid
                 return int(uid)
             name = key.decode()
             if event == COLLECTION_CREATED:
@@ -144,7 +144,7 @@ class Manifest:
 
 
 def parse_manifest(text: bytes) -> Manifest:
-    """The manifest of a bucket. Raises ProtocolError for what is none."""
+    """Returns the manifest of a bucket. Raises ProtocolError for text that is not a manifest."""
     try:
         given = json.loads(text)
         made = Manifest(int(given["uid"], 16), {}, {})
@@ -162,14 +162,14 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def dropped_collection(value: bytes) -> int:
-    """The id of a dropped collection, of such an event's value; -1 for one that is too short."""
+    """Returns the id of a dropped collection from the value of its event; -1 if the value is too short."""
     return int(struct.unpack_from(">I", value, 12)[0]) if len(value) >= 16 else -1
 
 
 def split_key(key: bytes) -> tuple[int, bytes]:
-    """The collection's id and the document's, of a key with the id before it (unsigned LEB128, 5 bytes at most).
+    """Splits a key into the collection's id (unsigned LEB128, 5 bytes at most) and the document's key.
 
-    Raises ProtocolError for one that has no end.
+    Raises ProtocolError for an id that has no end.
     """
     first = key[0] if key else 0x80
     if first < 0x80:

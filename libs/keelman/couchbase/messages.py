@@ -1,4 +1,4 @@
-"""Makes events of what a server sends on a stream."""
+"""Decodes the messages of a stream into events."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ _made = Event._make
 _new = tuple.__new__  # half the time of Event._make
 NAMING = frozenset((COLLECTION_CREATED, COLLECTION_DROPPED, SCOPE_CREATED, SCOPE_DROPPED))
 FLAT_BUFFERS = 2
-"""System events of this version are of another form, which is never asked for."""
+"""System events from this version on have another form, which the client never requests."""
 _LONGEST_SHORT_ID = 0x7F
-"""A collection's id up to this one is a single byte before the key."""
+"""A collection id up to this value is a single byte before the key."""
 MOVED = 0
 """The kind of an event that only moves its vbucket's offset."""
 
 
 class Decoder:
     """Decodes the messages of one connection. `vbuckets` has those whose streams are open on it; events of others are
-    passed over.
+    ignored.
 
-    `collections` says whether keys have their collection's id before them. A new id is looked up in `manifest`.
+    `collections` tells whether keys begin with their collection's id. A new id is looked up in `manifest`.
     """
 
     def __init__(self, manifest: Manifest, *, collections: bool) -> None:
         self.vbuckets: dict[int, Vbucket] = {}
         self.left: list[int] = []
-        """Vbuckets that are no more followed because a collection was dropped that their streams were asked for."""
+        """Vbuckets that are no longer followed because a collection that their streams requested was dropped."""
         self._manifest = manifest
         self._collections = collections
 
     def skim(self, buffer: bytes, at: int, events: list[Event]) -> int:
-        """Adds the events of the mutations that stand one behind the other from a place on, which are most of what a
-        server sends; returns the place of what `decode` has to look at, or of a frame that is not whole."""
+        """Adds the events of consecutive mutations, which are most of a server's messages, from a position on. Returns
+        the position of the first frame that `decode` must handle or that is incomplete."""
         vbuckets, collections, prefixed = self.vbuckets, self._manifest.selected, self._collections
         unpack, add = _MUTATION_FRAME.unpack_from, events.append
         end = len(buffer)
@@ -88,7 +88,7 @@ class Decoder:
         return at
 
     def decode(self, frame: Frame, events: list[Event]) -> bool:
-        """Adds a frame's event; whether there was one. Raises ProtocolError for a frame of another form."""
+        """Adds a frame's event. Returns whether the frame had one. Raises ProtocolError for a frame of another form."""
         vbucket = self.vbuckets.get(frame.status)
         if vbucket is None:
             return False
@@ -117,7 +117,7 @@ class Decoder:
         if self._collections:
             at, key = split_key(key)
             collection = self._manifest.selected.get(at)
-        if collection is None:  # it was dropped since, or is not asked for
+        if collection is None:  # the collection was dropped since, or is not selected
             events.append(_moved(frame, seqno, place))
             return True
         if meta:
@@ -129,7 +129,7 @@ class Decoder:
         return True
 
     def _of_the_stream(self, frame: Frame, vbucket: Vbucket, events: list[Event]) -> bool:
-        """What is no document's."""
+        """Handles a frame of the stream that is not a document's. Returns whether it added an event."""
         opcode, extras = frame.opcode, frame.extras
         if opcode == Opcode.SNAPSHOT_MARKER:
             start, end, _ = _MARKER.unpack_from(extras if len(extras) >= _MARKER.size else frame.value)
@@ -157,9 +157,9 @@ def _moved(frame: Frame, seqno: int, place: Place) -> Event:
 
 
 def document(event: Event) -> bytes:
-    """The document of a change, out of compression and without the extended attributes before it.
+    """Returns the document of a change, decompressed and without the extended attributes before it.
 
-    Raises ProtocolError for a value that is not what its datatype says.
+    Raises ProtocolError for a value that does not fit its datatype.
     """
     value = event.value
     if not event.datatype & (SNAPPY_TYPE | XATTR_TYPE) or not value:

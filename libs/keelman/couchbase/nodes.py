@@ -1,4 +1,4 @@
-"""The nodes that changes come from: one connection to each that is needed, and the newest map of all of them."""
+"""The nodes that send changes: one connection to each that is needed, and the newest map of all of them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from keelman.runtime.supervise import wait_or_stop
 AGAIN_SECONDS, MAX_AGAIN_SECONDS = 0.2, 5.0
 MAP_SECONDS = 2.0
 SEEDS_SECONDS = 10.0
-"""A map that is no longer right for so long is asked for at other nodes than those that are connected."""
+"""If the map has been wrong for this long, the client requests one from nodes other than the connected ones too."""
 
 
 class Nodes:
-    """The connections of one client to nodes, in one event loop. `listener` hears what comes, `manifest` learns each
-    node's collections; `window` and `flags` are those of the connections."""
+    """The connections of one client to nodes, in one event loop. `listener` gets the nodes' messages, `manifest` learns
+    each node's collections; `window` and `flags` apply to every connection."""
 
     def __init__(self, cluster: Cluster, manifest: Manifest, listener: Listener, *, window: int, flags: int) -> None:
         self._cluster, self._manifest, self._listener = cluster, manifest, listener
@@ -35,7 +35,8 @@ class Nodes:
         self._learning: asyncio.Task[None] | None = None
 
     async def active(self, vbucket: int) -> Connection:
-        """The connection to the node with its active copy. Raises AwayError, NotReadyError, CouchbaseError."""
+        """Returns the connection to the node with the vbucket's active copy. Raises AwayError, NotReadyError,
+        CouchbaseError."""
         current = self._cluster.map
         address = None if current is None else current.active(vbucket)
         if address is None:
@@ -43,8 +44,8 @@ class Nodes:
         return await self.connect(address)
 
     async def histories(self, vbuckets: Iterable[int], problems: dict[int, str]) -> dict[int, list[Branch]]:
-        """The histories of all of them, asked for at once: a bucket has 1,024. `problems` has what those wait for that
-        are asked for again. Raises AwayError, CouchbaseError."""
+        """Returns the histories of all these vbuckets. They are requested concurrently: a bucket has 1,024. `problems`
+        gets the reason for each vbucket whose request is being retried. Raises AwayError, CouchbaseError."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._cluster.access.bootstrap_seconds
         asked = {number: loop.create_task(self._history(number, problems, until)) for number in vbuckets}
@@ -56,7 +57,7 @@ class Nodes:
         return {number: task.result() for number, task in asked.items()}
 
     async def _history(self, number: int, problems: dict[int, str], until: float) -> list[Branch]:
-        """The history of one, asked for again until then where its node cannot serve it yet."""
+        """Returns the history of one vbucket; retries until the deadline if its node cannot serve it yet."""
         again, loop = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), asyncio.get_running_loop()
         while True:
             changed = self._cluster.changed
@@ -74,7 +75,7 @@ class Nodes:
             return found
 
     async def learn_manifest(self, vbuckets: Iterable[int]) -> None:
-        """Asks a node of these vbuckets for the bucket's collections; once for all that ask meanwhile."""
+        """Learns the bucket's collections from a node of these vbuckets. Concurrent calls share one request."""
         if self._learning is None or self._learning.done():
             self._learning = asyncio.get_running_loop().create_task(self._learn_manifest(vbuckets))
         await asyncio.shield(self._learning)
@@ -86,7 +87,7 @@ class Nodes:
                 return
 
     async def connect(self, address: NodeAddress) -> Connection:
-        """The one connection to a node, made where there is none. Raises AwayError, CouchbaseError."""
+        """Returns the only connection to a node; opens it if there is none. Raises AwayError, CouchbaseError."""
         task = self._connections.get(address)
         if task is None:
             task = self._connections[address] = asyncio.get_running_loop().create_task(self._opened(address))
@@ -98,7 +99,7 @@ class Nodes:
             raise
 
     def forget(self, connection: Connection) -> None:
-        """It is lost: the next who needs its node makes another one."""
+        """Removes a lost connection: the next caller that needs its node opens another one."""
         self._connections.pop(connection.address, None)
 
     def close(self) -> None:
@@ -111,9 +112,8 @@ class Nodes:
             self._learning.cancel()
 
     async def keep_map(self, has_problem: Callable[[], bool]) -> None:
-        """Asks for maps where servers do not push them, and whenever there is a problem. While that stays and no node
-        that is connected has another map, seeds and all other nodes are asked: those that were connected may be gone.
-        """
+        """Requests maps if servers do not push them, and whenever there is a problem. While the problem lasts and no
+        connected node has another map, the seeds and all other nodes are tried: the connected ones may be gone."""
         loop = asyncio.get_running_loop()
         known, since = self._cluster.map, loop.time()
         while True:
@@ -126,7 +126,7 @@ class Nodes:
                 since = loop.time()
 
     async def leave_gone(self) -> None:
-        """Ends the connections to nodes that a new map does not have: one that hangs would not do so itself."""
+        """Ends the connections to nodes that a new map does not have: a node that hangs would not end its own."""
         while True:
             changed, current = self._cluster.changed, self._cluster.map
             for connection in self._open():

@@ -22,8 +22,8 @@ BUSY_INTERVALS = 10
 
 
 class HeldEvents:
-    """Holds the events of one vbucket. `copies` gives the nodes that have one now, `sender` the one that sent what is
-    held, `connection` reaches a node."""
+    """Holds the events of one vbucket. `copies` returns the nodes that have a copy of the vbucket now, `sender` the
+    node that sent the held events; `connection` returns a connection to a node."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class HeldEvents:
         self._asking: asyncio.Task[None] | None = None
 
     def add(self, event: Event) -> None:
-        """Holds an event; what is on disk is asked while there is one."""
+        """Holds an event. The nodes are polled for persistence while events are held."""
         self._events.append(event)
         if self._asking is None:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
@@ -54,7 +54,7 @@ class HeldEvents:
         return dropped
 
     def close(self) -> None:
-        """Asks no more."""
+        """Stops polling and drops the held events."""
         self._events.clear()
         if self._asking is not None:
             self._asking.cancel()
@@ -78,7 +78,7 @@ class HeldEvents:
             self._asking = None
 
     async def _await_persistence(self) -> int | None:
-        """Up to which change every copy has all on disk; None where it cannot be said now."""
+        """Returns the last change up to which every copy has all changes on disk; None if that is unknown now."""
         wanted = self._events[0].place.vbuuid
         try:
             sender = self._sender()
@@ -99,8 +99,8 @@ class HeldEvents:
 
 
 class HeldVbuckets:
-    """The held events of all vbuckets of a client. `copies` gives the nodes that have a copy of a vbucket, `sender` the
-    one that its events come from; the rest is as HeldEvents has it."""
+    """The held events of all vbuckets of a client. `copies` returns the nodes that have a copy of a vbucket, `sender`
+    the node that sends its events; the other parameters are those of HeldEvents."""
 
     def __init__(
         self,
@@ -135,6 +135,6 @@ class HeldVbuckets:
         return 0 if held is None else held.drop(above)
 
     def close(self) -> None:
-        """Asks no more."""
+        """Stops polling and drops the held events."""
         for held in self._held.values():
             held.close()

@@ -1,4 +1,4 @@
-"""Authentication: SCRAM by RFC 5802 and RFC 7677, and PLAIN where TLS keeps it from others."""
+"""Authentication: SCRAM by RFC 5802 and RFC 7677, and PLAIN over TLS only."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MAX_ITERATIONS = 1_000_000
 
 
 def plain(user: str, password: str) -> bytes:
-    """The message of PLAIN."""
+    """Returns the message of PLAIN."""
     return b"\0" + user.encode() + b"\0" + password.encode()
 
 
 def mechanism_of(offered: Collection[str], where: str) -> str:
-    """The strongest SCRAM that a server offers. Raises CouchbaseError where it offers none: a password is sent in clear
-    by no other."""
+    """Returns the strongest SCRAM mechanism that a server offers. Raises CouchbaseError if it offers none: any other
+    mechanism would send the password in clear text."""
     for name in SCRAM:
         if name in offered:
             return name
@@ -34,7 +34,7 @@ def mechanism_of(offered: Collection[str], where: str) -> str:
 
 
 class Scram:
-    """One exchange."""
+    """One SCRAM exchange."""
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str = "") -> None:
         """`nonce` is the client's, random where none is given."""
@@ -46,11 +46,12 @@ class Scram:
         self._signature = b""
 
     def first(self) -> bytes:
-        """The client's first message."""
+        """Returns the client's first message."""
         return f"n,,{self._first}".encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """The client's last message, to the server's first one. Raises CouchbaseError for one that is none."""
+        """Returns the client's last message, the answer to the server's first. Raises CouchbaseError for an invalid
+        message."""
         given = _fields(server_first)
         try:
             nonce, salt, rounds = given["r"], base64.b64decode(given["s"], validate=True), int(given["i"])
@@ -67,7 +68,7 @@ class Scram:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def check(self, server_final: bytes) -> None:
-        """Raises CouchbaseError where the server does not know the password either."""
+        """Raises CouchbaseError where the server does not prove that it knows the password."""
         given = _fields(server_final).get("v", "")
         try:
             signature = base64.b64decode(given, validate=True)

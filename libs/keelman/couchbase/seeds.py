@@ -1,4 +1,4 @@
-"""The nodes that a configuration names, and what else a client must know of a cluster."""
+"""The nodes in a configuration, and the other settings for access to a cluster."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 PORT, TLS_PORT = 11210, 11207
 NOOP_SECONDS = 120.0
-"""As the official client has it."""
+"""The official client's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A node to ask first. `port` is None where none was given."""
+    """A node for the first connection. `port` is None if none is set."""
 
     host: str
     port: int | None = None
@@ -26,10 +26,10 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The addresses of a cluster's nodes, and the credentials there. Without a user the client's certificate says who
-    it is.
+    """The addresses of a cluster's nodes, and the credentials there. Without a user the client's certificate identifies
+    the client.
 
-    `network` is `auto`, `default` or `external`. `agent` is how it names itself to servers.
+    `network` is `auto`, `default` or `external`. `agent` is the client's name for servers.
     """
 
     seeds: Sequence[Seed]
@@ -43,11 +43,12 @@ class Access:
     compression: str = "ENABLED"
     """ENABLED, DISABLED or FORCED."""
     noop_seconds: float = NOOP_SECONDS
-    """How often a server asks whether we live. A connection that is silent for twice as long is given up."""
+    """The interval at which a server checks that the client lives. A connection that is silent for twice as long is
+    ended."""
 
 
 def seeds_of(texts: Sequence[str]) -> list[Seed]:
-    """The nodes of `host`, `host:port`, `[::1]:port`. Raises ValueError that names the one that is none."""
+    """Returns the nodes of `host`, `host:port`, `[::1]:port`. Raises ValueError naming the first illegal text."""
     return [_seed(text.strip()) for text in texts if text.strip()]
 
 

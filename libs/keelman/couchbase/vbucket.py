@@ -1,4 +1,4 @@
-"""Follows how far a vbucket's stream has come, and makes the request that goes on from there. Pure."""
+"""Tracks the position of a vbucket's stream, and builds the request that continues from there. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ACTIVE_ONLY, IGNORE_PURGED = 0x10, 0x80
 
 
 class Place(NamedTuple):
-    """The part of an offset beside its sequence number: the history's branch, the snapshot that holds it, and how new
-    the collections' manifest was. Events of one snapshot share one."""
+    """The part of an offset beside its sequence number: the branch of the history, the snapshot that contains the
+    change, and the uid of the collections' manifest. The events of one snapshot share one place."""
 
     vbuuid: int = 0
     snapshot_start: int = 0
@@ -26,17 +26,17 @@ class Place(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A position in a vbucket, read on behind its change `seqno`. `place` is None where an offset has none."""
+    """A position in a vbucket: reading continues after change `seqno`. `place` is None if an offset has none."""
 
     seqno: int = 0
     place: Place | None = Place()
 
 
 class Event(NamedTuple):
-    """A change of a document, or, with `kind` 0, of nothing but the offset. Numbers are unsigned.
+    """A change of a document or, with `kind` 0, of the offset only. Numbers are unsigned.
 
-    `collection` is None where no manifest knows it any more. `key` and `value` are the document's, as they were sent;
-    `size` is that of the whole frame in bytes.
+    `collection` is None if no manifest knows it any more. `key` and `value` are the document's, as they were sent;
+    `size` is the size of the whole frame in bytes.
     """
 
     kind: int
@@ -60,14 +60,14 @@ VBUCKET_OF, SEQNO_OF, SIZE_OF = (itemgetter(Event._fields.index(name)) for name 
 
 
 class Branch(NamedTuple):
-    """A branch of a vbucket's history, and the number it began behind."""
+    """A branch of a vbucket's history, and the number of the last change before it."""
 
     vbuuid: int
     seqno: int
 
 
 def parse_log(value: bytes) -> list[Branch]:
-    """A failover log, the newest branch first."""
+    """Returns the branches of a failover log, the newest first."""
     return [Branch._make(pair) for pair in Struct(">QQ").iter_unpack(value[: len(value) // 16 * 16])]
 
 
@@ -79,18 +79,18 @@ class Vbucket:
     seqno: int = 0
     place: Place = field(default_factory=Place)
     pending: tuple[int, int] | None = None
-    """A snapshot that was announced and has given no event yet."""
+    """A snapshot that was announced and has had no event yet."""
     log: Sequence[Branch] = field(default_factory=tuple)
     asked: frozenset[int] = frozenset()
-    """Ids of the collections that its stream was asked for; none where it was asked for all, or a scope."""
+    """Ids of the collections that the stream requested; empty if it requested all, or a scope."""
 
     @property
     def announced_to(self) -> int:
-        """The number up to which the server has said that there are changes."""
+        """The highest change number that the server has announced."""
         return max(self.seqno, self.pending[1] if self.pending else self.place.snapshot_end)
 
     def start(self, position: Position, log: Sequence[Branch]) -> None:
-        """From an offset on; what it does not say is taken from the failover log and the offset itself."""
+        """Sets the position from an offset; the failover log and the sequence number supply its missing parts."""
         newest = log[0].vbuuid if log else 0
         self.log = log
         self.seqno, place = position.seqno, position.place
@@ -103,7 +103,7 @@ class Vbucket:
         self.pending = None
 
     def request(self, *, ignore_purged: bool) -> bytes:
-        """The extras of a stream request."""
+        """Returns the extras of a stream request."""
         _, start, end, _ = self.place
         if not start <= self.seqno <= end:
             start = end = self.seqno
@@ -111,24 +111,24 @@ class Vbucket:
         return _REQUEST.pack(flags, 0, self.seqno, NO_END, self.place.vbuuid, start, end)
 
     def opened(self, log: Sequence[Branch]) -> None:
-        """The server streams: its log says which branch the events to come are of."""
+        """Records that the server streams: the first branch of its log is that of the following events."""
         self.log, self.pending = log, None
         if log:
             self.place = self.place._replace(vbuuid=log[0].vbuuid)
 
     def rolled_back(self, seqno: int) -> None:
-        """The server has another history behind this number."""
+        """Goes back to this number: the server has another history after it."""
         self.log = [branch for branch in self.log if branch.seqno <= seqno]
         vbuuid = self.log[0].vbuuid if self.log and seqno else 0
         self.seqno, self.pending = seqno, None
         self.place = Place(vbuuid, seqno, seqno, self.place.manifest_uid)
 
     def announced(self, start: int, end: int) -> None:
-        """A snapshot begins with the next event."""
+        """Records a snapshot that begins with the next event."""
         self.pending = (start, end)
 
     def advance(self, seqno: int) -> Place:
-        """An event has come: its place."""
+        """Records an event. Returns its place."""
         self.seqno = seqno
         if self.pending is not None:
             vbuuid, _, _, uid = self.place
@@ -136,12 +136,12 @@ class Vbucket:
         return self.place
 
     def collections_changed(self, seqno: int, uid: int) -> Place:
-        """A system event has come."""
+        """Records a system event. Returns its place."""
         self.place = self.advance(seqno)._replace(manifest_uid=uid)
         return self.place
 
     def skipped_to(self, seqno: int) -> Place:
-        """The server has passed over what was not asked for."""
+        """Records that the server skipped changes that were not requested. Returns the place."""
         self.advance(seqno)
         self.place = self.place._replace(snapshot_start=seqno, snapshot_end=seqno)
         return self.place

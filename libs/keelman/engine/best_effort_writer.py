@@ -18,7 +18,7 @@ FULL = f"more than {MAX_WAITING} records wait for their broker"
 
 
 class BestEffortWriter:
-    """Writes to one topic, in order, what one thread gives it; its work is done in the loop of all Kafka requests."""
+    """Writes one thread's records to one topic, in order; works in the loop of all Kafka requests."""
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class BestEffortWriter:
             self._failed(FULL)
 
     def flush(self, seconds: float, beat: Callable[[], None] = lambda: None) -> bool:
-        """Whether nothing waits any more, after so long at most; `beat` is called now and then, and may raise."""
+        """Returns whether nothing waits any more, after so long at most; `beat` is called now and then, and may
+        raise."""
         for _ in range(max(1, round(seconds / BEAT_SECONDS))):
             with self._lock:
                 writing = self._writing
@@ -63,7 +64,7 @@ class BestEffortWriter:
             return self._writing is None
 
     def close(self, seconds: float) -> None:
-        """Waits so long for what is under way; the rest is dropped."""
+        """Waits at most `seconds` for records that are under way; drops the rest."""
         self.flush(seconds)
         with self._lock:
             writing, self._waiting = self._writing, []

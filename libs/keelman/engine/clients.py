@@ -54,7 +54,7 @@ async def _ask_for_token(give: Callable[[str], object]) -> None:
 
 
 def portable(settings: Mapping[str, Any], java: Mapping[str, str]) -> dict[str, str]:
-    """Settings as texts, for another process. What makes tokens cannot go there; what it is made of can."""
+    """Returns settings as texts, for another process: without the function that makes tokens, with its properties."""
     made = {key: str(value) for key, value in settings.items() if not callable(value)}
     if "oauth_cb" in settings:
         made |= {f"{_JAVA}{k}": v for k, v in java.items() if k.startswith(("security.", "sasl.", ALLOWED_KEY))}

@@ -1,4 +1,4 @@
-"""The orders to one copy run, its pace, and its sign of life: the only thing that its thread and the others share."""
+"""The orders to one copy run, its pace, and its sign of life: the only object that its thread shares with others."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ class Pace:
         self._at = clock()
 
     def limit(self, records_per_second: float, bytes_per_second: float) -> None:
-        """Sets the limits, 0 for none; what was spent before counts at the new rates."""
+        """Sets the limits, 0 for none; earlier spending counts at the new rates."""
         with self._lock:
             self._pay()
             self._rates = (records_per_second, bytes_per_second)
 
     @property
     def most_records(self) -> int | None:
-        """How many records to read at a time so that the pace is even, by the size of the last ones; None without a
-        limit."""
+        """The records to read at a time for an even pace, by the size of the last records; None without a limit."""
         return self.most_records_of(None)
 
     def most_records_of(self, most_bytes: int | None) -> int | None:
-        """As `most_records`, and no more than take so many bytes."""
+        """Returns `most_records`, limited further to about `most_bytes`."""
         records, size = self._rates
         rates = [r for r in (records, size / self._record_bytes) if r > 0]
         most = [min(rates) * BURST_SECONDS] if rates else []
@@ -46,7 +45,7 @@ class Pace:
         return max(1, int(min(most))) if most else None
 
     def spend(self, records: int, size: int) -> None:
-        """Counts what was copied."""
+        """Counts copied records and bytes."""
         with self._lock:
             self._pay()
             self._debts[0] += records
@@ -55,7 +54,7 @@ class Pace:
                 self._record_bytes = max(1.0, size / records)
 
     def wait_seconds(self) -> float:
-        """How long to wait from now before anything more is read."""
+        """Returns the seconds to wait before the next read."""
         with self._lock:
             self._pay()
             waits = [d / r - BURST_SECONDS for d, r in zip(self._debts, self._rates, strict=True) if r > 0]
@@ -86,8 +85,9 @@ class Control:
     def __init__(
         self, still_allowed: Callable[[], bool] = lambda: True, rest: Callable[[], float] = lambda: 0.0
     ) -> None:
-        """`still_allowed` is asked at each beat, so also right before each commit: a slot that was frozen and given up
-        must not commit when it wakes. `rest` gives the seconds that the slot's processor share wants this run to rest.
+        """`still_allowed` is called at each beat, so also right before each commit: a slot that was frozen and given up
+        must not commit when it wakes. `rest` returns the seconds that this run should rest for the slot's processor
+        share.
         """
         self._still_allowed = still_allowed
         self._rest = rest
@@ -103,7 +103,8 @@ class Control:
         self._excused_until = 0.0
 
     def confirm(self, confirmation: Confirmation) -> None:
-        """The ticket still holds; the first confirmation counts. A second one says that a split task is whole again."""
+        """Takes the ticket's confirmation. The first one counts; a second one means that a split task is whole
+        again."""
         with self._changed:
             if self._confirmation is None:
                 self._confirmation = confirmation
@@ -112,31 +113,32 @@ class Control:
             self._changed.notify_all()
 
     def drain(self) -> None:
-        """Commit what is read and end."""
+        """Orders the run to commit all read records and end."""
         with self._changed:
             self._draining = True
             self._changed.notify_all()
 
     def cut(self, reason: str) -> None:
-        """Abort and end; the first reason stays."""
+        """Orders the run to abort and end; the first reason stays."""
         with self._changed:
             self._cut = self._cut or reason
             self._changed.notify_all()
 
     def limit(self, limits: Limits) -> None:
-        """Copy no faster than this from now on."""
+        """Sets the run's rate limits."""
         self.pace.limit(limits.records_per_second, limits.bytes_per_second)
         self.wake()
 
     def written(self, done: WriteDone) -> None:
-        """What came of a write job."""
+        """Takes the result of a write job."""
         with self._changed:
             self._written = done
             self._news = True
             self._changed.notify_all()
 
     def await_written(self, number: int, seconds: float) -> bool:
-        """Waits that long for what comes of this write job, drained or not; whether it has come. Raises CutShort."""
+        """Waits at most `seconds` for a write job's result, drained or not. Returns whether it came. Raises
+        CutShort."""
         with self._changed:
             self._changed.wait_for(lambda: self._cut is not None or self._written.number == number, seconds)
         self.beat()
@@ -144,21 +146,21 @@ class Control:
 
     @property
     def last_written(self) -> WriteDone:
-        """What came of the last write job of which anything is known."""
+        """The last known result of a write job."""
         return self._written
 
     def wake(self) -> None:
-        """Ends the wait that the run's thread is in, or else its next one."""
+        """Ends the present wait of the run's thread, or else its next wait."""
         with self._changed:
             self._news = True
             self._changed.notify_all()
 
     def must_wait(self) -> float:
-        """Seconds before the run may read again: for its limits or for its slot's share of the processors."""
+        """Returns the seconds before the run may read again: for its limits or its slot's share of the processors."""
         return max(self.pace.wait_seconds(), self._rest())
 
     def silent_seconds(self) -> float:
-        """Seconds since the run's thread last beat, without those that are excused."""
+        """Returns the seconds since the run's thread last beat, without excused ones."""
         return max(0.0, time.monotonic() - max(self._last_beat, self._excused_until))
 
     @property
@@ -168,19 +170,20 @@ class Control:
 
     @property
     def whole(self) -> bool:
-        """Whether no part of the task's backlog is copied elsewhere any more."""
+        """Whether no other copy run copies a part of the task's backlog any more."""
         return self._whole
 
     def excuse(self, seconds: float) -> None:
-        """The run begins: its thread may be silent for so long from now, until it has `begun`."""
+        """Allows the run's thread to be silent for `seconds` while it begins, at most until `begun`."""
         self._excused_until = time.monotonic() + seconds
 
     def begun(self) -> None:
-        """The run has begun to copy: from now on its thread beats."""
+        """Notes that the run has begun to copy: from now on its thread beats."""
         self._excused_until = 0.0
 
     def beat(self) -> None:
-        """Notes that the run's thread is alive. Raises CutShort when it must end at once or may copy no longer."""
+        """Notes that the run's thread is alive. Raises CutShort when the run must end at once or may not copy any
+        more."""
         self._last_beat = time.monotonic()
         if self._cut is None and not self._still_allowed():
             self.cut("HOME_LOST")
@@ -188,7 +191,7 @@ class Control:
             raise CutShort(self._cut)
 
     def wait(self, seconds: float) -> None:
-        """Waits that long, less when an order comes or came since the last wait. Raises CutShort."""
+        """Waits `seconds`, less when an order comes or came since the last wait. Raises CutShort."""
         with self._changed:
             if self._cut is None and not self._draining and not self._news:
                 self._changed.wait(seconds)

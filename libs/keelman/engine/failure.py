@@ -1,4 +1,4 @@
-"""Judges the error that ends a copy run: with which reason it is reported, and whether a new ticket can help."""
+"""Judges the error that ends a copy run: finds its reason for the report, and whether a new ticket can help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_FRAMES = 100
 
 
 class RunFailure(Exception):
-    """Ends the run. `reason` is for programs; `retriable` says that a new ticket can help."""
+    """Ends the run. `reason` is for programs; `retriable` means that a new ticket can help."""
 
     def __init__(self, reason: str, message: str, *, retriable: bool = True) -> None:
         super().__init__(message)
@@ -30,11 +30,11 @@ class RunFailure(Exception):
 
 
 class TopicRefused(ConnectError):
-    """The brokers do not make a topic that is to be written, or do not give it a partition that is."""
+    """The brokers refuse to create a target topic, or to add a target partition to it."""
 
 
 def refuses_topic(error: BaseException) -> bool:
-    """Whether an error is the word of one topic's target alone, so that records for other topics may be written."""
+    """Returns whether an error concerns one topic's target alone, so that records for other topics may be written."""
     if isinstance(error, RecordRefused):
         return isinstance(error.failure.error, RecordTooLarge)
     if isinstance(error, ProduceFailure):
@@ -44,7 +44,7 @@ def refuses_topic(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a failed run, as it is reported."""
+    """The verdict on a failed run, for its report."""
 
     reason: str
     message: str
@@ -64,7 +64,7 @@ _FENCED = frozenset(
     }
 )
 
-# Errors of the configuration itself: the same one meets them again, whatever becomes of the world.
+# Errors of the configuration itself: an unchanged configuration gets them again.
 _CONFIG = frozenset(
     {
         KafkaError.INVALID_CONFIG,
@@ -78,19 +78,19 @@ _SHORTER = (
     "transaction.timeout.ms, or let the brokers allow more"
 )
 
-# A broker's word that it does not know who we say we are.
+# A broker's refusal of our credentials.
 _REFUSALS = frozenset({KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM})
-# What the client library says of that, and of a broker that it does not trust. It has the same two codes for a
-# connection that broke in the middle of a login and for a server of tokens that is away.
+# The client library's texts for that, and for a broker that it does not trust. It uses the same two codes for a
+# connection that broke in the middle of a login and for a token server that is away.
 _REFUSED = ("SASL authentication error: ", "Unsupported SASL mechanism", "certificate verify failed")
 _TORN = ("SaslAuthenticateRequest failed: ",)
-# A broker's word that it does not take our certificate; with TLS 1.3 it comes when the connection is already made, and
-# the client library has the code of lost connections for it.
+# A broker's refusal of our certificate; with TLS 1.3 it comes when the connection is already made, and the client
+# library reports it with the code of lost connections.
 _NOT_TAKEN = re.compile(r"SSL alert number (4[2-68]|116)\b")
 
 _OF_TLS = frozenset({KafkaError._SSL, KafkaError._TRANSPORT})
 
-# A broker knows us and does not let us: until somebody gives the permission.
+# A broker knows us, and does not allow the request until we get the permission.
 _FORBIDDEN = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -100,7 +100,7 @@ _FORBIDDEN = frozenset(
     }
 )
 
-# Errors that the same configuration will meet again. All others may pass: a broker that starts, a leader that moves.
+# Errors that the same configuration will get again. All others may pass: a broker that starts, a leader that moves.
 _LASTING = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -122,7 +122,7 @@ _LASTING = frozenset(
 
 
 def judge_kafka(error: KafkaError) -> tuple[str, bool]:
-    """Reason and retriable of a client's error."""
+    """Returns reason and retriable of a client's error."""
     text = error.str() if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) else ""
     if any(said in text for said in _REFUSED) and not any(said in text for said in _TORN):
         return BROKER_REFUSED, False
@@ -132,7 +132,7 @@ def judge_kafka(error: KafkaError) -> tuple[str, bool]:
 
 
 def judge_code(code: int) -> tuple[str, bool]:
-    """Reason and retriable of an error, by Kafka's number or the client library's negative one."""
+    """Returns reason and retriable of an error, by Kafka's number or the client library's negative number."""
     if code in _FENCED:
         return "FENCED", True
     if code in _CONFIG:
@@ -147,9 +147,9 @@ def judge_code(code: int) -> tuple[str, bool]:
 
 
 def judge(error: BaseException) -> Verdict:
-    """What to report about an error that ended a run."""
+    """Returns the verdict to report on an error that ended a run."""
     if isinstance(error, SystemError) and error.__cause__ is not None:
-        # The client raises a fatal error by itself, then calls back with it still set; Python wraps it for that.
+        # The client raises a fatal error, then calls back while it is still set; so Python wraps it in a SystemError.
         error = error.__cause__.with_traceback(error.__traceback__)
     message = " ".join(error_text(error).split()) or type(error).__name__
     if isinstance(error, RunFailure):
@@ -174,7 +174,7 @@ def judge(error: BaseException) -> Verdict:
 
 
 def raised() -> BaseException:
-    """What an `except` without a class has caught; the client library's bare error in an exception of its own."""
+    """Returns the exception that a bare `except` has caught; wraps the client library's bare error in an exception."""
     error: Any = sys.exc_info()[1]
     return KafkaException(error) if isinstance(error, KafkaError) else error or RuntimeError("nothing was raised")
 
@@ -182,7 +182,7 @@ def raised() -> BaseException:
 def release(error: BaseException | None) -> None:
     """Empties the frames that an error came through.
 
-    The client library keeps a reference to a fatal error for ever; with it would stay the producer that a frame names,
+    The client library keeps a reference to a fatal error for ever; that would keep a producer that a frame refers to,
     its threads and its connections.
     """
     while error is not None:
@@ -191,7 +191,7 @@ def release(error: BaseException | None) -> None:
 
 
 def trace(error: BaseException, message: str) -> str:
-    """The error in the shape of a Java trace, as Connect's clients show it: class and message, then where."""
+    """Returns the error in the form of a Java trace, as Connect's clients show it: class and message, then frames."""
     if isinstance(error, RecordRefused):
         return _of_record(error)
     if isinstance(error, ConnectError) and error.java_trace:
@@ -205,22 +205,23 @@ def trace(error: BaseException, message: str) -> str:
 
 
 def _of_record(error: RecordRefused) -> str:
-    """Connect's first line; then in one line which record it was, at which step, and why."""
+    """Returns the trace of a bad record: Connect's first line; then one line with the record, the step and the
+    reason."""
     failure = error.failure
     lines = [f"{error.java_name}: {error.head}", f"Caused by: {failure.java_name}: {failure}"]
     return "\n".join([*lines, *_frames(failure.error)])
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Where the error was, the innermost first, of endless recursion the last calls. Sources are not read for it: there
-    may be many errors."""
+    """Returns an error's frames, the innermost first, for endless recursion only the last calls. Reads no source files,
+    since there may be many errors."""
     codes = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     codes = codes[-MAX_FRAMES:]
     return [f"\tat {code.co_name}({code.co_filename.rpartition('/')[2]}:{line})" for code, line in reversed(codes)]
 
 
 def java_name(error: BaseException) -> str:
-    """The Java class that stands for an error where Connect has one, else our own class."""
+    """Returns the name of Connect's Java class for an error, or else of our own class."""
     if isinstance(error, ConnectError):
         return error.java_name
     if isinstance(error, RunFailure):

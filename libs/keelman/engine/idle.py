@@ -30,7 +30,7 @@ class Idle:
         self._wait = SHORTEST_WAIT_SECONDS
 
     def wait_seconds(self, read_seconds: float) -> float:
-        """How long to wait after a read that found nothing and took that long: not at all when it waited itself."""
+        """Returns the wait after an empty read that took this long: none if the read waited itself."""
         wait = self._wait
         longest = QUIET_WAIT_SECONDS if wait >= LONGEST_WAIT_SECONDS and self.quiet else LONGEST_WAIT_SECONDS
         self._wait = min(wait * 1.5, longest)

@@ -1,5 +1,5 @@
-"""Looks for new data in one thread for all loops of a process which wait: to wake each by itself many times a second is
-most of what a loop costs that copies little."""
+"""Looks for new data in one thread for all waiting loops of a process: waking each loop separately many times a second
+would be most of the cost of a loop that copies little."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class IdlePoller:
             self.leave(waiter)
 
     def enter(self, waiter: Waiter) -> None:
-        """Looks out for it from now on; a quiet one is looked at ten times a second, others fifty."""
+        """Checks a waiter from now on; a quiet one ten times a second, others fifty."""
         with self._changed:
             self._waiters[id(waiter)] = waiter
             if len(self._waiters) == 1 or not waiter.quiet:
@@ -53,12 +53,12 @@ class IdlePoller:
                 threading.Thread(target=self._run, name="idle-poller", daemon=True).start()
 
     def leave(self, waiter: Waiter) -> None:
-        """Not any more, whether it was rung or not."""
+        """Stops checking a waiter, whether it was rung or not."""
         with self._changed:
             self._waiters.pop(id(waiter), None)
 
     def look(self, *, quiet_too: bool) -> bool:
-        """Looks once, rings where there is something; whether one that is not quiet goes on waiting."""
+        """Checks once, and rings waiters with data. Returns whether a waiter that is not quiet still waits."""
         with self._changed:
             waiters = list(self._waiters.values())
         lively = False
@@ -86,7 +86,7 @@ class IdlePoller:
 
 
 def _calls(has_data: Callable[[], bool | None]) -> bool:
-    """Whether the loop should look itself; also when it fails, so that the error is the loop's."""
+    """Returns whether the loop should look itself; also when it fails, so that the error is the loop's."""
     try:
         return has_data() is not False
     except Exception:

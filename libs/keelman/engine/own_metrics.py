@@ -1,4 +1,4 @@
-"""Asks a connector's task every few seconds what it counts by itself, for the progress of its copy run."""
+"""Collects a connector task's own metrics every few seconds, for the progress of its copy run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from keelman.connect.tasks.own_metric import OwnMetric
 
 EVERY_SECONDS = 5.0
 MAX_METRICS, MAX_TAGS, MAX_TEXT = 100, 8, 120
-"""Of one task; what is more is left out, for each report has them all."""
+"""Limits for one task; more is left out, for each report repeats all metrics."""
 
 
 class OwnMetrics:
-    """Asks for the metrics of one copy run; its thread alone uses it."""
+    """Collects the metrics of one copy run; its thread alone uses it."""
 
     def __init__(self, ask: Callable[[], Sequence[OwnMetric]], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask, self._clock = ask, clock
@@ -25,7 +25,7 @@ class OwnMetrics:
         self._found: list[copy.OwnMetric] = []
 
     def news(self) -> bool:
-        """Asks when it is time; whether there is another answer than before. Raises what the connector raises."""
+        """Collects metrics when that is due. Returns whether they have changed. Raises what the connector raises."""
         now = self._clock()
         if now < self._next:
             return False
@@ -34,17 +34,17 @@ class OwnMetrics:
         return self._found != before
 
     def add_to(self, progress: copy.CopyProgress) -> None:
-        """Adds them to a progress report."""
+        """Adds the metrics to a progress report."""
         progress.own_metrics.extend(self._found)
 
 
 def reported(found: Iterable[OwnMetric]) -> list[OwnMetric]:
-    """Those of a task's metrics that are reported. No more are taken than needed: those of Java cost each."""
+    """Returns the reportable metrics of a task. Takes no more than needed, because each Java metric costs time."""
     return list(islice(filter(_is_reported, found), MAX_METRICS))
 
 
 def _is_reported(one: OwnMetric) -> bool:
-    """An average of nothing is no number yet."""
+    """Returns whether a metric is reported: its value must be a number, which an average of nothing is not."""
     return bool(one.name) and not math.isnan(one.value) and len(one.tags) <= MAX_TAGS
 
 

@@ -1,4 +1,4 @@
-"""Asks the brokers for the first and last offsets of partitions."""
+"""Queries the brokers for the first and last offsets of partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from keelman.connect.records import TopicPartition
 def offsets_at(
     spec: OffsetSpec, partitions: Iterable[TopicPartition], admin: AdminClient, *, read_committed: bool, seconds: float
 ) -> dict[TopicPartition, int]:
-    """The offset of each partition that `spec` names, e.g. its end; with `read_committed` that of what is committed.
+    """Returns the offset that `spec` names of each partition, e.g. its end; with `read_committed` that of committed
+    records.
 
     The brokers have `seconds` to answer. Blocks. Raises KafkaException, TimeoutError.
     """

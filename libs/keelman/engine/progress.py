@@ -18,7 +18,7 @@ class Progress:
     """One run's progress. Only the run's thread uses it."""
 
     def __init__(self, now: float | None = None, bad: Counts | None = None) -> None:
-        """`bad` is what the run counts of bad records."""
+        """`bad` has the run's counts of bad records."""
         self._bad = Counts() if bad is None else bad
         self._records = 0
         self._bytes = 0
@@ -33,19 +33,19 @@ class Progress:
 
     @property
     def left(self) -> bool:
-        """Whether the last report said that something is left to copy."""
+        """Whether the last report had a lag."""
         return bool(self._reported[1])
 
     def news(self, lag: int | None) -> bool:
-        """Whether there is something to report: a change, a rate that has not fallen to 0 yet, or another lag."""
+        """Returns whether to report: after a change, while the rate has not fallen to 0 yet, or for another lag."""
         return self.changed or self._reported[0] > 0 or self._reported[1] != lag
 
     def commit(
         self, records: int, size: int, offsets: dict[str, str], *, passed: int | None = None, now: float | None = None
     ) -> None:
-        """Adds what one commit made final. After a quiet time the rate is counted from zero, not over the quiet.
+        """Adds committed records. After a quiet time the rate is counted from zero, not over the quiet.
 
-        `passed` is how much the lag has become less by it, in the lag's own unit; None for as many records. A file's
+        `passed` is the reduction of the lag, in the lag's own unit; None for the number of records. A file's
         lag is in bytes of the file, of which a converter may make several times as many.
         """
         self.count(records, size, passed=passed, now=now)
@@ -53,7 +53,7 @@ class Progress:
         self._committed_at = time.time()
 
     def count(self, records: int, size: int, *, passed: int | None = None, now: float | None = None) -> None:
-        """Adds what was written, and is committed with another call or apart."""
+        """Adds written records, which are committed with another call or separately."""
         at = time.monotonic() if now is None else now
         if at - self._marks[-1][0] > WINDOW_SECONDS:
             self._marks = deque([(at - 1.0, self._records, self._bytes, self._passed)])
@@ -64,7 +64,7 @@ class Progress:
         self.changed = True
 
     def message(self, lag: int | None, unit: LagUnit.ValueType, now: float | None = None) -> CopyProgress:
-        """The progress to report; `lag` is what is left in its unit, None when not known."""
+        """Returns the progress to report; `lag` is in `unit`, None when not known."""
         at = time.monotonic() if now is None else now
         self._marks.append((at, self._records, self._bytes, self._passed))
         while len(self._marks) > 2 and at - self._marks[1][0] >= WINDOW_SECONDS:
@@ -107,14 +107,14 @@ class Progress:
 
 
 def _remaining_time(lag: int | None, rate: float) -> Duration | None:
-    """None when it is not known."""
+    """Returns the time until the lag is copied at this rate; None when not known."""
     if lag is None or (lag and rate <= 0):
         return None
     return to_duration(lag / rate if lag else 0.0)
 
 
 def payload_bytes(payloads: list[bytes | None]) -> int:
-    """Bytes of all the payloads; a null has none."""
+    """Returns the bytes of all payloads; a null has none."""
     try:
         return sum(map(len, payloads))  # type: ignore[arg-type]  # nulls are rare: counted the slow way when they come
     except TypeError:

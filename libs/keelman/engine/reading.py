@@ -17,10 +17,10 @@ WAIT_SECONDS = 0.2
 def read_to(
     consumer: Consumer, starts: Mapping[Place, int], ends: dict[Place, int], until: float
 ) -> Iterator[list[Message]]:
-    """The messages from `starts` to before `ends`, until all are read or the monotonic clock is at `until`.
+    """Yields the messages from `starts` to before `ends`, until all are read or the monotonic clock is at `until`.
 
-    `ends` loses each partition whose end is reached: what is left in it was not read wholly. The caller may take
-    partitions out, of which it has enough. The consumer must have `enable.partition.eof`. Raises KafkaException.
+    Removes each partition whose end is reached from `ends`: partitions left there were not read wholly. The caller may
+    remove partitions of which it has enough. The consumer must have `enable.partition.eof`. Raises KafkaException.
     """
     for place in [one for one, end in ends.items() if starts[one] >= end]:
         del ends[place]

@@ -31,7 +31,8 @@ class RunReporter:
         self.final_progress: CopyProgress | None = None
 
     def due(self) -> bool:
-        """Whether a second has gone since anything was reported or this was last true: time to look for news."""
+        """Returns whether a second has gone since anything was reported or this was last true: time to look for
+        news."""
         now = time.monotonic()
         if now - self._last < EVERY_SECONDS:
             return False
@@ -49,7 +50,7 @@ class RunReporter:
         progress: CopyProgress | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """Sends one update with the present time; `watch` says that the task may be parked until there is more."""
+        """Sends one update with the present time; with `watch` the task may be parked until there is more."""
         self._last = time.monotonic()
         update = RunUpdate(
             run_uid=self._run_uid,

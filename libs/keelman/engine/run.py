@@ -1,4 +1,4 @@
-"""One copy run as its slot holds it: a thread that copies, and the handles to order and watch it."""
+"""The slot's handle of one copy run: a thread that copies, and methods to order and watch it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OURS = ("keelman.engine", "keelman.connect.contract", "keelman.connect.plugin", 
 
 
 def method_in(frame: FrameType) -> str:
-    """The outermost call that is not the engine's, e.g. `SeaReader.read (sea.py:12)`; its line is where it is now."""
+    """Returns the outermost call outside the engine, e.g. `SeaReader.read (sea.py:12)`, with its present line."""
     found = ""
     now: FrameType | None = frame
     while now is not None:
@@ -62,10 +62,10 @@ class CopyRunLoop:
         still_allowed: Callable[[], bool] = lambda: True,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`find` gives the connector's class by name; it may raise NotFound, which fails the run.
+        """`find` returns the connector's class by name; it may raise NotFound, which fails the run.
 
-        `still_allowed` is asked before each commit; once False the run aborts and ends, reason HOME_LOST. `rest` gives
-        the seconds that the run should rest now, so that its slot keeps to its share of the processors.
+        `still_allowed` is called before each commit; once False the run aborts and ends, reason HOME_LOST. `rest`
+        returns the seconds that the run should rest now, so that its slot keeps to its share of the processors.
         """
         self._ticket = ticket
         self._find = find
@@ -81,37 +81,37 @@ class CopyRunLoop:
         self._thread.start()
 
     def confirm(self, confirmation: Confirmation) -> None:
-        """The ticket still holds: copy from these offsets."""
+        """Confirms the ticket: the run copies from these offsets."""
         self._control.confirm(confirmation)
 
     def drain(self) -> None:
-        """Commit what is read and end."""
+        """Orders the run to commit all read records and end."""
         self._control.drain()
 
     def cut(self, reason: str) -> None:
-        """Abort what is open and end at once; also withdraws a ticket that is not confirmed yet."""
+        """Orders the run to abort and end at once; also withdraws a ticket that is not confirmed yet."""
         self._control.cut(reason)
 
     def limit(self, limits: Limits) -> None:
-        """Copy no faster than this from now on."""
+        """Sets the run's rate limits."""
         self._control.limit(limits)
 
     def written(self, done: WriteDone) -> None:
-        """What came of a write job."""
+        """Passes on the result of a write job."""
         self._control.written(done)
 
     def silent_seconds(self) -> float:
-        """Seconds since the thread last showed that it is alive; 0 once it has ended."""
+        """Returns the seconds since the thread last beat; 0 once it has ended."""
         return self._control.silent_seconds() if self._thread.is_alive() else 0.0
 
     def standing(self) -> str:
-        """Which method of the connector the thread is in, and where; empty when it is in none."""
+        """Returns the connector's method that the thread is in, and the place; empty when it is in none."""
         ident = self._thread.ident or 0
         frame = sys._current_frames().get(ident)
         return standing_of(ident) or ("" if frame is None else method_in(frame))
 
     def join(self, timeout: float | None = None) -> bool:
-        """Waits for the end; True when the thread has ended."""
+        """Waits for the end. Returns whether the thread has ended."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -147,12 +147,12 @@ class CopyRunLoop:
     def _copy(self) -> None:
         if self._ticket.HasField("plugin"):
             bound_slot(self._ticket.worker_config, self._ticket.connector_config)
-        if self._ticket.HasField("plugin"):  # code of others is loaded, imported and opened
+        if self._ticket.HasField("plugin"):  # third-party code is loaded, imported and opened
             self._control.excuse(MACHINE_SECONDS)
         connector = self._find(self._ticket.connector_config["connector.class"])
         self._control.beat()
         try:
-            # Third-party code waits where it likes, and what was sent is to go out meanwhile.
+            # Third-party code may wait anywhere, and sent records must go out meanwhile.
             with nullcontext() if self._ticket.HasField("plugin") else KAFKA_LOOP.driven_here():
                 self._kind_of_copy(connector)(self._ticket, connector, self._control, self._reporter).run()
         except WrongAnswer as wrong:

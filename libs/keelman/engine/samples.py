@@ -32,7 +32,7 @@ MARKERS = 10
 
 
 class NoTarget:
-    """Stands in for the target of a reader that packs when nothing is to be written."""
+    """Replaces the target of a reader that packs when no records are written."""
 
     def partitions(self, _topic: str) -> int:
         """One, as if it were there."""

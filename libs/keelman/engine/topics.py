@@ -1,4 +1,4 @@
-"""Makes sure that topics are there before the first record is written to them."""
+"""Makes sure that topics exist before the first record is written to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLICY, COMPACT = "cleanup.policy", "compact"
 DEAD_LETTER_REPLICAS = "errors.deadletterqueue.topic.replication.factor"
 _STORAGE = "offset.storage."
 _NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-# What the same request will always get.
+# Errors that a repeated request would get again.
 _REFUSED = (
     KafkaError.INVALID_CONFIG,
     KafkaError.INVALID_PARTITIONS,
@@ -49,11 +49,11 @@ def ensure_topic(
     *,
     plan: TopicPlan | None = None,
 ) -> None:
-    """Returns once the topic can be written. `partitions` says how many a topic has, 0 while it is not there.
+    """Returns once the topic can be written. `partitions` returns a topic's number of partitions, 0 if it is missing.
 
-    A missing topic is made as the reader plans it, else as the first of the connector's `topic.creation.*` groups that
-    matches has it, else with the brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false`
-    it is the brokers' to make, if they do. Raises KafkaException, RunFailure, ConnectError or ConfigValueError.
+    Creates a missing topic by the reader's plan, else by the connector's first `topic.creation.*` group that matches,
+    else with the brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false`
+    brokers may create it themselves. Raises KafkaException, RunFailure, ConnectError or ConfigValueError.
     """
     if partitions(topic):
         return
@@ -67,13 +67,14 @@ def ensure_topic(
 
 
 def grow_topic(topic: str, count: int, partitions: Callable[[str, int], int], admin: Mapping[str, Any]) -> None:
-    """Returns once the topic can be written in so many partitions. `partitions` says how many it has, and looks again
-    where that is fewer than it is told. Raises TopicRefused; KafkaException and RunFailure for what passes."""
+    """Returns once the topic has `count` writable partitions. `partitions` returns their number, and queries again if
+    it knows of fewer than its second argument. Raises TopicRefused; KafkaException and RunFailure for passing
+    errors."""
     client = AdminClient(with_token(admin))
     try:
         client.create_partitions([NewPartitions(topic, count)], request_timeout=4.0)[topic].result(5.0)
     except KafkaException as error:
-        if partitions(topic, count) < count:  # else somebody else was first
+        if partitions(topic, count) < count:  # else another client was first
             if error.args[0].code() in (*_NOT_ALLOWED, *_REFUSED):
                 raise TopicRefused(error.args[0].str()) from error
             raise
@@ -85,10 +86,10 @@ def grow_topic(topic: str, count: int, partitions: Callable[[str, int], int], ad
 def ensure_dead_letter_topic(
     topic: str, partitions: Callable[[str], int], admin: Mapping[str, Any], connector: Mapping[str, str]
 ) -> None:
-    """Returns once a connector's topic of dead letters can be written; a missing one is made with one partition.
+    """Returns once a connector's dead letter topic can be written; creates a missing one with one partition.
 
-    As in Connect with `errors.deadletterqueue.topic.replication.factor` replicas; where that is not set with three, or
-    as many as the brokers have by default where they are fewer. Raises as `ensure_topic`.
+    As in Connect it gets `errors.deadletterqueue.topic.replication.factor` replicas; if that is not set three, or the
+    brokers' default if there are fewer brokers. Raises as `ensure_topic`.
     """
     if partitions(topic):
         return
@@ -105,13 +106,13 @@ def ensure_dead_letter_topic(
 
 
 def record_sizes(topic: str, admin: Mapping[str, Any], request: int, codec: int = 0) -> Sizes:
-    """What one record for a topic may take, as its producer says and the topic itself, which is asked."""
+    """Returns the size limits of one record for a topic: its producer's limit, and the topic's, which is queried."""
     ask = partial(_most_message_bytes, topic, admin)
     return Sizes(request, ask(), codec, ask)
 
 
 def _most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
-    """The topic's max.message.bytes; no limit where no broker answers."""
+    """Returns the topic's max.message.bytes; NO_LIMIT where no broker answers."""
     asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
     try:
         configs = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)
@@ -123,11 +124,11 @@ def _most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
 def ensure_offset_topic(
     topic: str, partitions: Callable[[str], int], admin: Mapping[str, Any], worker: Mapping[str, str]
 ) -> None:
-    """Returns once a connector's own offset topic can be written; a missing one is made as the worker's would be.
+    """Returns once a connector's own offset topic can be written; creates a missing one like the worker's.
 
-    Connect makes it compacted with `offset.storage.partitions` (25), `.replication.factor` (here the brokers' default
+    Connect creates it compacted with `offset.storage.partitions` (25), `.replication.factor` (here the brokers' default
     when unset) and the worker's other `offset.storage.*` settings. Raises KafkaException, RunFailure, and ConnectError
-    for one that is there and is not compacted.
+    for an existing topic that is not compacted.
     """
     given = under(_STORAGE, worker)
     given.pop("topic", None)
@@ -140,9 +141,9 @@ def ensure_offset_topic(
 def ensure_compacted(
     topic: str, partitions: Callable[[str], int], admin: Mapping[str, Any], plan: TopicPlan, field: str
 ) -> None:
-    """Returns once a topic of offsets can be written; a missing one is made by this plan. Raises KafkaException,
-    RunFailure, and ConnectError, which names `field`, for one that others made, perhaps just now, and that is not
-    compacted."""
+    """Returns once a topic of offsets can be written; creates a missing one by this plan. Raises KafkaException,
+    RunFailure, and ConnectError, which names `field`, for a topic that others created, perhaps just now, and that is
+    not compacted."""
     made = not partitions(topic) and _create(topic, admin, plan)
     _await_topic(topic, partitions)
     if not made:
@@ -150,9 +151,9 @@ def ensure_compacted(
 
 
 def _check_compacted(topic: str, admin: Mapping[str, Any], field: str) -> None:
-    """Raises ConnectError, which names `field`, for a topic of which brokers delete what is old: offsets in it would be
-    gone one day. Who may not see its settings is trusted with it, as by Connect. Raises KafkaException where no broker
-    answers."""
+    """Raises ConnectError, which names `field`, for a topic from which brokers delete old records: offsets in it would
+    be gone one day. Accepts the topic if this client may not see its settings, as Connect does. Raises KafkaException
+    where no broker answers."""
     asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
     try:
         policy = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)[POLICY]
@@ -178,8 +179,8 @@ def _await_topic(topic: str, partitions: Callable[[str], int], count: int = 1) -
 
 
 def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> bool:
-    """False where somebody else was first. Raises ConnectError, RunFailure where it is not allowed, with topic and
-    reason; KafkaException for the rest."""
+    """Creates a topic. Returns False if it exists already. Raises ConnectError, RunFailure where that is not allowed,
+    with topic and reason; KafkaException for other errors."""
     wanted = NewTopic(
         topic, num_partitions=plan.partitions, replication_factor=plan.replication_factor, config=dict(plan.config)
     )
@@ -204,5 +205,5 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> bool:
 
 
 def _have_brokers_create(topic: str, admin: Mapping[str, Any]) -> None:
-    """Asks for the topic as a producer does: brokers with `auto.create.topics.enable` then make it."""
+    """Requests the topic's metadata as a producer does: brokers with `auto.create.topics.enable` then create it."""
     AdminClient({**with_token(admin), "allow.auto.create.topics": True}).list_topics(topic, ASK_SECONDS)

@@ -1,5 +1,5 @@
-"""Keeps which partitions of a task are set aside while the others go on: their target does not take them, or they may
-not be read."""
+"""Keeps the partitions of a task that are set aside while others are copied: their target does not take them, or they
+may not be read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TopicsAside:
         return bool(self._topics)
 
     def put(self, partitions: Collection[TopicPartition], why: str) -> None:
-        """These partitions of one topic wait from now on, for this reason."""
+        """Sets these partitions of one topic aside, for this reason."""
         topic = next(iter(partitions)).topic
         one = self._topics.setdefault(topic, _Aside())
         if one.why != why:
@@ -48,7 +48,7 @@ class TopicsAside:
         one.why, one.until = why, self._clock() + one.backoff.next()
 
     def due(self) -> set[TopicPartition]:
-        """Those that are to be tried now, each once."""
+        """Returns the partitions whose next try is due, each once."""
         now = self._clock()
         found: set[TopicPartition] = set()
         for one in self._topics.values():
@@ -66,7 +66,7 @@ class TopicsAside:
                 _log.info("topic_taken_up", topic=topic)
 
     def forget(self) -> None:
-        """Nothing is set aside any more."""
+        """Forgets all partitions set aside."""
         self._topics.clear()
 
     @property
@@ -75,10 +75,10 @@ class TopicsAside:
         return set().union(*(one.partitions for one in self._topics.values()))
 
     def counts(self) -> Mapping[str, int]:
-        """How many partitions of each topic are set aside."""
+        """Returns the number of partitions set aside of each topic."""
         return {topic: len(one.partitions) for topic, one in sorted(self._topics.items())}
 
     def text(self) -> str:
-        """What is set aside and why, one line for people; empty for nothing."""
+        """Returns the topics set aside with their reasons, one line for people; empty without any."""
         found = [f"topic {topic} is set aside: {one.why}" for topic, one in sorted(self._topics.items())]
         return "; ".join(found) + (" (tried again)" if found else "")

@@ -34,7 +34,7 @@ def topics_from_wire(watch: wire.TopicWatch) -> TopicWatch:
 
 
 def from_wire(watch: wire.Watch) -> Watch | None:
-    """From a RunUpdate; None when it says nothing that is known."""
+    """Returns the watch of a RunUpdate; None for an unknown one."""
     kind = watch.WhichOneof("on")
     if kind == "file":
         return FileWatch(watch.file.path, watch.file.size, watch.file.inode, watch.file.modified)

@@ -1,4 +1,4 @@
-"""Reads a broker's answers from its connection, and has each judged in the turn of the loop in which it comes.
+"""Reads a broker's answers from its connection, and has each handled in the turn of the loop in which it comes.
 
 The library reads a stream in a task and sets futures: three turns of the loop from the socket to the code that waits
 for an answer. A copy run that moves a record now and then waits for three answers a record, with nothing else to do.
@@ -19,7 +19,7 @@ from aiokafka.conn import CloseReason
 from aiokafka.errors import CorrelationIdError
 
 CHUNK_BYTES = 1 << 14
-"""So much is read at a time; the rest of an answer that is larger comes straight to where it stays."""
+"""The size of one read; the rest of a larger answer is read straight into its own buffer."""
 _SIZE = struct.Struct(">i")
 _Heard: TypeAlias = Callable[[Any], object]
 
@@ -35,7 +35,7 @@ class Answer(asyncio.Future[Any]):
         self._heard: list[tuple[_Heard, Context | None]] = []
 
     def come(self, answer: Any) -> None:
-        """It is here. Called by the loop itself, not in a task."""
+        """Sets the answer and runs its waiters now. Called by the loop itself, not in a task."""
         heard, self._heard = self._heard, []
         super().set_result(answer)
         for function, context in heard:
@@ -44,36 +44,36 @@ class Answer(asyncio.Future[Any]):
                     function(self)
                 else:
                     context.run(function, self)
-            except Exception as error:  # as the loop does with what it calls
+            except Exception as error:  # as the loop does for its callbacks
                 self.get_loop().call_exception_handler(
                     {"message": f"what waits for an answer failed: {function!r}", "exception": error, "future": self}
                 )
 
     def add_done_callback(self, function: _Heard, /, *, context: Context | None = None) -> None:
-        """Has it called once it is done."""
+        """Registers a function to call once the answer is done."""
         if self.done():
             super().add_done_callback(function, context=context)
         else:
             self._heard.append((function, context))
 
     def remove_done_callback(self, function: _Heard, /) -> int:
-        """Has it not called; how many there were."""
+        """Unregisters a function; returns how many times it was registered."""
         before = len(self._heard)
         self._heard = [one for one in self._heard if one[0] != function]
         return before - len(self._heard) + super().remove_done_callback(function)
 
     def set_result(self, result: Any, /) -> None:
-        """It is here; its waiters continue in the next turn."""
+        """Sets the answer; its waiters continue in the next turn."""
         self._later()
         super().set_result(result)
 
     def set_exception(self, exception: type | BaseException, /) -> None:
-        """It does not come, for this."""
+        """Fails the answer with this error."""
         self._later()
         super().set_exception(exception)
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Nobody waits for it any more."""
+        """Cancels the wait for the answer."""
         self._later()
         return super().cancel(msg)
 
@@ -91,13 +91,13 @@ class Occasion:
         self._waiting: list[Answer] = []
 
     def wait(self) -> Answer:
-        """Done when it happens next."""
+        """Returns an answer that is done at the next occurrence."""
         answer = Answer(self._loop)
         self._waiting.append(answer)
         return answer
 
     def happen(self, *, at_once: bool = False) -> None:
-        """It happens: those that wait continue in the next turn, or at once where the loop itself calls this."""
+        """Wakes the waiters in the next turn, or at once if the loop itself calls this."""
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if one.done():
@@ -109,11 +109,11 @@ class Occasion:
 
 
 class AnswerProtocol(asyncio.BufferedProtocol):
-    """Takes a connection of the library over once it has logged in, with no request under way. Its end stays the
-    library's, which closes the connection and fails what has no answer."""
+    """Takes over a connection of the library after its login, with no request under way. The library still handles the
+    connection's end: it closes the connection and fails requests without an answer."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection = weakref.ref(connection)  # one that its owner has forgotten is closed by the library
+        self._connection = weakref.ref(connection)  # the library closes a connection that its owner has forgotten
         self._before: asyncio.StreamReaderProtocol = connection._protocol
         self._chunk = bytearray(CHUNK_BYTES)
         self._view = memoryview(self._chunk)
@@ -121,11 +121,11 @@ class AnswerProtocol(asyncio.BufferedProtocol):
         self._large: bytearray | None = None
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
+        """Returns the buffer for the next bytes."""
         return self._view[self._filled :] if self._large is None else memoryview(self._large)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many have come."""
+        """Processes `nbytes` new bytes."""
         self._filled += nbytes
         if self._large is None:
             self._take_whole()
@@ -134,23 +134,23 @@ class AnswerProtocol(asyncio.BufferedProtocol):
             self._take(frame)
 
     def eof_received(self) -> bool | None:
-        """The broker sends nothing more."""
+        """Notes that the broker sends nothing more."""
         return self._before.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over."""
+        """Notes the end of the connection."""
         self._before.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The broker takes less than is sent."""
+        """Notes that the broker takes less than is sent."""
         self._before.pause_writing()
 
     def resume_writing(self) -> None:
-        """It takes more again."""
+        """Notes that the broker takes more again."""
         self._before.resume_writing()
 
     def _take_whole(self) -> None:
-        """All answers that are there whole; the rest is kept for what follows."""
+        """Takes all complete answers; keeps the rest for the following bytes."""
         view, at, end = self._view, 0, self._filled
         while end - at >= _SIZE.size:
             (size,) = _SIZE.unpack_from(view, at)

@@ -1,8 +1,8 @@
-"""Keeps why the first contact with brokers failed, as the connection alone knows it.
+"""Records why the first contact with brokers failed: only the connection knows the cause.
 
-A client tries one broker after the other and raises that none answered. Here what each said is kept, and what a new try
-would meet again becomes an error of its own. The connections are kept, too: one that waits for its first answer is
-known to nobody else, and would stay open when its client is given up.
+A client tries one broker after the other and only raises that none answered. This module keeps the error of each
+broker, and raises a separate error for failures that a new try would meet again. It keeps the connections, too: one
+that waits for its first answer is referenced nowhere else and would stay open when its client is given up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _UNHEARD = "a connection was made, and the first question was not answered"
 
 @dataclass(slots=True)
 class _Contact:
-    """The first contact of one client, until it is made; tasks that the library starts meanwhile keep it for ever."""
+    """The first contact of one client, until it succeeds; tasks that the library starts meanwhile keep it for ever."""
 
     said: dict[str, BaseException] = field(default_factory=dict)
     made: list[Any] = field(default_factory=list)
@@ -49,7 +49,7 @@ _contact: ContextVar[_Contact | None] = ContextVar("contact", default=None)
 
 
 class NoneAnswered(KafkaConnectionError):  # type: ignore[misc]
-    """None of the bootstrap servers has answered the first question."""
+    """None of the bootstrap servers answered the first request."""
 
 
 class NoToken(KafkaConnectionError):  # type: ignore[misc]
@@ -57,18 +57,18 @@ class NoToken(KafkaConnectionError):  # type: ignore[misc]
 
 
 class TokenRefused(SaslAuthenticationFailed):  # type: ignore[misc]
-    """The token endpoint gives us no token."""
+    """The token endpoint refuses to give a token."""
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """Tokens for the client library's connections."""
+    """Provides tokens to the client library's connections."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
         self._extensions: dict[str, str] = {}
 
     async def token(self) -> str:
-        """One that is good now; the first one is waited for a while. Raises TokenRefused, NoToken."""
+        """Returns a valid token; waits a while for the first one. Raises TokenRefused, NoToken."""
         loop = asyncio.get_running_loop()
         end = loop.time() + (0 if self._tokens.any else self._tokens.patience)
         while True:
@@ -85,12 +85,12 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         return found.text
 
     def extensions(self) -> dict[str, str]:
-        """Of the last token."""
+        """Returns the extensions of the last token."""
         return self._extensions
 
 
 async def connect(connection: AIOKafkaConnection) -> None:
-    """Connects, and keeps what came of it where that is a client's first contact. Raises KafkaError and OSError."""
+    """Connects; records the outcome if this is a client's first contact. Raises KafkaError and OSError."""
     first = _contact.get()
     if first is None or first.over:
         await connection.connect()
@@ -107,8 +107,8 @@ async def connect(connection: AIOKafkaConnection) -> None:
 
 @contextlib.asynccontextmanager
 async def bootstrap_errors(properties: Mapping[str, str]) -> AsyncIterator[None]:
-    """Around the start of one client. Its failure becomes Unauthenticated when a broker refused us or was not trusted,
-    and KafkaConnectionError with what the first one said otherwise. What ends the block ends its connections."""
+    """Wraps the start of one client. Raises Unauthenticated if a broker refused the client or was not trusted,
+    otherwise KafkaConnectionError with the first broker's error. Closes the connections if the block fails."""
     first = _Contact()
     said, token = first.said, _contact.set(first)
     try:
@@ -116,7 +116,7 @@ async def bootstrap_errors(properties: Mapping[str, str]) -> AsyncIterator[None]
         first.made.clear()
     except (KafkaError, OSError) as error:
         for address, one in said.items():
-            if isinstance(one, TokenRefused):  # no broker has been asked yet
+            if isinstance(one, TokenRefused):  # raised before any broker is contacted
                 raise Unauthenticated(text_of(one), reason="BROKER_REFUSED") from None
             lasting = _lasting(one, properties)
             if lasting:
@@ -136,13 +136,13 @@ async def bootstrap_errors(properties: Mapping[str, str]) -> AsyncIterator[None]
 
 
 def text_of(error: BaseException) -> str:
-    """An error in one line, without the library's own name for it."""
+    """Returns an error as one line, without the library's own name for it."""
     text = str(error.args[0]) if isinstance(error, KafkaError) and error.args else str(error)
     return " ".join(text.split()) or type(error).__name__
 
 
 def _lasting(error: BaseException, properties: Mapping[str, str]) -> str:
-    """What is wrong, when the same properties will meet it again; else empty."""
+    """Returns the reason if the same properties will fail again; otherwise an empty string."""
     if isinstance(error, UnsupportedSaslMechanismError):
         return "authentication failed: the broker does not know this sasl.mechanism on this listener"
     if isinstance(error, IllegalSaslStateError):

@@ -1,12 +1,12 @@
-"""The library's clients with connections of ours, which keep why a broker refused the first one (`bootstrap_errors`)
-and retire before their session ends (`security.reauthentication`).
+"""Subclasses the library's clients to use connections of our own, which record why a broker refused the first contact
+(`bootstrap_errors`) and close before their session ends (`security.reauthentication`).
 
-A host that is gone, rather than its broker, is silent: it is waited for no longer than `reaching` says, and nobody else
-waits for it.
+A host that is gone, rather than only its broker, is silent: a client waits for it no longer than `reaching` allows, and
+no other connection waits for it.
 
-The library names its connection's class in a function, and that function where it connects; so both places where a
-client connects are here, and how its connection does, as aiokafka 0.14 has them. Its admin client, consumer and
-producer make a client of their own, which is replaced before it has done anything.
+The library names its connection's class in one function, and that function where it connects; so this module overrides
+both places where a client connects, and its connection's `connect`, as in aiokafka 0.14. Its admin client, consumer and
+producer each create a client, which is replaced before its first use.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from keelman.runtime.supervise import heeded
 
 _INT32 = struct.Struct(">i")
 _CORRELATION_AT = 8
-"""Where a message has its number, behind its size, the request's key and version."""
+"""The offset of a message's correlation id, after its size and the request's key and version."""
 _ARGUMENTS = frozenset(inspect.signature(AIOKafkaClient.__init__).parameters)
 _BOOTSTRAP = "bootstrap", ConnectionGroup.DEFAULT
 
 
 class ClientConnection(RenewedConnection):
-    """A connection whose questions about topics do not create them.
+    """A connection whose metadata requests do not create topics.
 
-    The library's do: the broker creates each topic that is not there with its own number of partitions, before we
-    create it as it should be, and a topic that was just deleted once more.
+    The library's do: the broker creates each missing topic with its default number of partitions, before keelman
+    creates it properly, and recreates a topic that was just deleted.
     """
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -77,7 +77,7 @@ class ClientConnection(RenewedConnection):
                     server_hostname=self.host if secure else None,
                 )
         except BaseException:
-            if has_transport:  # which closes the socket: it would go on with what has its number next
+            if has_transport:  # it closes the socket: it would otherwise use whatever gets that descriptor next
                 with contextlib.suppress(OSError):
                     made.shutdown(socket.SHUT_RDWR)
             else:
@@ -99,18 +99,18 @@ class ClientConnection(RenewedConnection):
         return reader, writer
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
-        """Sends a request; an awaitable of its answer. Raises KafkaError where it cannot be sent."""
+        """Sends a request; returns an awaitable of its answer. Raises KafkaError where it cannot be sent."""
         return super().send(_without_creation(request), expect_response)
 
     def ask(self, request: Any) -> Answer:
-        """Sends a request; its answer, which has no time-out of its own. Raises KafkaError where it cannot be sent.
+        """Sends a request; returns its answer, which has no time-out. Raises KafkaError where it cannot be sent.
 
         The library's `send` gives a coroutine that waits with a timer: a task and two turns of the loop for each.
         """
         return self.prepared(request)()
 
     def prepared(self, request: Any) -> Callable[[], Answer]:
-        """What does the same when it is called, once, with the request encoded already."""
+        """Encodes the request now; returns a function that sends it, to be called once."""
         request = _without_creation(request).prepare(self._versions)
         header = request.build_request_header(correlation_id=0, client_id=self._client_id).encode()
         body = request.encode()
@@ -140,17 +140,17 @@ def _without_creation(request: Any) -> Any:
 
 
 class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
-    """Takes the arguments of the library's. Used in the loop that it was made in."""
+    """Takes the arguments of the library's class. Used in the loop that it was made in."""
 
     _sync_task: asyncio.Task[None] | None
 
     async def close(self) -> None:
-        """Closes all connections. Raises CancelledError where the library would go on."""
+        """Closes all connections. Raises CancelledError where the library would swallow it."""
         await heeded(super().close())
 
     async def bootstrap(self) -> None:
-        """Learns the brokers from the first of the bootstrap servers that answers; one that does not at once is waited
-        for beside the next. Raises NoneAnswered."""
+        """Reads the brokers' addresses from the first bootstrap server that answers; tries the next in parallel when
+        one does not answer at once. Raises NoneAnswered."""
         waiting: set[asyncio.Task[tuple[ClientConnection, Any] | None]] = set()
         left, answer = list(self.hosts), None
         try:
@@ -177,7 +177,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             self._sync_task = asyncio.create_task(self._md_synchronizer())
 
     async def _ask_first(self, host: str, port: int) -> tuple[ClientConnection, Any] | None:
-        """The connection and the answer to the first question; None when there is none."""
+        """Returns the connection and the answer to the first request; None without an answer."""
         try:
             connection = await self._connect(host, port)
         except (KafkaError, OSError):
@@ -194,7 +194,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
     async def _get_conn(
         self, node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, no_hint: bool = False
     ) -> Any | None:
-        """The connection to a broker, made where there is none; None when it cannot be had."""
+        """Returns the connection to a broker, opened if needed; None when it cannot be opened."""
         key = node_id, group
         found = self._conns.get(key)
         if found is not None:
@@ -214,11 +214,11 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             return None
 
     async def send(self, node_id: Any, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
-        """The broker's answer. Raises KafkaError.
+        """Returns the broker's answer. Raises KafkaError.
 
-        The library closes the connection of a request that had no answer in time, and looks for it by its broker.
-        Another request that timed out in the same moment may have closed it and begun to connect again: then there is
-        none, and the KeyError would end the sender, for example the client's own task that follows the brokers.
+        The library closes the connection of a request that had no answer in time, and looks it up by its broker.
+        Another request that timed out at the same moment may have closed it and begun to reconnect: then the lookup
+        fails, and the KeyError would end the sender, for example the client's own task that follows the brokers.
         """
         try:
             return await super().send(node_id, request, group=group)
@@ -233,7 +233,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             raise
 
     async def _connect(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> ClientConnection:
-        """A new connection, with its session begun. Raises KafkaError and OSError."""
+        """Returns a new connection with an open session. Raises KafkaError and OSError."""
         made = ClientConnection(
             host,
             port,
@@ -255,7 +255,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
 
 
 class BrokerAdminClient(AIOKafkaAdminClient):  # type: ignore[misc]
-    """Takes the arguments of the library's."""
+    """Takes the arguments of the library's class."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -263,37 +263,37 @@ class BrokerAdminClient(AIOKafkaAdminClient):  # type: ignore[misc]
 
 
 class BrokerConsumer(AIOKafkaConsumer):  # type: ignore[misc]
-    """Takes the arguments of the library's, but no topics."""
+    """Takes the arguments of the library's class, but no topics."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._client = _client(arguments)
 
     async def learn(self, topics: Iterable[str]) -> None:
-        """Asks for the leaders of all these topics at once. The library, asked for offsets in topics that it does not
-        know, asks for one topic after another, with a pause of a tenth of a second before each."""
+        """Requests the leaders of all these topics at once. When it needs offsets of unknown topics, the library itself
+        requests one topic after another, with a pause of a tenth of a second before each."""
         await self._client.set_topics(list(topics))
 
     async def stop(self) -> None:
-        """Leaves its group and closes all. Raises CancelledError where the library would go on."""
+        """Leaves its group and closes all. Raises CancelledError where the library would swallow it."""
         await heeded(super().stop())
 
 
 class BrokerProducer(AIOKafkaProducer):  # type: ignore[misc]
-    """Takes the arguments of the library's."""
+    """Takes the arguments of the library's class."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.client = self._sender.client = _client(arguments)
-        self.client.cluster = self._metadata  # what the producer's other parts hold already
+        self.client.cluster = self._metadata  # the producer's other parts hold this object already
 
     async def stop(self) -> None:
-        """Sends the rest and closes all. Raises CancelledError where the library would go on."""
+        """Sends the rest and closes all. Raises CancelledError where the library would swallow it."""
         await heeded(super().stop())
 
 
 def _turns(client: BrokerClient) -> dict[Any, asyncio.Lock]:
-    """Who connects, by broker: the library has one lock for all, and would wait for a silent one before any other."""
+    """Returns a connection lock per broker: with the library's single lock all would wait for a silent broker."""
     found: dict[Any, asyncio.Lock] = client.__dict__.setdefault("_connecting", {})
     return found
 

@@ -1,4 +1,4 @@
-"""Lists topics for people, with how large they are, and reads their last records."""
+"""Lists topics for people, with their sizes, and reads their last records."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SECONDS = 30.0
 WAIT_MS = 500
 WIDER = 8
 MAX_BYTES = 1 << 20
-"""Of a partition in one answer; a larger record comes alone."""
+"""The limit of a partition in one answer; a larger record comes alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic. `offsets` counts them from the first to the last: markers of transactions, and what compaction has
-    taken, are in it."""
+    """A topic. `offsets` counts them from the first to the last, including transaction markers and records that
+    compaction has removed."""
 
     name: str
     partitions: int
@@ -38,7 +38,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class PeekedRecord:
-    """A record as it stands in a topic; `timestamp_ms` is None where it has none."""
+    """A record of a topic; `timestamp_ms` is None if it has none."""
 
     partition: int
     offset: int
@@ -49,7 +49,7 @@ class PeekedRecord:
 
 
 async def list_topics(properties: Mapping[str, str], only: str | None = None) -> list[Topic]:
-    """The topics by name, without Kafka's own; or just `only`. `properties` are Java's client properties.
+    """Returns the topics by name, without Kafka's own; or just `only`. `properties` are Java's client properties.
 
     Raises NotFound, Unavailable, Unauthenticated, InvalidArgument, DeadlineExceeded.
     """
@@ -71,7 +71,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
 async def last_records(
     properties: Mapping[str, str], topic: str, count: int, *, seconds: float = SECONDS
 ) -> list[PeekedRecord]:
-    """The last committed records of a topic, `count` at most, by time. Raises as `list_topics`."""
+    """Returns a topic's last committed records, `count` at most, by time. Raises the errors of `list_topics`."""
     async with deadline(seconds, DeadlineExceeded(f"the last records of topic {topic} were not read in {seconds:g} s")):
         described = await _describe(properties, topic)
         parts = [TopicPartition(topic, p["partition"]) for p in described[topic]]
@@ -84,14 +84,14 @@ async def last_records(
 
 
 def _by_time(one: PeekedRecord) -> tuple[int, int, int]:
-    """Those without a time come first."""
+    """Sorts records without a time first."""
     return (-1 if one.timestamp_ms is None else one.timestamp_ms, one.partition, one.offset)
 
 
 async def _last_of(
     consumer: BrokerConsumer, part: TopicPartition, begin: int, end: int, count: int
 ) -> list[PeekedRecord]:
-    """The last of one partition. Not every offset is a record: it goes back further until there are enough."""
+    """Returns the last records of one partition. Not every offset is a record: it reads back until there are enough."""
     back = count
     while True:
         first = max(begin, end - back)
@@ -119,7 +119,7 @@ def _peeked(one: Any) -> PeekedRecord:
 
 
 async def _describe(properties: Mapping[str, str], only: str | None) -> dict[str, list[Any]]:
-    """The partitions of each topic."""
+    """Returns the partitions of each topic."""
     async with admin_client(properties, client_id=CLIENT) as admin:
         try:
             answers = await admin.describe_topics(None if only is None else [only])
@@ -138,7 +138,7 @@ async def _describe(properties: Mapping[str, str], only: str | None) -> dict[str
 
 @contextlib.asynccontextmanager
 async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[BrokerConsumer]:
-    """Reads what is committed, commits nothing, is in no group."""
+    """Yields a consumer that reads committed records, commits nothing and is in no group."""
     made = BrokerConsumer(
         **client_arguments(properties),
         client_id=CLIENT,

@@ -21,19 +21,19 @@ from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 
-# The library logs every failed connection, many times a second while brokers are away. What matters is raised too, and
-# logged by the code that catches it.
+# The library logs every failed connection, many times a second while brokers are away. Relevant errors are raised too,
+# and logged by the code that catches them.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 Client: TypeAlias = BrokerClient
 Admin: TypeAlias = BrokerAdminClient
 ClientError: TypeAlias = KafkaError
 TooOld: TypeAlias = IncompatibleBrokerVersion
-"""Raised for a request that the broker does not know."""
+"""Raised for a request that the broker does not support."""
 
 
 def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
-    """aiokafka's connection arguments. Raises InvalidArgument naming the property at fault."""
+    """Returns aiokafka's connection arguments. Raises InvalidArgument naming the property at fault."""
     servers = Servers().of("bootstrap.servers", properties.get("bootstrap.servers", "")).split(",")
     arguments = {"bootstrap_servers": servers, **aiokafka_settings(properties), **security.for_aiokafka(properties)}
     if arguments.get("sasl_mechanism") == "OAUTHBEARER":
@@ -43,7 +43,7 @@ def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def admin_client(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[Admin]:
-    """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none accepts it."""
+    """Yields a started admin client. Raises Unavailable if no broker answers, Unauthenticated if none accepts it."""
     made = BrokerAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
     try:
         await _start(made.start(), properties)
@@ -54,7 +54,7 @@ async def admin_client(properties: Mapping[str, str], *, client_id: str) -> Asyn
 
 @contextlib.asynccontextmanager
 async def low_level_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> AsyncIterator[Client]:
-    """A bootstrapped client that sends single requests. Raises Unavailable and Unauthenticated."""
+    """Yields a bootstrapped client that sends single requests. Raises Unavailable and Unauthenticated."""
     made = BrokerClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
     try:
         await _start(made.bootstrap(), properties)
@@ -64,9 +64,9 @@ async def low_level_client(properties: Mapping[str, str], *, client_id: str, tim
 
 
 async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> str:
-    """Waits until a broker answers, however long, and logs so now and then; returns the Kafka cluster's id.
+    """Waits until a broker answers, however long, and logs it now and then; returns the Kafka cluster's id.
 
-    Raises Unauthenticated when one answers and refuses this client, or is not trusted: that does not pass.
+    Raises Unauthenticated when one answers and refuses this client, or is not trusted: a permanent error.
     """
     backoff = Backoff(first=0.1, most=2.0)
     tries = 0
@@ -82,7 +82,7 @@ async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> 
 
 
 def no_broker(properties: Mapping[str, str], error: BaseException) -> Unavailable:
-    """What is raised where none of the brokers answers, for this reason."""
+    """Returns the error to raise if no broker answers, for this reason."""
     if isinstance(error, NoToken):
         return Unavailable(text_of(error), reason="NO_TOKEN")
     servers = properties.get("bootstrap.servers")

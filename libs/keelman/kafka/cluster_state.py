@@ -1,4 +1,4 @@
-"""Asks a Kafka cluster for its id, and for the leader and replicas of each partition."""
+"""Queries a Kafka cluster for its id, and for the leader and replicas of each partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Partition:
 
     @property
     def name(self) -> str:
-        """As Kafka's tools write it."""
+        """The name in the form of Kafka's tools."""
         return f"{self.topic}-{self.number}"
 
     @property
@@ -38,17 +38,17 @@ class Partition:
 
 
 async def kafka_cluster_id(properties: Mapping[str, str], *, seconds: float, client_id: str = CLIENT) -> str:
-    """The id of the cluster that these client properties, named as in Java, lead to.
+    """Returns the id of the cluster that these client properties, named as in Java, lead to.
 
     Raises Unavailable when no broker answers in that time, Unauthenticated when one refuses this client or is not
-    trusted, InvalidArgument for properties that cannot be.
+    trusted, InvalidArgument for invalid properties.
     """
     async with _asked(properties, seconds, client_id) as admin:
         return str((await admin._get_cluster_metadata([])).to_object()["cluster_id"])
 
 
 async def partitions_of(properties: Mapping[str, str], *, seconds: float) -> list[Partition]:
-    """All partitions of the cluster, its internal topics' too, by name. Raises as `kafka_cluster_id`."""
+    """Returns all partitions of the cluster, also of internal topics, by name. Raises as `kafka_cluster_id`."""
     async with _asked(properties, seconds) as admin:
         found = [_partition(topic["topic"], p) for topic in await admin.describe_topics() for p in topic["partitions"]]
     return sorted(found, key=lambda p: (p.topic, p.number))

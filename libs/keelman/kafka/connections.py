@@ -1,4 +1,4 @@
-"""Sends requests on connections of the library, without what it wraps around each."""
+"""Sends requests on aiokafka's connections directly, without the library's wrapping of each request."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from keelman.kafka.clients import Client
 from keelman.kafka.reaching import note_silent
 
 BATCHES = ConnectionGroup.COORDINATION
-"""The library's name for a second connection to a broker; record batches have it for themselves. A broker serves the
-requests of one connection one after another, so what is asked of a coordinator, or about topics, would wait behind
-batches that replicas or a quota hold up, and giving it up would give up those batches."""
+"""The library's name for a second connection to a broker, used here for record batches alone. A broker serves the
+requests of one connection in order: coordinator and metadata requests would wait behind batches that replicas or a
+quota delay, and closing the connection for them would lose those batches."""
 
 
 async def connection_to(client: Client, node: int, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any | None:
-    """aiokafka's connection to a broker, made where there is none; None when it cannot be had.
+    """Returns aiokafka's connection to a broker, opened if needed; None when it cannot be opened.
 
-    The library's own `send` would do, but that two requests behind one connection that is being made may change places.
+    The library's own `send` is not used: two requests that wait for the same new connection may change their order.
     """
     return await client._get_conn(node, group=group)
 
 
 def open_connection(client: Client, node: int, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any | None:
-    """The connection to a broker that there is; None where there is none to use."""
+    """Returns the existing connection to a broker; None if there is no usable one."""
     found = client._conns.get((node, group))
     return found if found is not None and found.connected() else None
 
 
 def unsent_bytes(connection: Any) -> int:
-    """What was sent on a connection and its other end has not taken yet, where the system reports it."""
+    """Returns the number of bytes that the other end has not acknowledged yet, if the system reports it."""
     writer = connection._writer
     if writer is None:
         return 0
@@ -52,13 +52,13 @@ def unsent_bytes(connection: Any) -> int:
 
 
 async def ask_about(client: Client, topic: str) -> bool:
-    """Asks the brokers again for what they know of all topics in use, from now on this one too. False: no answer."""
+    """Refreshes the metadata of all topics in use, from now on including this one. Returns False without an answer."""
     known = topic in client._topics
     return bool(await (client.force_metadata_update() if known else client.add_topic(topic)))
 
 
 def give_up(connection: Any) -> None:
-    """Closes a connection without waiting until the broker has taken what was sent: a frozen one never does."""
+    """Closes a connection without waiting until the broker has taken the sent bytes: a frozen broker never does."""
     writer = connection._writer
     note_silent(connection.host, connection.port)
     connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
@@ -67,7 +67,7 @@ def give_up(connection: Any) -> None:
 
 
 async def answer_of(client: Client, node: int, request: Any) -> Any:
-    """What a broker answers, as the library's `send` of a client, sooner. Raises KafkaError."""
+    """Returns a broker's answer, like the `send` of the library's client but sooner. Raises KafkaError."""
     connection = await connection_to(client, node)
     if connection is None:
         raise NodeNotReadyError(f"no connection to broker {node}")

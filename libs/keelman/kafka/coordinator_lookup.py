@@ -1,4 +1,4 @@
-"""Finds the coordinator of a group or a transactional id: asks brokers in turn, as one whose host is gone is silent."""
+"""Finds the coordinator of a group or a transactional id: queries brokers in turn, as a lost host is silent."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from keelman.kafka.clients import Client
 from keelman.kafka.reaching import first_answer, silent_nodes
 
 ANSWER_SECONDS, NEXT_SECONDS = 2.0, 0.5
-"""How long a broker may take, and after how long the next is asked beside it."""
+"""The time limit of one broker's answer, and the time after which the next broker is queried in parallel."""
 GROUP, TRANSACTION = CoordinationType.GROUP, CoordinationType.TRANSACTION
 
 
 async def coordinator_of(client: Client, kind: CoordinationType, key: str) -> int:
-    """The broker's id. Raises KafkaError, and OSError when the last of them does not answer."""
+    """Returns the broker's id. Raises KafkaError, and OSError when the last of them does not answer."""
 
     async def ask(node: Any) -> Any:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -32,7 +32,7 @@ async def coordinator_of(client: Client, kind: CoordinationType, key: str) -> in
 
 
 def _in_turn(client: Client) -> list[Any]:
-    """All known brokers: first those that keep no other request waiting, last those that were silent lately."""
+    """Returns all known brokers: first those without a waiting request, last those that were silent recently."""
     brokers = list(client.cluster.brokers())
     silent = silent_nodes(brokers)
     nodes = [broker.nodeId for broker in brokers]

@@ -1,4 +1,4 @@
-"""Makes and removes topics that hold records, for those who do not let a connector make them."""
+"""Creates and deletes topics that hold records, for users who do not let a connector create them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CLIENT = "keelman-topics"
 async def create_topic(
     properties: Mapping[str, str], name: str, *, partitions: int, settings: Mapping[str, str] | None = None
 ) -> bool:
-    """Makes a topic, kept on min(3, brokers) brokers; False when it is there already, with as many partitions.
+    """Creates a topic, stored on min(3, brokers) brokers; False if it already exists with as many partitions.
 
-    `properties` are Java's client properties. Raises FailedPrecondition for another number of partitions and for what
-    the broker refuses, Unavailable when no broker answers.
+    `properties` are Java's client properties. Raises FailedPrecondition for another number of partitions and for
+    refusals of the broker, Unavailable when no broker answers.
     """
     async with admin_client(properties, client_id=CLIENT) as admin:
         try:
@@ -48,7 +48,7 @@ async def create_topic(
 
 
 async def delete_topics(properties: Mapping[str, str], names: Sequence[str]) -> None:
-    """Removes topics with their records; those that are not there are gone already. Raises as `create_topic`."""
+    """Deletes topics with their records; missing ones count as deleted. Raises the errors of `create_topic`."""
     if not names:
         return
     async with admin_client(properties, client_id=CLIENT) as admin:

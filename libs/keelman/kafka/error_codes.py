@@ -36,5 +36,5 @@ CODES = {name: code for code, name in NAMES.items()}
 
 
 def name_of(code: int) -> str:
-    """The name, or the number of a code that is not known here."""
+    """Returns the name, or the number of an unknown code."""
     return NAMES.get(code, f"ERROR_{code}")

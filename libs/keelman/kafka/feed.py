@@ -1,7 +1,7 @@
 """Publishes and follows events and reports: compacted topics of facts, keyed by name; the newest fact of a key wins.
 
-Nothing needs them to be correct, so nobody waits for them: a publisher of reports keeps the newest value of each key
-while the broker is away, and a reader begins again from the beginning after any problem.
+Correctness does not depend on them, so no caller waits for them: a publisher of reports keeps the newest value of each
+key while the broker is away, and a reader begins again from the beginning after any problem.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, wait_or_stop
 
 log = get_logger()
-logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each failed try; an outage is logged once, here
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it logs each failed try; an outage is logged once, here
 
 COPY_RUN_REPORTS = "keelman.reports.copy_run.v1"
 WORKER_REPORTS = "keelman.reports.worker.v1"
@@ -51,17 +51,17 @@ ASK_SECONDS = 1.0
 MAX_REPLICAS = 3
 STARTING_SECONDS, LOOK_SECONDS = 30.0, 0.5
 TWO_REPLICAS = {"min.insync.replicas": "1"}
-"""With two replicas, two that must be in sync would stop all events when one of the brokers is lost."""
+"""With two replicas, requiring both in sync would stop all events when one of the brokers is lost."""
 
 
 def event_topic(noun: str) -> str:
-    """The topic of a noun's events, e.g. keelman.events.worker_cluster.v1."""
+    """Returns the topic of a noun's events, e.g. keelman.events.worker_cluster.v1."""
     return f"keelman.events.{noun}.v1"
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One record of a topic; a value of None says that the key is gone."""
+    """One record of a topic; a value of None means that the key is gone."""
 
     topic: str
     key: str
@@ -71,10 +71,10 @@ class Fact:
 async def ensure_topics(
     bootstrap_servers: str, topics: Iterable[str], client_properties: Mapping[str, str] = NO_PROPERTIES
 ) -> None:
-    """Creates those that are missing, with one partition each: their order is the order of the facts.
+    """Creates the missing topics, with one partition each: its order is the order of the facts.
 
-    Brokers that are only starting are waited for, so that each topic gets its three replicas where there are three of
-    them to be. Raises Unavailable when the brokers cannot be reached or refuse.
+    Waits for brokers that are only starting, so that each topic gets its three replicas where there are three
+    brokers. Raises Unavailable when the brokers cannot be reached or refuse.
     """
     with _translated(bootstrap_servers):
         admin = BrokerAdminClient(
@@ -96,7 +96,7 @@ async def ensure_topics(
 
 
 async def _replicas(admin: Any, bootstrap_servers: str) -> int:
-    """As many as there are brokers, three at most; those that have an address and do not run yet are waited for."""
+    """Returns the number of brokers, three at most; waits for brokers that have an address and do not run yet."""
     wanted = min(MAX_REPLICAS, len(set(bootstrap_servers.split(","))))
     end = time.monotonic() + STARTING_SECONDS
     while True:
@@ -127,8 +127,8 @@ class EventPublisher:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        # What has no answer yet is published again by the next publisher; with the broker away, a flush would take the
-        # client's whole time-out, and all the time it asks for brokers without a pause.
+        # The next publisher repeats facts without an answer; with the broker away, a flush would take the
+        # client's whole time-out, with requests for brokers without a pause.
         sender = self._producer._sender
         if sender is not None and sender.sender_task is not None:
             sender.sender_task.cancel()
@@ -137,7 +137,7 @@ class EventPublisher:
 
     async def publish(self, facts: Sequence[Fact]) -> None:
         """Returns when all are stored, in this order within a topic. Raises Unavailable when some may not be: then all
-        of them have to be published again, and readers drop what they have seen."""
+        of them have to be published again, and readers drop duplicates."""
         with _translated(self._bootstrap):
             waits = [await self._producer.send(f.topic, f.value, f.key.encode()) for f in facts]
             for wait in waits:
@@ -154,7 +154,7 @@ class ReportPublisher:
     """Publishes reports in the background: the newest of each key wins while the broker is away.
 
     An async context manager. Without bootstrap servers it does nothing. It never raises into its user; a problem
-    is logged once until it is over. Used by workers and Spark services, and by state to drop what is out of date.
+    is logged once until it is over. Used by workers and Spark services, and by state to drop outdated reports.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class ReportPublisher:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Gives what is left a moment to get out."""
+        """Waits a moment for the remaining reports to be sent."""
         if self._bootstrap and self._newest:
             await wait_or_stop(self._none, LAST_SECONDS)
         await self._stack.aclose()
@@ -227,9 +227,9 @@ class ReportPublisher:
 async def consume(
     bootstrap_servers: str, topics: Sequence[str], client_properties: Mapping[str, str] = NO_PROPERTIES
 ) -> AsyncIterator[Fact]:
-    """Every fact of the topics from their beginning, then each new one as it comes; never ends by itself.
+    """Yields every fact of the topics from their beginning, then each new one; never ends by itself.
 
-    After any problem it begins again from the beginning, so a reader must take an old fact for what it is.
+    After any problem it begins again from the beginning, so a reader must expect old facts.
     """
     backoff = Backoff(first=0.2, most=1.0)
     while True:
@@ -290,7 +290,7 @@ async def _producer(bootstrap_servers: str, client_properties: Mapping[str, str]
 
 
 def _connection(bootstrap_servers: str, client_properties: Mapping[str, str]) -> dict[str, Any]:
-    """How the library's clients reach the brokers. Raises Unavailable for properties that cannot be."""
+    """Returns the arguments of the library's clients for these brokers. Raises Unavailable for invalid properties."""
     try:
         return client_arguments({**client_properties, "bootstrap.servers": bootstrap_servers})
     except InvalidArgument as error:
@@ -298,7 +298,7 @@ def _connection(bootstrap_servers: str, client_properties: Mapping[str, str]) ->
 
 
 async def _answers(bootstrap_servers: str, client_properties: Mapping[str, str]) -> None:
-    """Raises Unavailable when no broker answers, or none lets us in: whoever waits for it tries again."""
+    """Raises Unavailable when no broker answers or lets the client in: the caller tries again."""
     properties = {**client_properties, "bootstrap.servers": bootstrap_servers}
     if properties.get("security.protocol", "PLAINTEXT").strip().upper() == "PLAINTEXT":
         if not await broker_answers(bootstrap_servers):

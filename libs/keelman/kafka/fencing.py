@@ -1,6 +1,6 @@
 """Fences producers by their transactional ids, many at once over one client: InitProducerId, as Connect's leader does.
 
-Fenced is also what a dead producer has left open: the coordinator aborts it, so that nobody waits for it any more.
+This also aborts transactions that a dead producer has left open, so that no reader waits for them any more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keelman.runtime.supervise import deadline, supervise
 
 REQUEST_MS = 10_000
 TRANSACTION_MS = 1
-"""Who fences opens no transaction. Every broker allows this much, whatever its `transaction.max.timeout.ms`."""
+"""A fencing producer opens no transaction. Every broker allows this, whatever its `transaction.max.timeout.ms`."""
 ATTEMPT_SECONDS = 2.0
 
 
@@ -25,7 +25,7 @@ async def fence_all(
     properties: Mapping[str, str], transactional_ids: Sequence[str], *, client_id: str, seconds: float
 ) -> None:
     """Returns when none of them can commit any more. `properties` are Java's client properties of the producers'
-    cluster. Raises Unavailable when that could not be had in time, InvalidArgument for illegal properties."""
+    cluster. Raises Unavailable if this was not achieved in time, InvalidArgument for illegal properties."""
     late = Unavailable(f"producers {', '.join(transactional_ids)} could not be fenced within {seconds:g} s")
     async with (
         deadline(seconds, late),

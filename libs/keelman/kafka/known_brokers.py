@@ -1,8 +1,8 @@
-"""Remembers the brokers of clusters that clients of this process have met lately: the next client of one begins with
-them.
+"""Remembers the brokers of clusters that clients of this process have used recently: the next client of a cluster
+begins with them.
 
-Else each learns them over a connection that it makes for that alone: of what a copy run without anything to copy costs
-its slot and its broker, such connections were a quarter.
+Otherwise each client learns them over an extra connection: such connections were a quarter of the cost that a copy run
+without anything to copy caused its slot and its broker.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class _Met:
 
 
 class KnownBrokers:
-    """By client properties: so a user, a password or an address of its own is a cluster of its own. Each entry is used
-    for a minute at most. For one loop's clients; a forked process begins again."""
+    """Entries by client properties: another user, password or address counts as another cluster. Each entry is used
+    for a minute at most. For one loop's clients; a forked process begins empty."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class KnownBrokers:
         os.register_at_fork(after_in_child=self._met.clear)
 
     def of(self, properties: Mapping[str, str]) -> dict[Any, Any]:
-        """aiokafka's brokers by node; empty when none is known."""
+        """Returns aiokafka's brokers by node; empty when none is known."""
         met = self._find(properties)
         return {} if met is None else dict(met.brokers)
 
@@ -45,11 +45,11 @@ class KnownBrokers:
             del self._met[next(iter(self._met))]
 
     def forget(self, properties: Mapping[str, str]) -> None:
-        """None of them answers."""
+        """Called when none of these brokers answers."""
         self._met.pop(frozenset(properties.items()), None)
 
     def features(self, properties: Mapping[str, str]) -> dict[str, int] | None:
-        """The cluster's finalized features; None when not known."""
+        """Returns the cluster's finalized features; None when not known."""
         met = self._find(properties)
         return None if met is None else met.features
 

@@ -1,8 +1,8 @@
-"""Writes records to a topic together with a position in what they come from: neither is there without the other.
+"""Writes records to a topic together with their position in the source, atomically.
 
-The position is the committed offset of a group of the writer's own, sent in the transaction of the records. Its group
-and its transactional id are the same name: whoever opens a writer shuts out the one before, ends what that left open,
-and then gets the position that stands.
+The position is the committed offset of the writer's own group, sent in the transaction of the records. The group and
+the transactional id have the same name: opening a writer fences the previous one, ends its open transaction, and then
+reads the committed position.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ WORN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WriterPosition:
-    """The position that the writer before had come to, and its note."""
+    """The position that the previous writer had reached, and its note."""
 
     offset: int
     note: str
 
 
 class PositionedWriter:
-    """Open it with `open`. After any error it is of no use: the next one knows what was written."""
+    """Opened with `open`. Not usable after an error: the next writer reads how much was written."""
 
     def __init__(self, properties: Mapping[str, str], topic: str, name: str) -> None:
         self._properties = properties
@@ -56,10 +56,10 @@ class PositionedWriter:
     @staticmethod
     @contextlib.asynccontextmanager
     async def open(properties: Mapping[str, str], topic: str, name: str) -> AsyncIterator[PositionedWriter]:
-        """A writer for the block. `properties` are Java's client properties. Makes the topic where it is missing.
+        """Yields a writer for the block. `properties` are Java's client properties. Creates a missing topic.
 
         Raises Unavailable when the brokers cannot be reached, Unauthenticated when they refuse the login,
-        FailedPrecondition for a topic that cannot be made and InvalidArgument for properties that cannot be.
+        FailedPrecondition if the topic cannot be created and InvalidArgument for invalid properties.
         """
         writer = PositionedWriter(properties, topic, name)
         await _topic_there(properties, topic)
@@ -70,7 +70,7 @@ class PositionedWriter:
             await writer._close()
 
     async def position(self) -> WriterPosition | None:
-        """What stands; None when nothing was ever written, or so long ago that the brokers have forgotten it. Raises
+        """Returns the committed position; None if none was ever written or the brokers have expired it. Raises
         Unavailable."""
         answer = await ask_group(
             self._properties, self._name, lambda: fetch_offsets(self._name), client_id=self._name, answer_ms=REQUEST_MS,
@@ -82,7 +82,7 @@ class PositionedWriter:
         return None if one is None or one.offset < 0 else WriterPosition(one.offset, one.note)
 
     async def write(self, key: bytes, values: Sequence[bytes], position: WriterPosition) -> None:
-        """Returns when all are there for good, with the position. Raises Unavailable."""
+        """Returns once all records and the position are committed. Raises Unavailable."""
         partition = TopicPartition(self._topic, 0)
         try:
             async with asyncio.timeout(SECONDS):
@@ -103,7 +103,7 @@ class PositionedWriter:
             await self._claim()
 
     async def _claim(self) -> None:
-        """A producer that has fenced: the library does that before its first transaction begins."""
+        """Starts a producer and fences the previous one: the library does so before its first transaction begins."""
         self._producer = BrokerProducer(
             **client_arguments(self._properties), client_id=self._name, transactional_id=self._name, acks="all",
             request_timeout_ms=REQUEST_MS, transaction_timeout_ms=TRANSACTION_MS, max_batch_size=256 * 1024,
@@ -122,7 +122,7 @@ class PositionedWriter:
             self._is_begun = True
 
     async def _close(self) -> None:
-        """Leaves what is open to whoever claims next: an abort, too, would wait for brokers that may be away."""
+        """Leaves an open transaction to the next writer: an abort, too, would wait for brokers that may be away."""
         producer, self._producer, self._is_begun = self._producer, None, False
         if producer is None:
             return

@@ -1,5 +1,5 @@
-"""Asks one broker, by a single connection without a client's background work: whether it answers, which certificate it
-shows, and to read its configuration again."""
+"""Queries one broker over a single connection without a client's background work: whether it answers and which
+certificate it shows; and has it reread its configuration."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class BrokerAnswer:
     controller: int
 
     def serves(self, node_id: int) -> bool:
-        """True when that broker has joined its cluster and takes requests of clients."""
+        """True when that broker has joined its cluster and serves clients."""
         return any(node == node_id for node, _, _ in self.brokers)
 
 
 async def ask_broker(
     host: str, port: int, properties: Mapping[str, str] = PLAIN, *, seconds: float = 2.0
 ) -> BrokerAnswer | None:
-    """One Metadata request without topics; None when no broker answers in that time. `properties` are those of Java's
-    clients: how the connection is secured; None, too, where files that they name cannot be used."""
+    """Sends one Metadata request without topics; None without an answer in time. `properties` are those of Java's
+    clients: how the connection is secured; None, too, if files that they name cannot be used."""
     try:
         async with _connection(host, port, properties, seconds) as connection:
             reply = await connection.send(MetadataRequest([], False))
@@ -45,8 +45,8 @@ async def ask_broker(
 
 
 async def broker_answers(bootstrap: str, *, seconds: float = 2.0) -> bool:
-    """True when any of the bootstrap servers (host:port, comma-separated) knows at least one broker; all are asked at
-    once, as one whose host is gone is silent."""
+    """True when any of the bootstrap servers (host:port, comma-separated) knows at least one broker; queries all at
+    once, as a server whose host is gone is silent."""
 
     async def answers(server: str) -> bool:
         host, _, port = server.strip().rpartition(":")
@@ -68,8 +68,8 @@ async def broker_answers(bootstrap: str, *, seconds: float = 2.0) -> bool:
 async def unset_broker_configs(
     host: str, port: int, node_id: int, keys: Collection[str], properties: Mapping[str, str], *, seconds: float
 ) -> None:
-    """Takes back dynamic configurations of the broker that answers there, whose node id this is: as it was started, it
-    is configured then. Raises Unavailable with its reason where it does not."""
+    """Removes dynamic configurations from the broker with this address and node id, which then uses the ones that it
+    was started with. Raises Unavailable with the reason if it does not."""
     try:
         async with _connection(host, port, properties, seconds) as connection:
             answer: ConfigChanged = await connection.send(ChangeConfig(str(node_id), {}, keys, of_broker=True))
@@ -80,7 +80,7 @@ async def unset_broker_configs(
 
 
 async def ask_certificate(host: str, port: int, properties: Mapping[str, str], *, seconds: float) -> bytes:
-    """The certificate, in DER, that the broker shows there. Raises Unavailable."""
+    """Returns the certificate, in DER, that the broker shows there. Raises Unavailable."""
     try:
         async with asyncio.timeout(seconds):
             _, writer = await asyncio.open_connection(host, port, ssl=_secured(properties)["ssl_context"])

@@ -1,4 +1,4 @@
-"""Reaches brokers although some hosts may be gone: one without power or cable refuses nobody, it is silent."""
+"""Reaches brokers although some hosts may be down: a host without power or cable refuses nothing, it is silent."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import BrokerMetadata
 
 SILENT_SECONDS = 3.0
-"""A host that lives takes a connection at once, however busy it is, since its kernel does. Without a bound the system
-tries for two minutes, and a client for its whole time for a request."""
+"""A live host's kernel accepts a connection at once, however busy the host is. Without this bound the system tries for
+two minutes, and a client for its whole request timeout."""
 NEXT_SECONDS = 1.0
-"""So long a first server is waited for before a second is tried beside it."""
+"""The time to wait for a first server before a second is tried in parallel."""
 SOON_SECONDS = 0.25
-"""Who has not taken a connection by then may be silent."""
+"""A broker that has not accepted a connection by then may be silent."""
 REMEMBERED_SECONDS = 10.0
 UNHEARD_MS = 30_000
-"""So long a connection may have sent what the other host has not taken, or have heard nothing from it. The system's own
-way is to send again after twice the time, and twice that: where the network was cut for half a minute, a connection is
-silent for another half after it heals.
+"""The longest that sent data may stay unacknowledged, or a connection without any sign of life. By default the system
+doubles the time between retransmissions: after a network cut of half a minute, a connection would stay silent for
+another half minute.
 
-Not less: the system counts a host, too, that lives and takes no more, as one whose broker reads nothing from a client
-that is beyond its quota, or stands still. Clients wait for an answer as long by themselves (request.timeout.ms)."""
+Not shorter: the system also counts a live host that takes no more data, such as a paused broker, or a broker that does
+not read from a client beyond its quota. Clients wait as long for an answer themselves (request.timeout.ms)."""
 ALIVE = {"SO_KEEPALIVE": 1, "TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": UNHEARD_MS}
 
 N = TypeVar("N")
@@ -37,7 +37,7 @@ os.register_at_fork(after_in_child=_silent.clear)
 
 
 async def reach(host: str, port: int) -> socket.socket:
-    """A connected socket, to the first of the host's addresses that takes one. Raises OSError, TimeoutError too."""
+    """Returns a socket connected to the first address of the host that accepts. Raises OSError, also TimeoutError."""
     loop = asyncio.get_running_loop()
     problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
@@ -68,7 +68,7 @@ async def reach(host: str, port: int) -> socket.socket:
 
 
 def _bound(made: socket.socket) -> None:
-    """Has the system give a connection up whose other end is not heard, where it can."""
+    """Has the system close a connection whose other end has gone silent, on platforms that support it."""
     for name, value in ALIVE.items():
         if (option := getattr(socket, name, None)) is not None:
             made.setsockopt(socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP, option, value)
@@ -83,28 +83,28 @@ def _is_connected(made: socket.socket) -> bool:
 
 
 def note_silent(host: str, port: int) -> None:
-    """A request to this broker was given up, or a connection to it."""
+    """Notes that a request or a connection to this broker was given up."""
     _silent[host, port] = time.monotonic()
 
 
 def is_silent(host: str, port: int) -> bool:
-    """Whether a client of this process has lately waited for this broker for nothing: ask others first."""
+    """Whether a client of this process has lately waited for this broker in vain: try other brokers first."""
     at = _silent.get((host, port))
     return at is not None and time.monotonic() - at < REMEMBERED_SECONDS
 
 
 def silent_nodes(brokers: Iterable[BrokerMetadata]) -> set[int]:
-    """The ids of those among these brokers."""
+    """Returns the ids of the silent brokers among these."""
     return {broker.nodeId for broker in brokers if is_silent(broker.host, broker.port)}
 
 
 @contextlib.contextmanager
 def connecting(host: str, port: int) -> Iterator[None]:
-    """Around a connection's making: remembers whether the broker was silent."""
+    """Wraps the opening of a connection: remembers whether the broker was silent."""
     begun = time.monotonic()
     try:
         yield
-    except BaseException:  # also when whoever waits for it gives up
+    except BaseException:  # also when the waiting caller is cancelled
         if time.monotonic() - begun > SOON_SECONDS:
             note_silent(host, port)
         raise
@@ -112,10 +112,10 @@ def connecting(host: str, port: int) -> Iterator[None]:
 
 
 async def first_answer(nodes: Iterable[N], ask: Callable[[N], Awaitable[A]], *, seconds: float = NEXT_SECONDS) -> A:
-    """The answer of the first broker that gives one. The next is asked when one fails, and beside one that has been
-    silent for so many seconds.
+    """Returns the first answer of any broker. Queries the next broker when one fails, or in parallel when one has been
+    silent for `seconds`.
 
-    Raises what the last of them raised: KafkaError, OSError, TimeoutError.
+    Raises the error of the last of them: KafkaError, OSError, TimeoutError.
     """
     problem: BaseException = KafkaError("no broker is known")
     left = list(nodes)

@@ -1,4 +1,4 @@
-"""Asks brokers about single topics, and has them create, grow, configure and delete topics."""
+"""Describes, creates, grows, configures and deletes single topics by requests to the brokers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from keelman.model.errors import FailedPrecondition, KeelmanError, PermissionDen
 
 CLIENT = "keelman-topics"
 AT_ONCE = 100
-"""Of so many topics one answer is asked for: while it is read nothing else has its turn."""
+"""The most topics in one request: while its answer is decoded nothing else runs."""
 _ITS_OWN = 1  # DYNAMIC_TOPIC_CONFIG
 _UNKNOWN, _EXISTS = CODES["UNKNOWN_TOPIC_OR_PARTITION"], CODES["TOPIC_ALREADY_EXISTS"]
 _LESS = CODES["INVALID_PARTITIONS"]
@@ -41,7 +41,7 @@ _KEPT_OUT = frozenset(CODES[f"{what}_AUTHORIZATION_FAILED"] for what in ("TOPIC"
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """A value of a topic's configuration; `own` where it was set for the topic, beside the brokers' defaults."""
+    """A value of a topic's configuration; `own` if it was set for the topic, rather than a broker's default."""
 
     value: str
     own: bool
@@ -49,15 +49,15 @@ class ConfigValue:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Topics as brokers describe them, those that there are; and the brokers by node id."""
+    """Existing topics as brokers describe them, and the brokers by node id."""
 
     topics: Mapping[str, TopicInfo]
     brokers: Mapping[int, BrokerAddress]
 
 
 class TopicBrokers:
-    """Open it with `open`. Its methods raise Unavailable when no broker answers (asking again may help),
-    PermissionDenied where access rules are in the way, and FailedPrecondition for what the brokers refuse."""
+    """Opened with `open`. Its methods raise Unavailable when no broker answers (a retry may help),
+    PermissionDenied where access rules forbid it, and FailedPrecondition for other refusals of the brokers."""
 
     def __init__(self, client: FetchClient, properties: Mapping[str, str]) -> None:
         self._client = client
@@ -66,7 +66,7 @@ class TopicBrokers:
     @staticmethod
     @contextlib.asynccontextmanager
     async def open(properties: Mapping[str, str], *, answer_seconds: float = 5.0) -> AsyncIterator[TopicBrokers]:
-        """`properties` are Java's client properties. Raises Unavailable, Unauthenticated, InvalidArgument."""
+        """Yields an open client. `properties` are Java's. Raises Unavailable, Unauthenticated, InvalidArgument."""
         made = await opened(properties, answer_seconds=answer_seconds)
         try:
             yield made
@@ -74,11 +74,11 @@ class TopicBrokers:
             await made.close()
 
     async def close(self) -> None:
-        """Ends its connections."""
+        """Closes its connections."""
         await self._client.close()
 
     async def describe(self, topics: Collection[str]) -> Described:
-        """Those of the topics that the brokers have."""
+        """Returns the requested topics that the brokers have."""
         found: dict[str, TopicInfo] = {}
         brokers: dict[int, BrokerAddress] = {}
         with self._errors("about topics"):
@@ -93,7 +93,7 @@ class TopicBrokers:
         return Described(found, brokers)
 
     async def described_by_each(self, topic: str) -> list[Described]:
-        """The topic as each broker that answers has it: one may know later than another."""
+        """Returns the topic as each broker that answers has it: some learn of changes later than others."""
         found: list[Described] = []
         problem: BaseException = KafkaError("no broker is known")
         with self._errors("about topics"):
@@ -112,7 +112,7 @@ class TopicBrokers:
         return found
 
     async def offsets(self, topics: Mapping[str, TopicInfo]) -> dict[Part, tuple[int, int]]:
-        """Where partitions begin and end; without those whose leaders do not say."""
+        """Returns the first and end offsets of partitions; leaves out partitions whose leaders do not report them."""
         found: dict[Part, tuple[int, int]] = {}
         for some in _portions(sorted(topics)):
             parts = [(name, number) for name in some for number in topics[name].partitions]
@@ -120,7 +120,7 @@ class TopicBrokers:
         return found
 
     async def configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
-        """The whole configuration of topics that the brokers have, and let this client see."""
+        """Returns the whole configuration of the existing topics that this client may see."""
         found: dict[str, dict[str, ConfigValue]] = {}
         with self._errors("about the configuration of topics"):
             for some in _portions(sorted(topics)):
@@ -135,7 +135,7 @@ class TopicBrokers:
     async def create(
         self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]
     ) -> str | None:
-        """Makes a topic, 0 partitions or replicas by the brokers' default; its id, None where it is there already."""
+        """Creates a topic; 0 partitions or replicas mean the brokers' default. Returns its id, None if it exists."""
         with self._errors(f"to create topic {name}"):
             request = CreateTopic(name, partitions or -1, replication_factor or -1, config)
             answer: CreatedTopic = await self._ask(request)
@@ -146,7 +146,7 @@ class TopicBrokers:
         return answer.topic_id
 
     async def grow(self, name: str, partitions: int) -> None:
-        """Gives a topic more partitions, so many in all."""
+        """Increases a topic's partitions to `partitions` in all."""
         with self._errors(f"to add partitions to topic {name}"):
             answer = await self._ask(CreatePartitionsRequest([(name, (partitions, None))], TIMEOUT_MS, False))
         for _, code, message in answer.topic_errors:
@@ -154,14 +154,14 @@ class TopicBrokers:
                 raise refusal(f"topic {name} cannot have {partitions} partitions", code, message)
 
     async def configure(self, name: str, settings: Mapping[str, str], unset: Collection[str] = ()) -> None:
-        """Sets some keys of a topic's configuration, and takes others back to the brokers' default."""
+        """Sets some keys of a topic's configuration, and resets others to the brokers' default."""
         with self._errors(f"to configure topic {name}"):
             answer: ConfigChanged = await self._ask(ChangeConfig(name, settings, unset))
         if answer.code:
             raise refusal(f"topic {name} cannot be configured", answer.code, answer.message)
 
     async def delete(self, name: str) -> bool:
-        """Deletes a topic with its records, which the brokers do in their time; False where they have none."""
+        """Deletes a topic with its records, which the brokers do in their own time; False if it does not exist."""
         with self._errors(f"to delete topic {name}"):
             answer = await self._ask(DeleteTopicsRequest([name], TIMEOUT_MS))
         code = answer.topic_error_codes[0][1]
@@ -170,7 +170,7 @@ class TopicBrokers:
         raise refusal(f"topic {name} cannot be deleted", code)
 
     async def _ask(self, request: Any) -> Any:
-        """The answer of the first broker that gives one: each passes on to the controller what is the controller's."""
+        """Returns the first broker's answer: each broker forwards controller requests to the controller."""
         problem: BaseException = KafkaError("no broker is known")
         for node in self._client._in_turn():
             try:
@@ -192,13 +192,13 @@ class TopicBrokers:
 
 
 async def opened(properties: Mapping[str, str], *, answer_seconds: float = 5.0) -> TopicBrokers:
-    """One that has met its brokers, for who closes it. Raises Unavailable, Unauthenticated, InvalidArgument."""
+    """Returns a connected client, for the caller to close. Raises Unavailable, Unauthenticated, InvalidArgument."""
     client = await open_client(properties, client_id=CLIENT, timeout_ms=int(answer_seconds * 1000))
     return TopicBrokers(client, properties)
 
 
 def refusal(what: str, code: int, message: str | None = "") -> KeelmanError:
-    """What is raised for an error code of Kafka's: PermissionDenied, Unavailable where it passes, else
+    """Returns the error for one of Kafka's codes: PermissionDenied, Unavailable if transient, else
     FailedPrecondition."""
     name = name_of(code)
     text = f"{what}: {message or name}"

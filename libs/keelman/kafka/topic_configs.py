@@ -22,7 +22,7 @@ class Whole:
     last: int
 
     def problem(self, text: str, *, bounds: bool) -> str:
-        """What would be legal; empty where the text is."""
+        """Returns a description of legal values; empty if the text is legal."""
         number = int(text) if _NUMBER.fullmatch(text) else None
         if number is not None and (self.first <= number <= self.last or (not bounds and abs(number) <= self.last)):
             return ""
@@ -34,7 +34,7 @@ class Ratio:
     """A number of 0 to 1."""
 
     def problem(self, text: str, *, bounds: bool) -> str:
-        """What would be legal; empty where the text is."""
+        """Returns a description of legal values; empty if the text is legal."""
         try:
             number = float(text)
         except ValueError:
@@ -49,10 +49,10 @@ class Words:
     legal: tuple[str, ...]
     several: bool = False
     lasting: bool = True
-    """False where other versions know other words."""
+    """False if other versions of Kafka know other words."""
 
     def problem(self, text: str, *, bounds: bool) -> str:
-        """What would be legal; empty where the text is."""
+        """Returns a description of legal values; empty if the text is legal."""
         given = {one.strip() for one in text.split(",")} if self.several else {text}
         if given <= {*self.legal} or not (bounds or self.lasting):
             return ""
@@ -65,7 +65,7 @@ class Throttled:
     """Replicas as partition:broker with commas between, or * for all."""
 
     def problem(self, text: str, *, bounds: bool) -> str:
-        """What would be legal; empty where the text is."""
+        """Returns a description of legal values; empty if the text is legal."""
         pairs = [one.strip() for one in text.split(",")] if text.strip() else []
         legal = text.strip() == "*" or all(re.fullmatch(r"[0-9]+:[0-9]+", one) for one in pairs)
         return "" if legal else "*, or partition:broker with commas between"
@@ -111,9 +111,9 @@ TOPIC_CONFIGS: Mapping[str, Whole | Ratio | Words | Throttled] = {
 
 
 def value_problem(key: str, text: str, *, bounds: bool = True) -> str:
-    """What would be legal for a known key; empty where the text is, or the key is not known.
+    """Returns a description of the legal values of a known key; empty if the text is legal, or the key unknown.
 
-    Without `bounds` only the type is judged: brokers of another version draw their bounds elsewhere.
+    Without `bounds` only the type is checked: brokers of another version may have other bounds.
     """
     kind = TOPIC_CONFIGS.get(key)
     return "" if kind is None else kind.problem(text, bounds=bounds)

@@ -1,4 +1,4 @@
-"""Kafka requests that create a topic and change its configuration, where the client library knows none that would do.
+"""Kafka requests that create a topic and change its configuration, which the client library does not offer as needed.
 
 Sources: the layouts of CreateTopics 7 and IncrementalAlterConfigs 1 in
 https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
@@ -23,7 +23,7 @@ TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """Answer to CreateTopics 7, of one topic: its id, or Kafka's error code with the brokers' words."""
+    """Answer to CreateTopics 7, for one topic: its id, or Kafka's error code with the brokers' message."""
 
     topic_id: str
     code: int
@@ -31,7 +31,7 @@ class CreatedTopic:
 
     @classmethod
     def decode(cls, data: BytesIO) -> CreatedTopic:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
         fields.count()
@@ -42,7 +42,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic(WireRequest, key=19, version=7, answer=CreatedTopic):
-    """One topic: CreateTopics 7, which brokers know since Kafka 2.8. -1 partitions or replicas are the brokers'
+    """Creates one topic: CreateTopics 7, supported since Kafka 2.8. -1 partitions or replicas mean the brokers'
     default."""
 
     name: str
@@ -51,7 +51,7 @@ class CreateTopic(WireRequest, key=19, version=7, answer=CreatedTopic):
     config: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """The request behind its header."""
+        """Encodes the request without its header."""
         configs = b"".join(compact(key) + compact(value) + NO_TAGS for key, value in self.config.items())
         topic = compact(self.name) + struct.pack(">ih", self.partitions, self.replication_factor) + varint(1)
         topic += varint(len(self.config) + 1) + configs + NO_TAGS
@@ -60,14 +60,14 @@ class CreateTopic(WireRequest, key=19, version=7, answer=CreatedTopic):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanged:
-    """Answer to IncrementalAlterConfigs 1, of one topic or broker: Kafka's error code with the brokers' words."""
+    """Answer to IncrementalAlterConfigs 1, for one topic or broker: Kafka's error code with the brokers' message."""
 
     code: int
     message: str
 
     @classmethod
     def decode(cls, data: BytesIO) -> ConfigChanged:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
         fields.count()
@@ -76,7 +76,7 @@ class ConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class ChangeConfig(WireRequest, key=44, version=1, answer=ConfigChanged):
-    """Sets some keys of one topic, or of the broker of an id, and takes others back to the default:
+    """Sets some keys of one topic, or of the broker with an id, and resets others to the default:
     IncrementalAlterConfigs 1."""
 
     name: str
@@ -85,7 +85,7 @@ class ChangeConfig(WireRequest, key=44, version=1, answer=ConfigChanged):
     of_broker: bool = False
 
     def encode(self) -> bytes:
-        """The request behind its header."""
+        """Encodes the request without its header."""
         changes = [compact(key) + _SET + compact(value) + NO_TAGS for key, value in self.set.items()]
         changes += [compact(key) + _DELETE + compact(None) + NO_TAGS for key in self.unset]
         resource = (

@@ -1,5 +1,5 @@
-"""Makes sure that compacted topics are there, with the right number of partitions: made when missing, refused when
-wrong."""
+"""Ensures that compacted topics exist with the right number of partitions: creates missing ones, refuses
+wrong ones."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ KEPT_OUT = (TopicAuthorizationFailedError, ClusterAuthorizationFailedError)
 
 @dataclass(frozen=True, slots=True)
 class CompactedTopic:
-    """A compacted topic as it is wanted.
+    """The required form of a compacted topic.
 
-    `partitions` are used when the topic is made, -1 for the broker's default; an existing topic may have another number
-    unless `exact`. A `replication_factor` of None means min(3, brokers), -1 the broker's default.
+    `partitions` are used when the topic is created, -1 for the broker's default; an existing topic may have another
+    number unless `exact`. A `replication_factor` of None means min(3, brokers), -1 the broker's default.
     """
 
     name: str
@@ -45,9 +45,9 @@ class CompactedTopic:
 
 
 async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
-    """`ensure_topics`, again and again for two minutes while the brokers cannot answer: they may be starting.
+    """Repeats `ensure_topics` for two minutes while the brokers cannot answer: they may be starting.
 
-    Raises what `ensure_topics` does.
+    Raises the errors of `ensure_topics`.
     """
     backoff, problem = Backoff(first=0.1, most=2.0), ""
     for _ in range(TRIES):
@@ -62,11 +62,11 @@ async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[i
 
 
 async def ensure_topics(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
-    """Makes the topics that are missing; returns the number of partitions of each.
+    """Creates the missing topics; returns the number of partitions of each.
 
-    Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or that cannot be made so;
-    PermissionDenied where access rules are in the way; Unavailable while the brokers do not know. Who may not see the
-    settings of a topic is trusted with it, as by Connect.
+    Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or cannot be created so;
+    PermissionDenied where access rules forbid it; Unavailable while the brokers do not know. If this client may not see
+    a topic's settings, it accepts the topic, like Connect.
     """
     missing = [topic for topic in wanted if await _partitions(admin, topic) is None]
     if missing:
@@ -87,8 +87,8 @@ async def _check(admin: Admin, wanted: CompactedTopic) -> int:
 
 
 async def topic_problem(admin: Admin, wanted: CompactedTopic) -> str:
-    """Why `ensure_topics` would refuse the topic as it is now; empty where it would not, or where there is none. Raises
-    Unavailable, PermissionDenied."""
+    """Returns why `ensure_topics` would refuse the topic as it is now; empty if it would not, or if it is missing.
+    Raises Unavailable, PermissionDenied."""
     found = await _partitions(admin, wanted)
     return "" if found is None else _problem(wanted, found, await _cleanup_policy(admin, wanted.name))
 
@@ -113,7 +113,7 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
             name=topic.name,
             num_partitions=topic.partitions,
             replication_factor=factors[topic.name],
-            # The library takes -1 only together with assignments of replicas, none of them here.
+            # The library takes -1 only together with assignments of replicas, which are empty here.
             replica_assignments={} if -1 in (topic.partitions, factors[topic.name]) else None,
             topic_configs={**topic.settings, "cleanup.policy": "compact"},
         )
@@ -132,7 +132,7 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
 
 
 async def create_missing(admin: Admin, topics: Sequence[NewTopic]) -> tuple[set[str], dict[str, str]]:
-    """Creates topics; returns those created, and why the brokers refused others. The rest existed already.
+    """Creates topics; returns those created, and why the brokers refused others. All others existed already.
 
     Raises KafkaError.
     """

@@ -23,23 +23,23 @@ from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthentica
 
 Record: TypeAlias = tuple[bytes, bytes | None]
 Ends: TypeAlias = Mapping[int, int]
-"""Of each partition that was written to: the offset after the last record written."""
+"""For each partition that was written to: the offset after the last record written."""
 SECONDS = 30.0
 REQUEST_MS = 10_000
 TRANSACTION_MS = 10_000
-"""Less where the brokers allow less."""
+"""Less if the brokers allow less."""
 END_SECONDS = 3.0
-"""For an abort: brokers that do not answer are not waited for."""
+"""The time for an abort: brokers that do not answer are not waited for."""
 MAX_BYTES = 1_048_576
-"""Of a record with what surrounds it: max.request.size of Java's producer, unless set."""
+"""The limit of a record with its overhead: max.request.size of Java's producer, unless set."""
 TOO_LARGE = "RECORD_TOO_LARGE"
 KEPT_OUT = CODES["TRANSACTIONAL_ID_AUTHORIZATION_FAILED"]
 FENCED = frozenset(CODES[name] for name in ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"))
-"""Another has claimed the transactional id; or nobody has used it for so long (a week) that its mapping has expired."""
+"""Another has claimed the transactional id; or it was unused for so long (a week) that its mapping has expired."""
 
 
 class TopicWriter:
-    """An idempotent writer that any worker may use, from several tasks at once. Open it with `open`."""
+    """An idempotent writer for any worker, for several tasks at once. Opened with `open`."""
 
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self._properties = properties
@@ -50,7 +50,7 @@ class TopicWriter:
     @staticmethod
     @contextlib.asynccontextmanager
     async def open(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[TopicWriter]:
-        """A writer for the block. Raises Unavailable when no broker answers."""
+        """Yields a writer for the block. Raises Unavailable when no broker answers."""
         writer = TopicWriter(properties, client_id)
         writer._producer = await _open(properties, client_id)
         try:
@@ -59,14 +59,14 @@ class TopicWriter:
             await writer.close()
 
     async def close(self) -> None:
-        """Ends at once."""
+        """Closes the producer at once."""
         made, self._producer = self._producer, None
         if made is not None:
             await made.close()
 
     async def write(self, topic: str, records: Sequence[Record], *, partition: int | None = None) -> Ends:
         """Returns when all records, in order, are acknowledged. Raises Unavailable, and Exhausted for a record that is
-        too large: others may have been written then, unless it is so by `MAX_BYTES`.
+        too large: others may have been written then, unless it exceeds `MAX_BYTES`.
 
         Without a `partition` keys decide, as with Java's producer.
         """
@@ -77,7 +77,7 @@ class TopicWriter:
                 if made is not None:
                     with contextlib.suppress(ProduceFailure):
                         return await _send(made, topic, records, partition)
-                # A failure ends a producer for all that use it. With one of its own each write fails for itself alone.
+                # A failure ends a producer for all its users. With its own producer each write fails alone.
                 async with self._alone:
                     return await self._again(made, topic, records, partition)
         except (ProduceFailure, TimeoutError) as error:
@@ -86,7 +86,7 @@ class TopicWriter:
     async def _again(
         self, broken: BatchProducer | None, topic: str, records: Sequence[Record], partition: int | None
     ) -> Ends:
-        """Writes with another producer, which is everybody's from then on. Raises ProduceFailure."""
+        """Writes with another producer, which all writes use from then on. Raises ProduceFailure."""
         if broken is not None and self._producer is broken:
             self._producer = None
             await broken.close()
@@ -102,9 +102,9 @@ class TopicWriter:
 
 
 class FencingWriter:
-    """A transactional writer for the one process that may write: opening it fences the one before.
+    """A transactional writer for the one process that may write: opening it fences the previous one.
 
-    Opened at the first write after `claim()`; a writer that finds itself fenced raises Conflict and has to claim again.
+    Opened at the first write after `claim()`; a fenced writer raises Conflict and has to claim again.
     """
 
     def __init__(self, properties: Mapping[str, str], *, client_id: str, transactional_id: str) -> None:
@@ -113,7 +113,7 @@ class FencingWriter:
         self._transactional_id = transactional_id
         self._producer: BatchProducer | None = None
         self.claimed_at: float | None = None
-        """When, by the monotonic clock, all others were shut out; None before, and once this one was."""
+        """When, by the monotonic clock, all others were fenced; None before, and once this writer was fenced."""
 
     async def claim(self) -> None:
         """Fences every other writer with the same id. Raises Unavailable, also when the login is refused: this is not
@@ -131,7 +131,7 @@ class FencingWriter:
         self.claimed_at = time.monotonic()
 
     async def close(self) -> None:
-        """Gives the claim up without fencing anyone, and waits for no broker."""
+        """Gives the claim up without fencing any writer, and waits for no broker."""
         made, self._producer, self.claimed_at = self._producer, None, None
         if made is not None:
             await made.close()
@@ -139,10 +139,10 @@ class FencingWriter:
     async def write(
         self, topic: str, records: Sequence[Record], *, confirm: Callable[[], Awaitable[None]] | None = None
     ) -> Ends:
-        """All records in one transaction. Raises Conflict when another process has claimed, Exhausted when a record is
-        too large, else Unavailable; nothing is written then.
+        """Writes all records in one transaction. Raises Conflict when another process has claimed, Exhausted when a
+        record is too large, else Unavailable; nothing is written then.
 
-        What `confirm` raises, awaited before the commit, aborts the transaction and is raised.
+        An error of `confirm`, awaited before the commit, aborts the transaction and is raised.
         """
         check_sizes(records)
         if self._producer is None:
@@ -183,7 +183,7 @@ def check_sizes(records: Sequence[Record]) -> None:
 
 
 async def _open(properties: Mapping[str, str], client_id: str, transactional_id: str | None = None) -> BatchProducer:
-    """One that has fenced. Raises ProduceFailure, Unavailable and Unauthenticated."""
+    """Opens a producer that has fenced the previous one. Raises ProduceFailure, Unavailable and Unauthenticated."""
     client = await open_client(properties, client_id=client_id, timeout_ms=REQUEST_MS)
     made: BatchProducer | None = None
     try:

@@ -1,4 +1,4 @@
-"""Autoscaling: what users want of it, and what may stand there."""
+"""Autoscaling: the users' rules, and their legal values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MAX_PERCENT = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Autoscale:
-    """The rules by which the number of workers follows what they have to do. Percents are of a worker's limit of
-    processors, of one processor where it has none. `scale_out_lag_records` 0: lag does not count; `tasks_per_worker` 0:
-    tasks.max is that of the configuration; `max_tasks` 0: no bound; `tasks_up_to_partitions`: a sink has no more tasks
-    than its topics have partitions."""
+    """The rules by which the number of workers follows their load. Percents are of a worker's limit of processors, of
+    one processor if it has no limit. `scale_out_lag_records` 0: lag does not count; `tasks_per_worker` 0: tasks.max is
+    that of the configuration; `max_tasks` 0: no bound; `tasks_up_to_partitions`: a sink has no more tasks than its
+    topics have partitions."""
 
     min_workers: int
     max_workers: int
@@ -34,12 +34,12 @@ class Autoscale:
     cool_down_seconds: float = COOL_DOWN_SECONDS
 
     def bounded(self, workers: int) -> int:
-        """The nearest number of workers that is legal."""
+        """Returns the nearest legal number of workers."""
         return min(max(workers, self.min_workers), self.max_workers)
 
     def tasks_max(self, workers: int, partitions: int = 0) -> int:
-        """`tasks.max` of so many workers; 0: that of the configuration. `partitions`: those that there are to read; 0
-        where nobody knows."""
+        """Returns `tasks.max` for this number of workers; 0: that of the configuration. `partitions`: the number of
+        partitions to read; 0 if unknown."""
         tasks = workers * self.tasks_per_worker
         bounds = (self.max_tasks, partitions if self.tasks_up_to_partitions else 0)
         return min(tasks, *filter(None, bounds)) if any(bounds) else tasks
@@ -47,7 +47,7 @@ class Autoscale:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A step: how many workers there are to be since, how many there were, when and why."""
+    """A step: the number of workers since, the number before, when and why."""
 
     workers: int = 0
     former_workers: int = 0
@@ -59,7 +59,7 @@ NOT_SCALED = Scaling()
 
 
 def check_autoscale(field: str, wanted: Autoscale) -> None:
-    """Raises InvalidArgument naming the field of it, the value and what is legal."""
+    """Raises InvalidArgument naming the field at fault, its value and the legal values."""
     _check(f"{field}.min_workers", wanted.min_workers, 1, MAX_WORKERS)
     _check(f"{field}.max_workers", wanted.max_workers, wanted.min_workers, MAX_WORKERS)
     _check(f"{field}.scale_out_cpu_percent", wanted.scale_out_cpu_percent, 1, MAX_PERCENT)
@@ -82,7 +82,7 @@ def check_autoscale(field: str, wanted: Autoscale) -> None:
 
 
 def check_no_tasks(field: str, wanted: Autoscale) -> None:
-    """Raises InvalidArgument where tasks are to follow workers that are not those of one connector."""
+    """Raises InvalidArgument where tasks would follow workers that are not those of one connector."""
     if wanted.tasks_per_worker:
         legal = "0: only the tasks.max of a dedicated connector follows its workers"
         raise InvalidArgument.of(f"{field}.tasks_per_worker", wanted.tasks_per_worker, legal)

@@ -1,4 +1,4 @@
-"""Broker clusters and worker clusters: what the user wants of them and the state they are in."""
+"""Broker clusters and worker clusters: the users' specifications and their states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 
 class ClusterGoal(StrEnum):
-    """The state that the verbs ask a cluster to reach."""
+    """The state that the verbs request for a cluster."""
 
     RUNNING = "RUNNING"
     STOPPED = "STOPPED"
@@ -49,12 +49,12 @@ class RolloutState(StrEnum):
 
     ROLLING = "ROLLING"
     HALTED = "HALTED"
-    """A worker did not come up with the change; the others keep what they had."""
+    """A worker did not come up with the change; the others keep the former state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who keeps a resource under a name of its own: an API, a scope in it and a key that is unique there."""
+    """The owner of a resource under a name of its own: an API, a scope in it and a key that is unique there."""
 
     api: str
     scope: str
@@ -69,29 +69,29 @@ class Annotations:
     labels: Mapping[str, str] = field(default_factory=dict)
     origin: Origin | None = None
     extra: Mapping[str, Any] | None = None
-    """JSON that is kept and answered, and read by nobody."""
+    """JSON that is stored and returned, and never read."""
 
 
 NO_ANNOTATIONS = Annotations()
 
 
 class BrokerTls(StrEnum):
-    """The sides that show certificates on connections to managed brokers."""
+    """The sides that present certificates on connections to managed brokers."""
 
     UNSPECIFIED = "UNSPECIFIED"
-    """Of a request: left to the state service."""
+    """In a request: the state service decides."""
     NONE = "NONE"
     SERVER = "SERVER"
-    """Brokers show certificates, to clients and to each other."""
+    """Brokers present certificates, to clients and to each other."""
     MUTUAL = "MUTUAL"
-    """Clients show certificates too."""
+    """Clients present certificates too."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedBrokers:
     """One broker on each of these nodes, in this order; never moved. `controllers`: how many of the first nodes are
-    controllers too, 0 for 3 where there are three nodes or more, else 1; who is one stays one. `port` 0: a free one on
-    each. `heap_mb`: the most of each broker's Java, in MiB; 0 for what brokers have by default."""
+    controllers too, 0 for 3 if there are three nodes or more, else 1; a controller stays one. `port` 0: a free one on
+    each. `heap_mb`: the most of each broker's Java, in MiB; 0 for the brokers' default."""
 
     nodes: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -100,41 +100,41 @@ class ManagedBrokers:
     heap_mb: int = 0
     routes: Mapping[str, str] = field(default_factory=dict)
     metrics_port: int = 0
-    """Where each broker serves /metrics alone; 0: none."""
+    """The port on which each broker serves only /metrics; 0: none."""
     data_folders: tuple[str, ...] = ()
     """Absolute paths, below the data root of each agent, in which each broker has a folder of its own for its
-    partitions; none: they are in its agent's."""
+    partitions; none: the partitions are in its agent's."""
     annotations: Annotations = NO_ANNOTATIONS
     tls: BrokerTls = BrokerTls.NONE
     client_properties: Mapping[str, str] = field(default_factory=dict)
-    """How they are reached where they have TLS, as those of external ones; not the user's to give."""
+    """Client properties for access by TLS, as for external brokers; set by keelman, not by the user."""
 
     @property
     def connection(self) -> Mapping[str, str]:
-        """Client properties, named as in Java, of whoever asks these brokers."""
+        """Client properties, named as in Java, for clients of these brokers."""
         return self.client_properties
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """The ports that its spec names."""
+        """The ports in its spec."""
         return tuple(port for port in (self.port, self.metrics_port) if port)
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalBrokers:
-    """Brokers that somebody else runs: host:port,host:port and Kafka client properties named as in Java."""
+    """Brokers outside keelman: host:port,host:port and Kafka client properties named as in Java."""
 
     bootstrap_servers: str
     client_properties: Mapping[str, str] = field(default_factory=dict)
     annotations: Annotations = NO_ANNOTATIONS
     credential_profile: str = ""
-    """Name of a secret with client properties that go over these."""
+    """Name of a secret with client properties that override these."""
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What that secret says; not the user's to give here."""
+    """The values of that secret; set by keelman, not by the user."""
 
     @property
     def connection(self) -> Mapping[str, str]:
-        """Client properties, named as in Java, of whoever asks these brokers."""
+        """Client properties, named as in Java, for clients of these brokers."""
         return {**self.client_properties, **self.credentials}
 
 
@@ -149,21 +149,21 @@ class BrokerClusterStatus:
     message: str = ""
     bootstrap_servers: str = ""
     stuck: bool = False
-    """True when it does not come up until somebody changes something."""
+    """True if it does not come up until someone changes something."""
     down_since: datetime | None = None
-    """Since when no broker of it can be reached; None while one can."""
+    """Since when none of its brokers can be reached; None while one can."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersSeen:
-    """The state service's findings when it last asked the brokers of a cluster."""
+    """The state service's findings at its last request to a cluster's brokers."""
 
     in_sync: str = ""
-    """Of managed ones: which processes, of which generation, had all partitions in sync; empty when not all were."""
+    """Managed brokers: the processes, with their generation, that had all partitions in sync; empty if not all were."""
     problem: str = ""
-    """Of external ones: why none of them answers, or lets keelman in; for people."""
+    """External brokers: why none of them answers, or accepts keelman; for people."""
     refused: bool = False
-    """Of external ones: they answer, and do not let keelman in or are not trusted."""
+    """External brokers: they answer, but do not accept keelman or are not trusted."""
 
 
 NOT_SEEN = BrokersSeen()
@@ -183,21 +183,21 @@ class BrokerCluster(Resource):
     note: str = ""
     """What keeps the planner from placing it, for people; empty when nothing does."""
     reachable: bool | None = None
-    """Whether an external cluster answered when last asked; None before the first answer."""
+    """Whether an external cluster answered the last request; None before the first answer."""
     seen: BrokersSeen = NOT_SEEN
     force: bool = False
-    """Its brokers are killed where they are to end."""
+    """Its brokers are killed when they have to end."""
     status: BrokerClusterStatus = field(default_factory=BrokerClusterStatus)
 
     def asked_at(self, bootstrap_servers: str) -> dict[str, str]:
-        """Client properties, named as in Java, of whoever asks its brokers at these addresses."""
+        """Returns client properties, named as in Java, for clients of its brokers at these addresses."""
         return {**self.spec.connection, "bootstrap.servers": bootstrap_servers}
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerClusterSpec:
     """A worker cluster as the user wants it: `nodes` (one worker on each, never moved), or else `count` workers, or
-    else as many as `autoscale` finds."""
+    else as many as `autoscale` decides."""
 
     broker_cluster: str
     nodes: tuple[str, ...] = ()
@@ -206,28 +206,28 @@ class WorkerClusterSpec:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     """Labels that a node must have for a worker of a `count` to be placed on it."""
     port: int = 0
-    """Of the REST API, the same on each node; 0: a free one on each."""
+    """The port of the REST API, the same on each node; 0: a free one on each."""
     metrics_port: int = 0
-    """Where each worker serves /metrics alone; 0: none."""
+    """The port on which each worker serves only /metrics; 0: none."""
     admin_port: int = 0
-    """Of the admin listener; 0: none."""
+    """The port of the admin listener; 0: none."""
     reserved_ports: tuple[int, ...] = ()
-    """Kept free for connectors on each of its nodes."""
+    """Ports kept free for connectors on each of its nodes."""
     https: bool = False
     shared_offset_topic: bool = False
     """Other clusters may have the same offset topic."""
     limits: ResourceLimits = NO_LIMITS
-    """Of each worker with all of its processes."""
+    """The limits of each worker with all of its processes."""
     annotations: Annotations = NO_ANNOTATIONS
     plugins: tuple[PluginRef, ...] = ()
-    """What its workers load."""
+    """The plugins that its workers load."""
     libraries: tuple[PluginRef, ...] = ()
-    """What all of its Java plugins find beside their own jars."""
+    """The libraries that all of its Java plugins find beside their own jars."""
     engine: WorkerEngine = WorkerEngine.KEELMAN
     routes: Mapping[str, str] = field(default_factory=dict)
-    """Addresses of host names for its workers alone."""
+    """Addresses of host names, for its workers only."""
     log_delivery: LogDelivery | None = None
-    """Where its logs are delivered; it reaches no process."""
+    """The delivery of its logs; it reaches no process."""
     autoscale: Autoscale | None = None
 
     @property
@@ -237,11 +237,11 @@ class WorkerClusterSpec:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """The ports that it has or keeps free on each of its workers' nodes, as they are given."""
+        """The given ports that it has or keeps free on each of its workers' nodes."""
         return tuple(p for p in (self.port, self.metrics_port, self.admin_port, *self.reserved_ports) if p)
 
     def runs_as(self, other: WorkerClusterSpec) -> bool:
-        """True when a worker's process runs with the same, wherever it runs."""
+        """Returns True if a worker's process runs with the same settings, wherever it runs."""
         return _of_process(self) == _of_process(other)
 
 
@@ -252,8 +252,8 @@ def _of_process(spec: WorkerClusterSpec) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The progress of a change that reaches the workers one by one. `worker`: the one that is being changed, or did not
-    come up."""
+    """The progress of a change that reaches the workers one by one. `worker`: the worker that is being changed, or did
+    not come up."""
 
     state: RolloutState
     updated_workers: int
@@ -272,11 +272,11 @@ class WorkerClusterStatus:
     rest_urls: tuple[str, ...] = ()
     rollout: Rollout | None = None
     stuck: bool = False
-    """True when it does not come up until somebody changes something."""
+    """True if it does not come up until someone changes something."""
     leaving_workers: int = 0
-    """Workers that are ending, since the cluster is to have fewer or other ones."""
+    """Workers that are ending, since the cluster gets fewer or other ones."""
     down_since: datetime | None = None
-    """Since when it is to run and none of its workers is ready; None otherwise."""
+    """Since when none of its workers is ready though it should run; None otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,37 +293,38 @@ class WorkerCluster(Resource):
     """What keeps the planner from placing all of it, for people; empty when nothing does."""
     status: WorkerClusterStatus = field(default_factory=WorkerClusterStatus)
     force: bool = False
-    """Its workers are killed where they are to end, and nodes that are offline are not waited for."""
+    """Its workers are killed when they have to end, and offline nodes are not waited for."""
     process_generation: int = 1
-    """Generation at which what its workers' processes run with last changed."""
+    """Generation of the last change to the settings of its workers' processes."""
     restart: int = 0
-    """Generation at which all of its workers were last asked to start again; 0: never."""
+    """Generation of the last request to restart all of its workers; 0: never."""
     plugin_history: PluginHistory = NO_HISTORY
     scaling: Scaling = NOT_SCALED
     """The last step of autoscaling."""
 
     @property
     def wanted_workers(self) -> int:
-        """How many workers it is to have now."""
+        """The number of workers that it should have now."""
         if self.spec.autoscale is not None and not self.spec.nodes:
             return self.spec.autoscale.bounded(self.scaling.workers)
         return len(self.spec.nodes) or self.spec.count
 
     @property
     def went_back(self) -> WentBack | None:
-        """Why its workers load the former set of plugins and not that of its spec; None when they load that."""
+        """Why its workers load the former set of plugins and not that of its spec; None if they load that of the
+        spec."""
         found = self.plugin_history.went_back
         return found if found is not None and found.process_generation == self.process_generation else None
 
     @property
     def plugin_set(self) -> PluginSet:
-        """What its workers are to load now."""
+        """The plugins and libraries that its workers should load now."""
         former = self.plugin_history.former
         return self.spec.plugin_set if self.went_back is None or former is None else former
 
 
 def new_cluster_id() -> str:
-    """A random id as Kafka writes them; never one that a command line would take for an option."""
+    """Returns a random id in Kafka's form, never one that a command line would take for an option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):

@@ -1,4 +1,4 @@
-"""A document: JSON that an API built on ours keeps, and that does not run."""
+"""A document: JSON that an API built on ours stores, and that does not run."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ class Document:
 
 
 def document_name(kind: str, scope: str, key: str) -> str:
-    """The name of a document in events and tables: kind/scope/key, each percent-encoded where it has a '/' or '%'."""
+    """Returns the name of a document in events and tables: kind/scope/key, each percent-encoded if it has a '/' or
+    '%'."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (kind, scope, key))
 
 
 def parts_of_name(name: str) -> tuple[str, str, str]:
-    """Kind, scope and key of a document's name."""
+    """Returns kind, scope and key of a document's name."""
     kind, scope, key = (part.replace("%2F", "/").replace("%25", "%") for part in name.split("/"))
     return kind, scope, key
 
 
 def document_parts(name: str) -> tuple[str, str, str]:
-    """Kind, scope and key of a name that a user types. Raises InvalidArgument for what is none."""
+    """Returns kind, scope and key of a name that a user types. Raises InvalidArgument for an illegal name."""
     if name.count("/") != 2:
         legal = "KIND/SCOPE/KEY, as `keelman get documents` has it: ohara.zookeeper/default/zk"
         raise InvalidArgument.of("document", name, legal)

@@ -59,13 +59,13 @@ class InvalidArgument(KeelmanError):
 
     @classmethod
     def of(cls, field: str, value: object, legal: str) -> InvalidArgument:
-        """The usual message: names the field, the value and what is legal."""
+        """Returns an error with the usual message: field, value and legal values."""
         text = f"{field}: {value!r} is not legal: {legal}"
         return cls(text, metadata={"field": field}, violations=[Violation(field, text)])
 
     @classmethod
     def of_all(cls, violations: Sequence[Violation]) -> InvalidArgument:
-        """Everything that is wrong, in one message."""
+        """Returns an error with all violations in one message."""
         texts = list(dict.fromkeys(one.description for one in violations))
         message = texts[0] if len(texts) == 1 else f"{len(texts)} things are wrong: " + "; ".join(texts)
         return cls(message, violations=violations)
@@ -147,5 +147,5 @@ _BY_HTTP_STATUS: dict[int, type[KeelmanError]] = {
 
 
 def class_of_http_status(status: int) -> type[KeelmanError]:
-    """The class that says what an HTTP answer with such a status, no success, says: `Internal` for all others."""
+    """Returns the class for an HTTP answer with this status, not a success: `Internal` for unlisted ones."""
     return _BY_HTTP_STATUS.get(status, Internal)

@@ -11,12 +11,12 @@ Value = TypeVar("Value")
 
 
 def under(prefix: str, config: Mapping[str, Value]) -> dict[str, Value]:
-    """The keys that begin with the prefix, without it."""
+    """Returns the keys that begin with the prefix, without it."""
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
 
 
 def number_of(properties: Mapping[str, str], key: str, default: float) -> float:
-    """The number that a property says, or the default where it is blank. Raises InvalidArgument."""
+    """Returns the number in a property, or the default if it is blank. Raises InvalidArgument."""
     text = properties.get(key, "").strip()
     try:
         return float(text) if text else default

@@ -9,18 +9,18 @@ from keelman.model.workload import Goal, Workload, WorkloadKind
 
 
 class Load(NamedTuple):
-    """The load of a node: workers that are to run, and the resource limits of all its workloads that are to run."""
+    """The load of a node: workers that should run, and the resource limits of all its workloads that should run."""
 
     workers: int = 0
     cpus: float = 0.0
     memory_bytes: int = 0
     with_cpus: int = 0
-    """So many of the workers have a bound of processors."""
+    """How many of the workers have a bound of processors."""
     with_memory: int = 0
 
     @staticmethod
     def of(workloads: Sequence[Workload]) -> Load:
-        """That of a node with these workloads."""
+        """Returns the load of a node with these workloads."""
         running = [w for w in workloads if w.goal is Goal.RUNNING]
         workers = [w for w in running if w.kind is WorkloadKind.WORKER]
         return Load(

@@ -32,7 +32,7 @@ class KafkaLogDelivery:
 
 @dataclass(frozen=True, slots=True)
 class LogDelivery:
-    """The log delivery that a user wants. A part that is None was not given; one that is not enabled is only kept.
+    """The log delivery that a user wants. A part that is None was not given; a part that is not enabled is only stored.
     `name` is the folder of all of them, empty for the worker cluster's name."""
 
     name: str = ""
@@ -59,7 +59,7 @@ NO_TARGETS = LogTargets()
 
 
 def targets_of(wanted: LogDelivery | None, cluster: str, buckets: str, region: str) -> LogTargets:
-    """The part of a cluster's log delivery that agents are sent."""
+    """Returns the part of a cluster's log delivery that is sent to agents."""
     if wanted is None:
         return NO_TARGETS
     file = wanted.file.group if wanted.file and wanted.file.enabled else ""

@@ -18,7 +18,7 @@ class NodeState(StrEnum):
     ONLINE = "ONLINE"
     """Its session is alive."""
     OFFLINE = "OFFLINE"
-    """Its session lapsed; what its workloads do is not known."""
+    """Its session lapsed; the state of its workloads is unknown."""
     UNKNOWN = "UNKNOWN"
     """The state service restarted a moment ago and judges no node yet."""
     EXPECTED = "EXPECTED"
@@ -27,7 +27,8 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node as the user wants it. `capacity`: what may be placed there; a 0 in it means what the host has."""
+    """A node as the user wants it. `capacity`: the limits for workloads placed there; a 0 in it means the host's
+    own."""
 
     description: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +36,7 @@ class NodeSpec:
     cordoned: bool = False
     """Nothing new is placed there."""
     draining: bool = False
-    """It is cordoned, and workers that may be elsewhere leave it."""
+    """It is cordoned, and movable workers leave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class NodeFigures:
 
 @dataclass(frozen=True, slots=True)
 class Node(Resource):
-    """A node as its agent registered it last, and whether the agent is still heard of. Times are aware UTC."""
+    """A node as its agent registered it last, and whether the agent still sends heartbeats. Times are aware UTC."""
 
     NOUN: ClassVar[str] = "node"
 
@@ -66,7 +67,7 @@ class Node(Resource):
     message: str = ""
     heartbeat_time: datetime | None = None
     address: str = ""
-    """Where its workloads are reached; empty: the host of the agent's address."""
+    """The address of its workloads; empty: the host of the agent's address."""
     spec: NodeSpec = field(default_factory=NodeSpec)
     generation: int = 1
     etag: str = ""
@@ -76,7 +77,7 @@ class Node(Resource):
     incarnation: str = ""
     """New at each start of its agent's process."""
     broker_tls: bool = False
-    """Its agent starts brokers with TLS; those of earlier versions would start them in plain text."""
+    """Its agent starts brokers with TLS; agents of earlier versions would start them in plain text."""
 
     @property
     def host(self) -> str:

@@ -47,18 +47,18 @@ class StepState(StrEnum):
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
-    """Begun; whether it has taken effect is not known."""
+    """Begun; it is unknown whether it has taken effect."""
     DONE = "DONE"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
-    """Nothing was to be done."""
+    """There was nothing to do."""
     UNDONE = "UNDONE"
-    """What it had done was taken back."""
+    """Its effect was undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The resource that an operation is about, its generation that is applied, and what it is brought to."""
+    """The resource of an operation, its generation that is applied, and the goal that it is brought to."""
 
     noun: str
     name: str
@@ -68,7 +68,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. `undo_time` is set once it need not be taken back any more."""
+    """One step. `undo_time` is set once it no longer needs to be undone."""
 
     name: str
     state: StepState = StepState.PENDING
@@ -90,7 +90,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Operation(Resource):
-    """One operation. `facts` is JSON that its steps were given and what they found: kept sealed, shown to nobody."""
+    """One operation. `facts` is JSON with its steps' inputs and findings: stored sealed, never shown."""
 
     NOUN: ClassVar[str] = "operation"
 
@@ -103,23 +103,23 @@ class Operation(Resource):
     error: Failure | None = None
     end_time: datetime | None = None
     back_time: datetime | None = None
-    """When it began to be taken back."""
+    """When its roll-back began."""
     back_failed: bool = False
-    """Some of it could not be taken back."""
+    """Some of it could not be undone."""
     cancel_reason: str = ""
-    """Not empty once somebody asked it to end."""
+    """The reason of a request to cancel it; empty without one."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     etag: str = ""
 
     @property
     def has_ended(self) -> bool:
-        """True when nothing of it will be done any more."""
+        """True if no more of its steps will be done."""
         return self.state in ENDED
 
     def step(self, name: str) -> Step:
-        """The step of that name."""
+        """Returns the step of that name."""
         return next(one for one in self.steps if one.name == name)
 
     def begin_time_of(self, name: str) -> datetime:
-        """When the step of that name began; of one that has not, when the operation was made."""
+        """Returns when the step of that name began; if it has not, when the operation was created."""
         return self.step(name).start_time or self.create_time

@@ -21,7 +21,7 @@ class PlanAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """One change of a plan. `from_node`: where it was before a move, else empty; `reason`: why, for people."""
+    """One change of a plan. `from_node`: the node before a move, else empty; `reason`: why, for people."""
 
     workload: str
     action: PlanAction

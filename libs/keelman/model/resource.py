@@ -1,4 +1,4 @@
-"""The fields of everything that the state service keeps under a name."""
+"""The fields of everything that the state service stores under a name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The fields of every resource. A `uid` is given once; times are aware UTC."""
+    """The fields of every resource. A `uid` is never used twice; times are aware UTC."""
 
     name: str
     uid: str

@@ -1,4 +1,4 @@
-"""Topics as resources: what the user wants of a Kafka topic, and what was done about it."""
+"""Topics as resources: a Kafka topic as the user wants it, and the result of applying it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keelman.model.resource import Resource
 
 MAX_TOPIC_NAME = 249
 MAX_PARTITIONS = 10_000
-"""Kafka's controller makes no more in one request."""
+"""The most that Kafka's controller creates in one request."""
 MAX_REPLICATION_FACTOR = 32_767
 KAFKAS_OWN = frozenset(("__cluster_metadata", "__consumer_offsets", "__share_group_state", "__transaction_state"))
 _LEGAL = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME}}}")
@@ -22,7 +22,7 @@ LEGAL_TOPIC = f"1 to {MAX_TOPIC_NAME} letters, digits, '.', '_' or '-', not '.' 
 
 
 class TopicGoal(StrEnum):
-    """The state that a topic is to be brought to."""
+    """The state that a topic is brought to."""
 
     ABSENT = "ABSENT"
     PRESENT = "PRESENT"
@@ -41,7 +41,7 @@ class TopicState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as the user wants it; 0 partitions or replicas are as many as the brokers make by default."""
+    """A topic as the user wants it; 0 partitions or replicas mean the brokers' default."""
 
     broker_cluster: str
     topic: str
@@ -53,20 +53,20 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicApplied:
-    """The result of applying a topic: of the operation that has it now, or the last one that had."""
+    """The result of applying a topic: of its present operation, or of the last one."""
 
     operation: str = ""
-    """Its name; empty before the first one."""
+    """The operation's name; empty before the first one."""
     ended: bool = True
     problem: str = ""
-    """Why the last operation failed, or what stands in its way; empty when all is well."""
+    """Why the last operation failed, or the present obstacle; empty if all is well."""
     failed: bool = False
     generation: int = 0
-    """Of the topic's, the one that was applied last."""
+    """The topic's generation that was applied last."""
     goal: TopicGoal = TopicGoal.ABSENT
-    """What the brokers were brought to last."""
+    """The state that the brokers were brought to last."""
     topic_id: str = ""
-    """Kafka's id of the topic that an operation made or found."""
+    """Kafka's id of the topic that an operation created or found."""
 
 
 NOT_APPLIED = TopicApplied()
@@ -86,7 +86,7 @@ class Topic(Resource):
 
 
 def checked_topic(field: str, topic: str) -> str:
-    """Returns a topic's name in Kafka; raises InvalidArgument for one that it does not take, or keeps for itself."""
+    """Returns a topic's name in Kafka. Raises InvalidArgument for a name that Kafka refuses, or uses itself."""
     if not _LEGAL.fullmatch(topic) or topic in (".", "..") or topic in KAFKAS_OWN:
         raise InvalidArgument.of(field, topic, LEGAL_TOPIC)
     return topic

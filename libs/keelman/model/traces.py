@@ -1,4 +1,4 @@
-"""Finds the line of a failure's trace that says most."""
+"""Finds the most informative line of a failure's trace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _BEHIND = "Caused by: "
 
 
 def why_line(trace: str) -> str:
-    """The line of a trace that says most: its head, or what is behind it where that head names no record."""
+    """Returns the most informative line of a trace: its head, or the cause if that head names no record."""
     lines = trace.strip().split("\n")
     if len(lines) > 1 and lines[1].startswith(_BEHIND) and lines[0].endswith(_BARE):
         return lines[1].removeprefix(_BEHIND)

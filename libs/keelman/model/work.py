@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 CONNECTOR_TASK = -1
-"""The task number of a connector's instance, as Connect's protocol has it."""
+"""The task number of a connector's instance in Connect's protocol."""
 
 
 class Work(NamedTuple):
@@ -23,7 +23,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The leader's assignment to one member: new work, work to stop, and the time until the member is to rejoin."""
+    """The leader's assignment to one member: new work, work to stop, and the time until the member must rejoin."""
 
     leader: str
     leader_url: str

@@ -20,7 +20,7 @@ class WorkloadKind(StrEnum):
 
 
 class Goal(StrEnum):
-    """The state that an agent is to bring a workload to."""
+    """The state that an agent brings a workload to."""
 
     RUNNING = "RUNNING"
     STOPPED = "STOPPED"
@@ -41,38 +41,39 @@ class ProcessState(StrEnum):
 
 
 START_QUEUED = "START_QUEUED"
-"""Reason of a worker that is to start once others of its node have started."""
+"""Reason of a worker that starts once others of its node have started."""
 PLUGIN_FETCHING = "PLUGIN_FETCHING"
 """Reason of a worker that waits for files of its plugins."""
 PLUGIN_UNAVAILABLE = "PLUGIN_UNAVAILABLE"
-"""Reason of a worker that cannot have them: they cannot be had whole, or there is no room for them."""
+"""Reason of a worker that cannot get its plugins' files: they cannot be fetched completely, or there is no room for
+them."""
 PLUGIN_BROKEN = "PLUGIN_BROKEN"
 """Reason of a worker whose plugins cannot be unpacked or loaded."""
 PLUGIN_PROBLEMS = frozenset({PLUGIN_UNAVAILABLE, PLUGIN_BROKEN})
 ROUTES_NOT_POSSIBLE = "ROUTES_NOT_POSSIBLE"
-"""Reason of a worker, or a slot of its, that cannot have host names of its own where it is to run."""
+"""Reason of a worker, or of one of its slots, that cannot have host names of its own on its node."""
 BROKERS_UNREACHABLE, BROKERS_REFUSE = "BROKERS_UNREACHABLE", "BROKERS_REFUSE"
 CONSUMER_GROUP_UNREACHABLE = "CONSUMER_GROUP_UNREACHABLE"
 BROKER_PROBLEMS = frozenset({BROKERS_UNREACHABLE, BROKERS_REFUSE, CONSUMER_GROUP_UNREACHABLE})
-"""Reasons of a worker whose process runs and has not heard of its brokers for long: none answers, or they refuse it."""
+"""Reasons of a running worker without contact to its brokers for long: none answers, or they refuse it."""
 UNHEALTHY = "UNHEALTHY"
-"""Reason of a process that was ready, runs, and no longer answers its health check."""
+"""Reason of a process that was ready, runs, and no longer passes its health check."""
 SPARK_UNREACHABLE = "SPARK_UNREACHABLE"
-"""Reason of a worker whose process runs and whose Spark service does not answer it: it copies nothing."""
+"""Reason of a running worker whose Spark service does not answer it: it copies nothing."""
 REACH_PROBLEMS = BROKER_PROBLEMS | {SPARK_UNREACHABLE}
 REFUSED = "REFUSED"
-"""Reason of a process that ended by itself as it refused what it was given."""
+"""Reason of a process that ended by itself because it refused its settings."""
 LASTING = frozenset(
     {REFUSED, "ADDRESS_REFUSED", "BROKER_REFUSED", "DATA_WITHOUT_OWNER", "FOREIGN_CLUSTER", "FOREIGN_NODE",
      "JAVA_MISSING", "JAVA_WORKERS", "KEPT_OUT", "NOT_SECURED", "NO_AUTHORITY", "PERMISSION_DENIED", PLUGIN_BROKEN,
      ROUTES_NOT_POSSIBLE, "UNAUTHENTICATED", "UNKNOWN_KIND", "WRONG_TOPIC"}
 )  # fmt: skip
-"""Reasons of failures that last until somebody changes something: no further start of the process helps."""
+"""Reasons of failures that last until someone changes something: no further start of the process helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """Processors and bytes of memory that something may use; 0 means no limit."""
+    """Limits of processors and bytes of memory; 0 means no limit."""
 
     cpus: float = 0.0
     memory_bytes: int = 0
@@ -94,18 +95,18 @@ class BrokerSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     controller: bool = True
     voters: str = ""
-    """As Kafka's controller.quorum.voters; empty where it is the only controller."""
+    """Kafka's controller.quorum.voters; empty if it is the only controller."""
     replicas: int = 1
-    """Of topics for which none are asked."""
+    """The replicas of topics that are created without a number."""
     heap_mb: int = 0
-    """0: as its settings have it."""
+    """0: the value of its settings."""
     routes: Mapping[str, str] = field(default_factory=dict)
     metrics_port: int = 0
     data_folders: tuple[str, ...] = ()
-    """For its partitions alone, below the agent's data root; none: in its own folder."""
+    """Folders for its partitions only, below the agent's data root; none: in its own folder."""
     tls: bool = False
     client_certificates: bool = False
-    """With TLS: its clients have to show a certificate."""
+    """With TLS: its clients must present a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class SparkSpec:
 
 @dataclass(frozen=True, slots=True)
 class PluginFile:
-    """A plugin as an agent fetches it. By the ending of `file_name` it is known how to unpack it."""
+    """A plugin as an agent fetches it. The ending of `file_name` determines how it is unpacked."""
 
     name: str
     version: str
@@ -150,15 +151,15 @@ class WorkerSpec:
     admin_port: int = 0
     https: bool = False
     restart: int = 0
-    """Generation of its cluster at which all of its workers were last asked to start again; 0: never."""
+    """Generation of its cluster at the last request to restart all of its workers; 0: never."""
     plugins: tuple[PluginFile, ...] = ()
     libraries: tuple[PluginFile, ...] = ()
     kafka_connect: bool = False
     """It is a worker of Apache Kafka Connect."""
     routes: Mapping[str, str] = field(default_factory=dict)
-    """Addresses of host names for it alone."""
+    """Addresses of host names, for this worker only."""
     log_targets: LogTargets = NO_TARGETS
-    """Where its agent delivers its log; its process is not touched by that."""
+    """The targets to which its agent delivers its log; the process is not affected."""
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec
@@ -189,20 +190,20 @@ class WorkloadStatus:
     observe_time: datetime | None = None
     memory_bytes: int = 0
     limited_by: str = ""
-    """What holds it to its limits: cgroup, systemd or watchdog; empty while nothing does."""
+    """The means that limits it: cgroup, systemd or watchdog; empty while nothing does."""
     log_problems: tuple[LogProblem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The planner's notes on a worker: the change that its spec came with. No agent gets them."""
+    """The planner's notes on a worker: the change that led to its spec. No agent gets them."""
 
     cluster_generation: int = 0
-    """Generation of its cluster that brought about what the worker's process runs with."""
+    """The generation of its cluster that determined the settings of the worker's process."""
     restarts: int = 0
-    """How often its process had been started again when it got this spec."""
+    """How often its process had been restarted when it got this spec."""
     is_open: bool = False
-    """True from a change of its spec while it ran until it runs with that."""
+    """True from a change of its spec while it runs until it runs with the change."""
 
 
 NO_TRIAL = Trial()
@@ -224,15 +225,15 @@ class Workload:
     has_run: bool = False
     """True once it was seen running: from then on a broker's data and port belong together."""
     tried_ports: tuple[int, ...] = ()
-    """Ports that its agent found taken by something else."""
+    """Ports that its agent found taken by other processes."""
     limits: ResourceLimits = NO_LIMITS
     force: bool = False
-    """True: it is killed where its goal is to end."""
+    """True: it is killed when its goal is to end."""
     trial: Trial = NO_TRIAL
 
     @property
     def kind(self) -> WorkloadKind:
-        """What kind of process it is."""
+        """The kind of process."""
         return WorkloadKind(self.name.partition("/")[0])
 
     @property
@@ -251,7 +252,7 @@ class Workload:
 
     @property
     def ports(self) -> frozenset[int]:
-        """Every port that it listens on or that is kept free for it."""
+        """The ports that it listens on or that are kept free for it."""
         match self.spec:
             case BrokerSpec(port=port, controller_port=controller, metrics_port=metrics):
                 found: tuple[int, ...] = (port, controller, metrics)
@@ -263,48 +264,48 @@ class Workload:
 
     @property
     def address(self) -> str:
-        """host:port at which its clients reach it."""
+        """The host:port for its clients."""
         return joined_address(self.spec.host, self.spec.port)
 
     @property
     def current(self) -> WorkloadStatus | None:
-        """The agent's report when it speaks of this generation, else None."""
+        """The agent's report if it is about this generation, else None."""
         return self.status if self.status is not None and self.status.generation >= self.generation else None
 
     def is_in(self, state: ProcessState) -> bool:
-        """True when the agent reported this state for this generation."""
+        """Returns True if the agent reported this state for this generation."""
         return self.current is not None and self.current.state is state
 
     @property
     def is_broken(self) -> bool:
-        """True when its process has failed, or runs on and no longer answers."""
+        """True if its process has failed, or still runs but no longer answers."""
         silent = self.is_in(ProcessState.STARTING) and self.current is not None and self.current.reason == UNHEALTHY
         return silent or self.is_in(ProcessState.FAILED)
 
     @property
     def has_ended(self) -> bool:
-        """True when its process was asked to end and has ended; asked for its end, a workload is asked once more for
-        that of its files."""
+        """True if its process has ended as its goal requires. The goal REMOVED follows STOPPED with a
+        generation of its own, for the workload's files."""
         status, last = self.status, self.generation - (self.goal is Goal.REMOVED)
         ends = self.goal is not Goal.RUNNING and status is not None and status.generation >= last
         return ends and status is not None and status.state in (ProcessState.STOPPED, ProcessState.REMOVED)
 
 
 def joined_address(host: str, port: int) -> str:
-    """host:port, with brackets around an IPv6 address."""
+    """Returns host:port, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def broker_name(cluster: str, number: int) -> str:
-    """Name of a broker's workload."""
+    """Returns the name of a broker's workload."""
     return f"{WorkloadKind.BROKER}/{cluster}/{number}"
 
 
 def spark_name(node: str) -> str:
-    """Name of the workload of a node's Spark service."""
+    """Returns the name of the workload of a node's Spark service."""
     return f"{WorkloadKind.SPARK}/{node}"
 
 
 def worker_name(cluster: str, number: int) -> str:
-    """Name of a worker's workload."""
+    """Returns the name of a worker's workload."""
     return f"{WorkloadKind.WORKER}/{cluster}/{number}"

@@ -1,4 +1,4 @@
-"""The requests in a batch of writes: packed, unpacked, and whose they are."""
+"""The requests in a batch of writes: packing, unpacking, and the services that they belong to."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NOUNS = {
         "operation", "connector_definition", "dedicated_connector", "topic",
     ),
 }  # fmt: skip
-"""Whose writes a batch may have, by area."""
+"""The nouns whose writes a batch may have, by area."""
 READS = ("Get", "List")
 
 
 class Write(NamedTuple):
-    """One write of a batch: the RPC that it is, by its service's full name and its own, and its request."""
+    """One write of a batch: its RPC, by the full name of the service and the name of the method, and its request."""
 
     service: str
     method: str
@@ -35,19 +35,19 @@ class Write(NamedTuple):
 
 
 def packed(request: Message) -> Packed:
-    """A request as a batch has it."""
+    """Returns a request in the form that a batch has."""
     made = Packed()
     made.Pack(request)
     return made
 
 
 def methods_in(request: WriteBatchRequest) -> list[Write]:
-    """The writes of a batch. Raises InvalidArgument that names the first that is none."""
+    """Returns the writes of a batch. Raises InvalidArgument naming the first that is not a write."""
     return [_unpacked(number, one) for number, one in enumerate(request.writes)]
 
 
 def answer_in(answer: Packed) -> Message:
-    """The answer of one write. Raises InvalidArgument for one of a type that this version does not know."""
+    """Returns the answer of one write. Raises InvalidArgument for a type that this version does not know."""
     name = answer.TypeName()
     method = _methods().get(name.removesuffix("Response") + "Request")
     if method is None or method.output_type.full_name != name:
@@ -70,7 +70,7 @@ def _unpacked(number: int, one: Packed) -> Write:
 
 @cache
 def _methods() -> dict[str, MethodDescriptor]:
-    """The RPCs that write in one transaction, by the names of their requests' types."""
+    """Returns the RPCs that write in one transaction, by the type names of their requests."""
     return {method.input_type.full_name: method for method in _all_methods() if _writes(method)}
 
 

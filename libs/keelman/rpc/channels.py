@@ -1,4 +1,4 @@
-"""Opens client channels; to be made after a fork, never before."""
+"""Opens client channels; they are created after a fork, never before."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def channel(
     client: Pems | None = None,
     apart: bool = False,
 ) -> Channel:
-    """A channel to host:port or unix:path: `async with` closes it. Errors of unary calls come as our classes.
+    """Returns a channel to host:port or unix:path: `async with` closes it. Errors of unary calls come as our classes.
 
-    Of several addresses, with commas between, each call goes to one that can be reached.
-    With `root_certificates` (PEM) it speaks TLS to host:port; `server_name` is then what the certificate must name, the
-    address's host when empty; `client` has the certificate that is shown to the other side. `peer` says in words who is
-    there, for the message when it cannot be reached. Without `translate` errors come as grpc's own: for passing them on
-    unchanged. A `token` goes with every call. `apart` gives it connections of its own. A shared connection
-    also shares the back-off between tries to connect: frequent tries of one user would delay the calls of all others.
+    With several addresses, separated by commas, each call goes to a reachable one. With `root_certificates` (PEM) it
+    speaks TLS to host:port; `server_name` is then the name that the certificate must have, the address's host if empty;
+    `client` has the certificate for the other side. `peer` describes the other side in the message when it cannot be
+    reached. Without `translate` errors come as grpc's own: for passing them on unchanged. A `token` goes with every
+    call. `apart` gives it connections of its own. A shared connection also shares the back-off between tries to
+    connect: frequent tries of one user would delay the calls of all others.
     """
     if len(several := addresses(address)) > 1:
         made = partial(
@@ -70,12 +70,12 @@ def channel(
 
 
 def addresses(text: str) -> list[str]:
-    """The addresses of a text that has commas between them."""
+    """Returns the addresses of a comma-separated text."""
     return [one.strip() for one in text.split(",")]
 
 
 def root_certificates(setting: str, file: Path | None) -> bytes | None:
-    """The certificates of a PEM file that a setting names; None without one. Raises InvalidArgument."""
+    """Returns the certificates of a PEM file that a setting names; None without a file. Raises InvalidArgument."""
     if file is None:
         return None
     try:
@@ -87,10 +87,11 @@ def root_certificates(setting: str, file: Path | None) -> bytes | None:
 
 
 def checked_peer(setting: str, address: str, *, ca: str, certificates: bytes | None, trust: str) -> None:
-    """Raises InvalidArgument when an address off loopback would be asked without TLS and without a mesh.
+    """Raises InvalidArgument where calls to an address off loopback would have neither TLS nor a mesh, and for an empty
+    address among several.
 
-    `setting` names the one that has the address, or several with commas between, `ca` the one that would have the
-    certificates. Raises it for an empty one of several, too.
+    `setting` is the setting with the address, or with several, separated by commas; `ca` the setting for the
+    certificates.
     """
     for one in addresses(address):
         if not one:

@@ -1,5 +1,5 @@
-"""Holds a process's credentials for TLS: what it shows of itself and whom it trusts, from files or from memory. Whoever
-asks for the newest each time follows a renewal without a restart."""
+"""A process's TLS credentials: its own certificate, and the CAs that it trusts, from files or from memory. A caller
+that gets the newest each time follows a renewal without a restart."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Pems:
-    """A certificate chain, its private key, and the certificates that the other side is trusted by, all PEM. Without
-    `chain` nothing is shown; of a server, without `roots` no client is asked for a certificate."""
+    """A certificate chain, its private key, and the certificates by which the other side is trusted, all PEM. Without
+    `chain` no certificate is sent; a server without `roots` requests none from its clients."""
 
     chain: bytes = b""
     key: bytes = field(default=b"", repr=False)
@@ -28,13 +28,13 @@ class Pems:
 
 
 Newest: TypeAlias = Callable[[], Pems]
-"""Gives the credentials as they are now. Is called at each handshake, from threads of grpc's too; must not raise."""
+"""Returns the current credentials. Called at each handshake, also from grpc's threads; must not raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Certificate chain and private key of a server, PEM files; and the certificates of those whose clients alone may
-    connect, where that is asked for."""
+    """Certificate chain and private key of a server, PEM files; with `client_ca`, only clients with a certificate of
+    these CAs may connect."""
 
     certificate: Path
     key: Path
@@ -42,8 +42,8 @@ class Tls:
 
     @classmethod
     def of(cls, service: str, certificate: Path | None, key: Path | None, client_ca: Path | None = None) -> Tls | None:
-        """A service's settings tls_certificate, tls_key and client_ca; None without the first two. Raises
-        InvalidArgument for one without the other, and for client_ca without both."""
+        """Returns the Tls of a service's settings tls_certificate, tls_key and client_ca; None without the first two.
+        Raises InvalidArgument for one without the other, and for client_ca without both."""
         if certificate is None and key is None:
             if client_ca is not None:
                 raise InvalidArgument.of(f"{service}.client_ca", str(client_ca), "empty without tls_certificate")
@@ -54,23 +54,24 @@ class Tls:
         return cls(certificate, key, client_ca)
 
     def newest(self, service: str) -> Newest:
-        """Follows the files. Raises InvalidArgument for what cannot be used at the start."""
+        """Returns a function that follows the files. Raises InvalidArgument for files that cannot be used at the
+        start."""
         return PemFiles(service, self.certificate, self.key, self.client_ca, roots_setting="client_ca").newest
 
 
 class FollowedFiles(Generic[T]):
-    """Reads files, and reads them again when one of them changed. A change to what cannot be used is logged, and what
-    was read before stays in use: who renews files writes one after the other."""
+    """Reads files, and reads them again when one of them has changed. If the new content cannot be used, that is logged
+    and the old content stays in use: a renewal writes the files one after the other."""
 
     def __init__(self, files: Sequence[Path], read: Callable[[], T], **logged: str) -> None:
-        """`read` raises InvalidArgument for what cannot be used, which this raises at the start; `logged` names the
-        setting or the service, for the log, where the first of the files stands for all."""
+        """`read` raises InvalidArgument for unusable content; at the start this constructor passes the error on.
+        `logged` names the setting or the service in log lines, which show only the first file."""
         self._files, self._read, self._logged = files, read, logged
         self._times = self._changed()
         self._found = read()
 
     def newest(self) -> T:
-        """What the files have now."""
+        """Returns the content of the files as they are now."""
         times = self._changed()
         if times != self._times:
             try:
@@ -86,7 +87,7 @@ class FollowedFiles(Generic[T]):
 
 
 class PemFiles:
-    """Credentials in files, read again when one of them changed."""
+    """Credentials in files, read again when one of them has changed."""
 
     def __init__(
         self, service: str, certificate: Path, key: Path, roots: Path | None = None, *, roots_setting: str = "state_ca"
@@ -101,7 +102,7 @@ class PemFiles:
         self._followed = FollowedFiles(files, self._read, service=service)
 
     def newest(self) -> Pems:
-        """The credentials as the files have them now."""
+        """Returns the credentials as the files have them now."""
         return self._followed.newest()
 
     def _read(self) -> Pems:
@@ -115,7 +116,7 @@ class PemFiles:
 
 
 class RootsFile:
-    """Certificates that others are trusted by, in a file that is read again when it changed."""
+    """Certificates by which other sides are trusted, in a file that is read again when it has changed."""
 
     def __init__(self, setting: str, file: Path) -> None:
         """Raises InvalidArgument naming the setting."""
@@ -123,7 +124,7 @@ class RootsFile:
         self._followed = FollowedFiles([file], self._read, setting=setting)
 
     def newest(self) -> bytes:
-        """The certificates as the file has them now."""
+        """Returns the certificates as the file has them now."""
         return self._followed.newest()
 
     def _read(self) -> bytes:
@@ -143,7 +144,7 @@ def check_pair(setting: str, shown: str, pems: Pems, *, key_file: str) -> None:
 
 
 def check_roots(setting: str, file: Path, roots: bytes) -> None:
-    """Raises InvalidArgument where there is no certificate among these PEM texts, or what is none."""
+    """Raises InvalidArgument where these PEM texts have no certificate, or an invalid one."""
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=roots.decode("ascii"))

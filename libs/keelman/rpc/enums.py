@@ -13,32 +13,33 @@ from keelman.model.errors import InvalidArgument
 
 
 def word(enum: Any, value: int) -> str:
-    """A value as a word; `enum` is the generated enum, e.g. ClusterState. Raises ValueError for an unknown value."""
+    """Returns a value as a word; `enum` is the generated enum, e.g. ClusterState. Raises ValueError for an unknown
+    value."""
     return str(enum.Name(value)).removeprefix(prefix_of(enum.DESCRIPTOR.name))
 
 
 def state_word(message: Any) -> str:
-    """The value of a message's field `state` as a word. Raises KeyError for an unknown value."""
+    """Returns the value of a message's field `state` as a word. Raises KeyError for an unknown value."""
     enum = message.DESCRIPTOR.fields_by_name["state"].enum_type
     return str(enum.values_by_number[message.state].name).removeprefix(prefix_of(enum.name))
 
 
 @cache
 def prefix_of(enum: str) -> str:
-    """What the names of an enum's values begin with, as buf's lint wants it: CLUSTER_STATE_ for ClusterState."""
+    """Returns the prefix of an enum's value names, as buf's lint requires it: CLUSTER_STATE_ for ClusterState."""
     return "".join(f"_{c}" if c.isupper() and at else c for at, c in enumerate(enum)).upper() + "_"
 
 
 def check_enums(request: Message) -> None:
-    """Raises InvalidArgument for an enum value, at any depth, that this version of the contract does not have: proto3
-    lets every number through, also those that a newer client knows."""
+    """Raises InvalidArgument where an enum value, at any depth, is not in this version of the contract: proto3 lets
+    every number through, also those that only a newer client knows."""
     for path, enum, value in _enums(request, ""):
         if value not in enum.values_by_number:
             raise InvalidArgument.of(path, value, f"one of {', '.join(enum.values_by_name)}")
 
 
 def _enums(message: Message, above: str) -> Iterator[tuple[str, EnumDescriptor, int]]:
-    """Each enum value that is set, with its path such as spec.goal."""
+    """Yields each enum value that is set, with its path such as spec.goal."""
     leading = _leading(message.DESCRIPTOR)
     for field, value in message.ListFields():
         if field not in leading:
@@ -59,14 +60,14 @@ def _items(path: str, field: FieldDescriptor, value: Any) -> Iterable[tuple[str,
 
 
 def _value_of(field: FieldDescriptor) -> FieldDescriptor:
-    """Of a map the field of its values, of others the field itself."""
+    """Returns the field of a map's values; any other field itself."""
     kind = field.message_type
     return field if kind is None or not kind.GetOptions().map_entry else kind.fields_by_name["value"]
 
 
 @cache
 def _leading(kind: Descriptor) -> frozenset[FieldDescriptor]:
-    """The fields that are enums, or messages in which there may be some; of Google's own types none is looked into."""
+    """Returns the fields that are enums or messages that may contain some; Google's own types are not searched."""
     return frozenset(f for f in kind.fields if _has_enums(f, frozenset()))
 
 

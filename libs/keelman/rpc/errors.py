@@ -23,11 +23,11 @@ T = TypeVar("T")
 DOMAIN = "keelman"
 DETAILS_KEY = "grpc-status-details-bin"
 
-# Clients refuse trailers over 8 KiB, and the whole error with them. The message stands in the status line
+# Clients refuse trailers over 8 KiB, and the whole error with them. The message is in the status line
 # (percent-encoded), in the details and often in a violation.
 MESSAGE_COST = 5_000
 NOT_SERVED = "NOT_SERVED"
-"""The reason of a method that the other end does not know, as it is older."""
+"""The reason when the other end does not know a method, because it is older."""
 
 _CODES: dict[type[errors.KeelmanError], grpc.StatusCode] = {
     errors.InvalidArgument: grpc.StatusCode.INVALID_ARGUMENT,
@@ -46,17 +46,17 @@ _CLASSES = {code: cls for cls, code in _CODES.items()}
 
 
 def code_name(error: errors.KeelmanError) -> str:
-    """The gRPC code of an error by name, e.g. "INVALID_ARGUMENT"."""
+    """Returns the gRPC code of an error by name, e.g. "INVALID_ARGUMENT"."""
     return next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL).name
 
 
 def class_of_code(name: str) -> type[errors.KeelmanError]:
-    """The class that a gRPC code stands for by its name."""
+    """Returns the error class for the name of a gRPC code."""
     return next((cls for code, cls in _CLASSES.items() if code.name == name), errors.Internal)
 
 
 def to_status(error: errors.KeelmanError) -> grpc.Status:
-    """The gRPC status that carries this error, without secrets that this process knows of in its texts."""
+    """Returns the gRPC status for this error; secrets that this process knows are hidden in its texts."""
     code = next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL)
     message = _fitting(REDACTOR.hide(error.message), MESSAGE_COST)
     details = []
@@ -81,7 +81,7 @@ def to_status(error: errors.KeelmanError) -> grpc.Status:
 
 
 def _fitting(text: str, cost: int) -> str:
-    """The text, cut so that its two copies on the wire are no larger than `cost` bytes."""
+    """Returns the text, cut so that its two copies on the wire take at most `cost` bytes."""
     if 4 * len(text) * 2 <= cost or len(quote(text)) + len(text.encode()) <= cost:
         return text
     size = 0
@@ -105,7 +105,7 @@ def _fitting_violations(violations: Sequence[errors.Violation]) -> list[errors.V
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, *, peer: str = "") -> errors.KeelmanError:
-    """The error class that a status stands for; `peer` is named when nobody answered there."""
+    """Returns the error of our classes for a status; `peer` is named if it did not answer."""
     if peer and nobody_answered(error):
         return unreachable(error, peer)
     if was_cut(error):
@@ -129,25 +129,26 @@ def from_rpc_error(error: grpc.aio.AioRpcError, *, peer: str = "") -> errors.Kee
 
 
 def nobody_answered(error: grpc.aio.AioRpcError) -> bool:
-    """True when the status was made on this side of the wire: our own services send details with every UNAVAILABLE."""
+    """Returns True if the status was created on this side of the wire: our own services send details with every
+    UNAVAILABLE."""
     if error.code() is not grpc.StatusCode.UNAVAILABLE:
         return False
     return all(key != DETAILS_KEY for key, _ in error.trailing_metadata() or ())
 
 
 def was_cut(error: grpc.aio.AioRpcError) -> bool:
-    """True when a write of a stream met the end of its call: grpc then forgets the answer, if there was one."""
+    """Returns True if a write to a stream met the end of its call: grpc then forgets the answer, if there was one."""
     return error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core"
 
 
 def unreachable(error: grpc.aio.AioRpcError, peer: str) -> errors.Unavailable:
-    """The error for a peer that cannot be reached; `peer` is e.g. "the state service at 127.0.0.1:7410"."""
+    """Returns the error for a peer that cannot be reached; `peer` is e.g. "the state service at 127.0.0.1:7410"."""
     cause = (error.details() or "no answer").rpartition("Failed to connect to remote host: ")[2]
     return errors.Unavailable(f"{peer} cannot be reached: {cause}", reason="UNREACHABLE", metadata={"peer": peer})
 
 
 async def ended_call(call: Any, otherwise: str) -> errors.KeelmanError:
-    """The error that a call has ended with, where a write came too late to meet it; `otherwise` for one without."""
+    """Returns the error of a call that ended before a write; `otherwise` is the text if the call has no error."""
     code = await call.code()
     if code in (grpc.StatusCode.OK, grpc.StatusCode.CANCELLED):
         return errors.Unavailable(otherwise)

@@ -25,12 +25,12 @@ _OWN_METADATA = ("grpc-", ":", "user-agent", "te", "content-type", "authorizatio
 def forwarded(
     service: ServiceDescriptor, channel: Channel, *, peer: str, check: Check, deadline_seconds: float
 ) -> Service:
-    """A service whose calls are answered by the other end of `channel` (made with translate=False).
+    """Returns a service whose calls the other end of `channel` (made with translate=False) answers.
 
     Requests and answers are not decoded on the way: fields and error details that this version does not know survive.
     `check(service, method, request)` may refuse a request, of a stream the first; it raises our errors. Metadata and
-    deadlines are passed on; `deadline_seconds` bounds unary calls that came without one. A peer that does not answer is
-    named: `peer` is e.g. "the state service at 127.0.0.1:7410".
+    deadlines are passed on; `deadline_seconds` bounds unary calls that came without one. The error for a peer that does
+    not answer names it: `peer` is e.g. "the state service at 127.0.0.1:7410".
     """
     way = _Way(channel, peer, check, deadline_seconds)
     handlers = {m.name: way.handler(m) for m in service.methods}
@@ -46,7 +46,7 @@ class _Way:
     deadline_seconds: float
 
     def handler(self, method: MethodDescriptor) -> Any:
-        """The handler of one method."""
+        """Returns the handler of one method."""
         if method.client_streaming and method.server_streaming:
             raise TypeError(f"{method.full_name}: streams in both directions are not forwarded")
         service = method.containing_service.full_name
@@ -126,7 +126,7 @@ async def _pass_on(requests: AsyncIterator[bytes], call: Any, checked: Callable[
         try:
             await call.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return  # its answer says why
+            return  # its answer has the reason
     with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
         await call.done_writing()
 

@@ -14,37 +14,37 @@ from keelman.rpc.channels import Channel
 
 
 def messages_of(area: str, noun: str) -> Any:
-    """The module with the requests and responses of a noun's service."""
+    """Returns the module with the requests and responses of a noun's service."""
     return import_module(f"keelman.api.{area}.v1.{noun}_service_pb2")
 
 
 @cache
 def service_of(area: str, noun: str) -> ServiceDescriptor:
-    """The descriptor of a noun's service."""
+    """Returns the descriptor of a noun's service."""
     found: ServiceDescriptor = messages_of(area, noun).DESCRIPTOR.services_by_name[_name(noun)]
     return found
 
 
 def stub_of(link: Channel, area: str, noun: str) -> Any:
-    """What calls a noun's service on a channel."""
+    """Returns the stub of a noun's service on a channel."""
     module = import_module(f"keelman.api.{area}.v1.{noun}_service_pb2_grpc")
     return getattr(module, f"{_name(noun)}Stub")(link)
 
 
 def method_of(link: Channel, request: type[Message]) -> Any:
-    """What calls the unary method that takes a request, on a channel."""
+    """Returns the function that calls the unary method of a request type on a channel."""
     path, how = _call_of(request)
     return link.unary_unary(path, **how)
 
 
 def stream_of(link: Channel, request: type[Message]) -> Any:
-    """The same of a method that answers with a stream."""
+    """Returns the function that calls the method of a request type that answers with a stream."""
     path, how = _call_of(request)
     return link.unary_stream(path, **how)
 
 
 def _call_of(request: type[Message]) -> tuple[str, dict[str, Any]]:
-    """The path of the method that takes a request, and how this and its answers are encoded."""
+    """Returns the path of the method that takes a request, and the encoding of requests and answers."""
     services = request.DESCRIPTOR.file.services_by_name.values()
     methods = (method for service in services for method in service.methods)
     found = next(method for method in methods if method.input_type.full_name == request.DESCRIPTOR.full_name)

@@ -1,4 +1,4 @@
-"""Has each call judged before it is answered, by whoever knows what it needs."""
+"""Authorizes each call before it is handled, by the service's own rules."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from keelman.model.errors import InvalidArgument
 from keelman.rpc.identity import Identity, peer_identity
 
 Change = Callable[[Message], None]
-"""Changes an answer, or a message of a stream of them, in place; it may raise in its stead."""
+"""Changes an answer, or a message of an answer stream, in place; it may raise instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A call: /package.Service/Method, its metadata, who is at the other end by its certificate, and its request; of a
-    stream of requests None."""
+    """A call: /package.Service/Method, its metadata, the caller's identity from its certificate, and its request; None
+    for a stream of requests."""
 
     method: str
     metadata: Mapping[str, str]
@@ -31,13 +31,14 @@ class Incoming:
 
 
 class Guarded(grpc.aio.ServerInterceptor):
-    """`admit` lets a call through, and may say what is to be done to its answers, or raises our errors."""
+    """Authorizes calls. `admit` lets a call through and may return a change for its answers, or raises one of our
+    errors."""
 
     def __init__(self, admit: Callable[[Incoming], Awaitable[Change | None]]) -> None:
         self._admit = admit
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
-        """Puts the judgement in front of a handler; what nobody serves needs none."""
+        """Wraps a handler so that `admit` runs first. A method that is not served needs no check."""
         handler = await continuation(details)
         if handler is None:
             return None
@@ -87,7 +88,7 @@ class Guarded(grpc.aio.ServerInterceptor):
 
 
 async def _answers(answers: Any) -> AsyncIterator[Any]:
-    """The answers of a handler that yields them; none of one that writes them itself, and is only waited for."""
+    """Yields the answers of a handler that yields them; only awaits a handler that writes them itself."""
     if hasattr(answers, "__aiter__"):
         async for answer in answers:
             yield answer
@@ -96,7 +97,7 @@ async def _answers(answers: Any) -> AsyncIterator[Any]:
 
 
 def _changed(name: str, answer: Any, change: Change | None) -> Any:
-    """The answer as the caller is to have it, in the form that it had: bytes where it is only passed on."""
+    """Returns the answer with the change applied, in its original form: bytes if the answer is only passed on."""
     if change is None:
         return answer
     message = _decoded(name, answer, is_answer=True)
@@ -105,7 +106,7 @@ def _changed(name: str, answer: Any, change: Change | None) -> Any:
 
 
 def _decoded(name: str, message: Any, *, is_answer: bool) -> Any:
-    """A message that may be passed on as bytes. Raises InvalidArgument for what is none."""
+    """Decodes a message that may be passed on as bytes. Raises InvalidArgument for bytes of another type."""
     if not isinstance(message, bytes):
         return message
     kind = _types(name)[is_answer]
@@ -117,6 +118,6 @@ def _decoded(name: str, message: Any, *, is_answer: bool) -> Any:
 
 @cache
 def _types(name: str) -> tuple[type[Message], type[Message]]:
-    """The messages of a method's requests and answers."""
+    """Returns the message types of a method's requests and answers."""
     found = descriptor_pool.Default().FindMethodByName(name.removeprefix("/").replace("/", "."))
     return GetMessageClass(found.input_type), GetMessageClass(found.output_type)

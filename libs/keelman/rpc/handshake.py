@@ -1,4 +1,5 @@
-"""Finds out why a server and a client do not come together by TLS: grpc itself only says that nobody answered."""
+"""Finds out why a TLS handshake between a server and a client fails: grpc itself only reports that the server is
+unavailable."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from keelman.runtime.tls.pairs import load_pair
 
 SECONDS = 3.0
 ALERT_SECONDS = 0.5
-"""So long a server may take to refuse a client's certificate: by then the client has shaken hands for itself."""
+"""The time for a server to refuse a client's certificate: the client's side of the handshake is complete before."""
 UNKNOWN_CA = "it does not trust the CA of our certificate"
 NO_CERTIFICATE = "it asks for a client's certificate, and we have none: join first"
 ALERTS = {
@@ -31,7 +32,7 @@ UNTRUSTED = ("self-signed certificate", "self signed certificate", "unable to ge
 
 
 async def handshake_problem(address: str, pems: Pems, server_name: str = "") -> str:
-    """What keeps us from speaking TLS with host:port, for people; empty where nothing does, or nobody listens there."""
+    """Returns why TLS with host:port fails, for people; empty if it works, or if nothing listens there."""
     host, _, port = address.rpartition(":")
     host, context = host.strip("[]"), _context(pems)
     name = server_name or host
@@ -57,9 +58,9 @@ async def handshake_problem(address: str, pems: Pems, server_name: str = "") -> 
 
 
 async def ask_chain(host: str, port: int) -> Sequence[bytes]:
-    """The certificates, in DER, that a server shows to anybody: nothing of them is verified, and nothing is sent.
+    """Returns the certificates, in DER, that a server sends to any client: none is verified, and nothing is sent.
 
-    Raises OSError for who cannot be reached, and ssl.SSLError, which is one, for who speaks no TLS.
+    Raises OSError for a server that cannot be reached, and its subclass ssl.SSLError for one without TLS.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -97,7 +98,7 @@ def _of_server(error: ssl.SSLCertVerificationError, name: str) -> str:
 
 
 def _refused(pems: Pems) -> str:
-    """Why a server may have closed the connection when it saw our certificate."""
+    """Returns the likely reason why a server closed the connection when it got our certificate."""
     if not pems.chain:
         return NO_CERTIFICATE
     facts, now = certificate_facts(pems.chain), datetime.now(UTC)

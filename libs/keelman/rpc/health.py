@@ -1,4 +1,4 @@
-"""Asks processes by gRPC's health protocol whether they serve.
+"""Checks whether processes serve, by gRPC's health protocol.
 
 The protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 """
@@ -12,11 +12,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keelman.rpc.channels import DIRECT, Channel
 
-OWN = ("grpc.use_local_subchannel_pool", 1)  # else it waits, with another that found nobody, for its next try
+OWN = ("grpc.use_local_subchannel_pool", 1)  # else it shares the back-off of another client whose connection failed
 
 
 async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
-    """Asks a process once; False when it cannot be reached in time."""
+    """Checks a process once. Returns False if it cannot be reached in time."""
     asked = HealthClient(address)
     try:
         return await asked.is_serving(timeout_seconds=timeout_seconds, service=service)
@@ -25,7 +25,8 @@ async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str
 
 
 async def serves(channel: Channel, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
-    """Asks once whoever is at the other end of a channel that gives grpc's own errors; False when nobody is in time."""
+    """Checks once the server of a channel that raises grpc's own errors. Returns False if it does not answer in
+    time."""
     try:
         return await _serves(channel, timeout_seconds, service)
     except grpc.aio.AioRpcError:
@@ -39,8 +40,8 @@ async def _serves(channel: Channel, timeout_seconds: float, service: str) -> boo
 
 
 class HealthClient:
-    """Asks one process again and again. The connection is kept for as long as it answers: a new one each time costs
-    both sides more than the question. To be made after a fork, never before; `close` it."""
+    """Checks one process repeatedly. The connection is kept as long as the process answers: a new one for each check
+    costs both sides more than the check. Create it after a fork, never before; `close` it."""
 
     def __init__(self, address: str) -> None:
         """`address` is host:port or unix:path."""
@@ -48,7 +49,7 @@ class HealthClient:
         self._channel: Channel | None = None
 
     async def is_serving(self, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
-        """Whether it serves; False when it cannot be reached in time. One call at a time."""
+        """Returns whether the process serves; False if it cannot be reached in time. One call at a time."""
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self._address, options=[*DIRECT, OWN])
         try:
@@ -58,7 +59,7 @@ class HealthClient:
             return False
 
     async def close(self) -> None:
-        """Ends the connection; the next question opens another."""
+        """Ends the connection; the next check opens another."""
         if self._channel is not None:
             opened, self._channel = self._channel, None
             await opened.close()

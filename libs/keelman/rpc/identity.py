@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 SCHEME = "keelman://"
 DOMAIN = "keelman.internal"
-"""Host names below it stand in certificates of the installation's CA alone, whatever a host is called: a client that
-asks for the one of its peer talks to no other member, also where addresses change."""
+"""Only certificates of the installation's CA have host names below this domain, whatever a host's name is: a client
+that expects its peer's name connects to no other member, even if addresses change."""
 _NAMES, _PEM = "x509_subject_alternative_name", "x509_pem_cert"  # of grpc's authentication context, as bytes
 _FORM = re.compile(r"keelman://([a-z]+)/([^/?#]+)")
 
 
 class IdentityKind(StrEnum):
-    """The kind of holder that a certificate was made for."""
+    """The kind of holder that a certificate was issued for."""
 
     NODE = "node"
     GATEWAY = "gateway"
@@ -30,7 +30,7 @@ class IdentityKind(StrEnum):
     BROKER = "broker"
     """The brokers of a node, by its name."""
     CLIENT = "client"
-    """Who keelman starts that asks the brokers of a broker cluster, by its name."""
+    """A process that keelman starts as a client of a broker cluster, by the cluster's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Identity:
 
     @property
     def uri(self) -> str:
-        """As it stands in the certificate."""
+        """The form in the certificate."""
         return f"{SCHEME}{self.kind}/{quote(self.name, safe='')}"
 
     @property
     def path(self) -> str:
-        """As it stands in tables, logs and metadata: node/n1."""
+        """The form in tables, logs and metadata: node/n1."""
         return f"{self.kind}/{self.name}"
 
     def __str__(self) -> str:
@@ -55,27 +55,27 @@ class Identity:
 
 
 def identity_in(names: Iterable[str]) -> Identity | None:
-    """The identity among a certificate's alternative names; None where there is none of a known kind, or more than
-    one, since then it says nothing."""
+    """Returns the identity among a certificate's alternative names; None if there is none of a known kind, or more than
+    one, which is ambiguous."""
     found = [one for name in names if (one := _parsed(name)) is not None]
     return found[0] if len(found) == 1 else None
 
 
 def peer_identity(context: Context) -> Identity | None:
-    """Whose client certificate came with a call; None without one. The server has checked that it is of a CA that it
-    trusts, and not that it may do what it asks for."""
+    """Returns the identity in a call's client certificate; None without one. The server has verified that a trusted CA
+    issued it, but not that the holder may make the call."""
     names = (context.auth_context() or {}).get(_NAMES, ())
     return identity_in(name.decode(errors="replace") for name in names)
 
 
 def peer_certificate(context: Context) -> bytes:
-    """The client certificate that came with a call, in PEM; empty without one."""
+    """Returns a call's client certificate, in PEM; empty without one."""
     return next(iter((context.auth_context() or {}).get(_PEM, ())), b"")
 
 
 def server_name(of: Identity) -> str:
-    """The host name in a member's certificate by which its clients know it: its own of a node, since none may answer
-    for another; of all gateways, and of all state services, the same."""
+    """Returns the host name in a member's certificate by which its clients verify it: a node has its own, since no node
+    may answer for another; all gateways share one, and so do all state services."""
     return f"{of.name}.node.{DOMAIN}" if of.kind is IdentityKind.NODE else f"{of.kind}.{DOMAIN}"
 
 

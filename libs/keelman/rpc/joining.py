@@ -1,4 +1,5 @@
-"""Joins this host to an installation: a key is made here, and a gateway has its certificate signed for a token."""
+"""Joins this host to an installation: the key is created here, and a gateway has its certificate signed in exchange for
+a token."""
 
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ class Joined:
 
 
 async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequence[str], key: bytes) -> Joined:
-    """Joins by the gateway at host:port with a private key in PEM, which stays here.
+    """Joins through the gateway at host:port with a private key in PEM, which stays here.
 
-    The gateway is trusted where the CA that it shows is the one of the token, before that is sent to it. Raises
-    FailedPrecondition (OTHER_AUTHORITY) where it is not, Unavailable for who does not answer, what the state service
-    refuses, and as `checked_member`.
+    The gateway is trusted if its CA is that of the token; only then the token is sent. Raises FailedPrecondition
+    (OTHER_AUTHORITY) if it is not, Unavailable if the gateway does not answer, refusals of the state service, and the
+    errors of `checked_member`.
     """
     authority = await fetch_authority(address, token)
     to_gateway = channel(address, root_certificates=authority, server_name=GATEWAY_NAME, peer="the gateway")
@@ -58,7 +59,7 @@ async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequenc
 
 
 async def fetch_authority(address: str, token: JoinSecret) -> bytes:
-    """The CA's certificate, in PEM, that the gateway at host:port shows, where it is the one of the token. Raises
+    """Returns the CA's certificate, in PEM, of the gateway at host:port, if it is that of the token. Raises
     FailedPrecondition and Unavailable."""
     host, _, port = address.rpartition(":")
     try:
@@ -80,7 +81,7 @@ async def fetch_authority(address: str, token: JoinSecret) -> bytes:
 
 
 def own_address(address: str) -> str:
-    """The address of this host on its way to host:port; empty where there is no way."""
+    """Returns the address of this host on its route to host:port; empty if there is no route."""
     host, _, port = address.rpartition(":")
     try:
         family, _, _, _, there = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]

@@ -1,7 +1,7 @@
-"""Makes messages of the wire contract of the model's dataclasses, and back, by the names of their fields.
+"""Converts the model's dataclasses to messages of the wire contract and back, by the names of their fields.
 
-Times are Timestamps, enums have their words behind the prefix of the contract's enum, JSON is a Struct; None, and
-JSON that is empty, is an absent field. What has another name or another shape on one side is given by the caller.
+Times are Timestamps, enums have their words after the prefix of the contract's enum, JSON is a Struct; None and empty
+JSON are absent fields. The caller passes the fields that have another name or form on one side.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _KNOWN: Mapping[str, tuple[Way, Way]] = {
     "google.protobuf.Timestamp": (to_timestamp, from_timestamp),
     "google.protobuf.Struct": (lambda value: value or None, MessageToDict),
 }
-"""How messages of protobuf's own are made, and read."""
+"""The conversions to and from protobuf's own messages."""
 
 
 def message_of(kind: type[M], value: Any, /, **given: Any) -> M:
-    """A message with the fields of a dataclass that it has too, and the given ones."""
+    """Returns a message with the fields that a dataclass has too, and the given ones."""
     ways = _to_wire(cast(Any, kind), cast(Any, type(value)))
     return kind(**{name: way(getattr(value, name)) for name, way in ways.items() if name not in given}, **given)
 
 
 def value_of(kind: type[T], message: Message, /, **given: Any) -> T:
-    """A dataclass with the fields of a message that it has too, and the given ones. Raises ValueError for a word that
-    an enum has not."""
+    """Returns a dataclass with the fields that a message has too, and the given ones. Raises ValueError for a word that
+    an enum does not have."""
     ways = _from_wire(cast(Any, kind), cast(Any, type(message)))
     return kind(**{name: way(message) for name, way in ways.items() if name not in given}, **given)
 
@@ -96,7 +96,7 @@ def _made(field: Any, hint: Any) -> Way:
 
 @cache
 def _dataclass_in(hint: Any) -> Any:
-    """The dataclass that a hint names, alone, with None or in a tuple."""
+    """Returns the dataclass that a hint names, alone, with None or in a tuple."""
     return next(one for one in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(one))
 
 

@@ -13,9 +13,10 @@ M = TypeVar("M", bound=Message)
 
 
 def masked(present: M, wanted: M, mask: FieldMask) -> M:
-    """`present` with the fields that `mask` names taken from `wanted`, maps and lists whole; an empty mask names all.
+    """Returns `present` with the fields that `mask` names taken from `wanted`, maps and lists whole; an empty mask
+    names all.
 
-    Raises InvalidArgument for a path that is no field.
+    Raises InvalidArgument for a path that is not a field.
     """
     if not mask.paths:
         return wanted

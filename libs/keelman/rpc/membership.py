@@ -1,4 +1,4 @@
-"""A member of the installation, an agent or a gateway: its key and certificate, in the folder that joining has made,
+"""A member of the installation, an agent or a gateway: its key and certificate, in the folder that the join created,
 and their renewal before they end."""
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ log = get_logger()
 CALL_SECONDS = 10.0
 
 Ask: TypeAlias = Callable[[str], Awaitable[Pems]]
-"""Has a certificate request signed; returns chain and roots. Raises KeelmanError."""
+"""Has a certificate request signed. Returns chain and roots. Raises KeelmanError."""
 MAX_PAUSE_SECONDS = 86400.0
-"""Between two looks at how long the certificate is good: a clock may be set meanwhile."""
+"""The longest pause between two checks of the certificate's end: the clock may be set meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberFolder:
-    """Where a member keeps what it joined with: the key of mode 0600 in a folder of mode 0700."""
+    """The folder of a member's credentials: the key has mode 0600, the folder mode 0700."""
 
     root: Path
 
@@ -58,14 +58,15 @@ class MemberFolder:
         return self.root / "ca.pem"
 
     def write(self, pems: Pems) -> None:
-        """Keeps it all. Raises OSError."""
+        """Writes all three files. Raises OSError."""
         private_folder(self.root)
         write_file(self.key, pems.key)
         write_file(self.authority, pems.roots, mode=0o644)
         write_file(self.certificate, pems.chain, mode=0o644)
 
     def read(self, holder: Identity) -> Pems:
-        """What is kept, checked. Raises FailedPrecondition: NOT_JOINED, or what `checked_member` raises."""
+        """Returns the stored credentials, checked. Raises FailedPrecondition: NOT_JOINED, or an error of
+        `checked_member`."""
         try:
             pems = Pems(self.certificate.read_bytes(), self.key.read_bytes(), self.authority.read_bytes())
         except FileNotFoundError as error:
@@ -82,8 +83,8 @@ class MemberFolder:
 
 
 def checked_member(holder: Identity, pems: Pems, shown: str, now: datetime | None = None) -> Pems:
-    """The credentials of a member. Raises FailedPrecondition for a certificate that nobody would accept: of another
-    name, key or CA (WRONG_CERTIFICATE), one that ended (CERTIFICATE_ENDED), or one that begins later
+    """Returns a member's credentials, checked. Raises FailedPrecondition for a certificate that no peer would accept:
+    of another name, key or CA (WRONG_CERTIFICATE), that has ended (CERTIFICATE_ENDED), or that is not valid yet
     (CERTIFICATE_NOT_YET_VALID)."""
     now = now or datetime.now(UTC)
     try:
@@ -116,13 +117,13 @@ class Member:
     """A member's credentials, which `run` renews while the process lives."""
 
     def __init__(self, holder: Identity, pems: Pems, ask: Ask, keep: Callable[[Pems], None]) -> None:
-        """`ask` has a request signed, and `keep` stores what came."""
+        """`ask` has a certificate request signed, and `keep` stores the new credentials."""
         self.holder = holder
         self._pems = pems
         self._ask, self._keep = ask, keep
 
     def newest(self) -> Pems:
-        """The credentials as they are now."""
+        """Returns the current credentials."""
         return self._pems
 
     async def run(self) -> None:
@@ -151,7 +152,7 @@ class Member:
 
 
 def renewing(holder: Identity, folder: MemberFolder, state_address: str, hosts: Sequence[str]) -> Member:
-    """The member of a folder, whose certificate the state service renews. Raises FailedPrecondition as
+    """Returns the member of a folder, whose certificate the state service renews. Raises FailedPrecondition as
     `MemberFolder.read`."""
 
     async def ask(request: str) -> Pems:

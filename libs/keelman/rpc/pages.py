@@ -15,19 +15,20 @@ DEFAULT_SIZE, LARGEST_SIZE = 100, 1000
 
 
 def page_limit(page_size: int) -> int:
-    """The number of items to give; raises InvalidArgument for a size that is not legal."""
+    """Returns the number of items to give. Raises InvalidArgument for an illegal size."""
     if not 0 <= page_size <= LARGEST_SIZE:
         raise InvalidArgument.of("page_size", page_size, f"0 to {LARGEST_SIZE}")
     return page_size or DEFAULT_SIZE
 
 
 def token_for(key: str) -> str:
-    """The token of a page that ends with this key."""
+    """Returns the token of a page that ends with this key."""
     return base64.urlsafe_b64encode(b"1" + key.encode()).decode()
 
 
 def key_of(token: str) -> str:
-    """The key after which the page begins; raises InvalidArgument for a foreign token. Empty for the first page."""
+    """Returns the key after which the page begins; empty for the first page. Raises InvalidArgument for a foreign
+    token."""
     if not token:
         return ""
     try:
@@ -60,6 +61,6 @@ def connector_key(cluster: str, name: str) -> str:
 
 
 def key_parts(key: str) -> tuple[str, str]:
-    """Worker cluster and name of a key."""
+    """Returns worker cluster and name of a key."""
     cluster, _, name = key.partition("\0")
     return cluster, name

@@ -36,16 +36,16 @@ __all__ = [
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Authorize: TypeAlias = Callable[[str, Context], Awaitable[None]]
-"""Is asked before each call, with its method as /package.Service/Method; raises a KeelmanError to refuse it."""
+"""Called before each call with its method as /package.Service/Method; raises a KeelmanError to refuse the call."""
 LOOPBACK, MESH, INSTALLATION = "loopback", "mesh", "installation"
-"""What `trust` may be: nobody off loopback; whoever a sidecar lets through; who has a certificate of the installation's
-CA."""
+"""The values of `trust`: no caller off loopback; any caller that a sidecar lets through; callers with a certificate of
+the installation's CA."""
 OF_INSTALLATION = ("state", "gateway", "agent")
-"""The services whose `trust` may be the last."""
+"""The services whose `trust` may be INSTALLATION."""
 MESSAGE_BYTES = 64 * 1024 * 1024
 HEALTH = f"/{health.SERVICE_NAME}/"
 DRAINED_BYTES, DRAIN_SECONDS = 256 << 20, 30.0
-"""Of a refused stream of requests."""
+"""Bounds for reading the rest of a refused stream of requests."""
 KEEPALIVE = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -66,7 +66,8 @@ class Service:
 
     @classmethod
     def of(cls, servicer: Any) -> Service:
-        """The service of an object whose class is made from a generated servicer, e.g. NodeServiceServicer."""
+        """Returns the service of an object whose class is derived from a generated servicer, e.g.
+        NodeServiceServicer."""
         base = next(one for one in type(servicer).__mro__ if one.__module__.endswith("_pb2_grpc"))
         package, name = base.__module__.rpartition(".")[0], base.__name__
         add = getattr(sys.modules[base.__module__], f"add_{name}_to_server")
@@ -74,22 +75,22 @@ class Service:
 
 
 class Health:
-    """Says whether this process is ready; NOT_SERVING until `ready()`."""
+    """The health switch of this process: NOT_SERVING until `ready()`."""
 
     def __init__(self, servicer: Any, names: Sequence[str]) -> None:
         self._servicer = servicer
         self._names = ("", *names)
 
     async def ready(self) -> None:
-        """The process does its job."""
+        """Reports that the process does its job."""
         await self._set(health_pb2.HealthCheckResponse.SERVING)
 
     async def unready(self) -> None:
-        """The process does not do its job now."""
+        """Reports that the process does not do its job now."""
         await self._set(health_pb2.HealthCheckResponse.NOT_SERVING)
 
     async def follow(self, is_ready: Callable[[], bool], every_seconds: float) -> None:
-        """Says again and again whether the process does its job, until cancelled."""
+        """Checks periodically whether the process does its job and reports changes, until cancelled."""
         known = True
         while True:
             await asyncio.sleep(every_seconds)
@@ -104,20 +105,20 @@ class Health:
 
 
 def check_drain(service: str, seconds: float, grace_seconds: float) -> None:
-    """Raises InvalidArgument where a process would still drain when its time to end is over, and it is cut."""
+    """Raises InvalidArgument where a process would still drain when its time to end is over and it is killed."""
     if seconds >= grace_seconds:
         raise InvalidArgument.of(f"{service}.drain_seconds", seconds, f"less than grace_seconds ({grace_seconds:g})")
 
 
 async def drain(switches: Sequence[Health], seconds: float) -> None:
-    """Says that a process does its job no more, and returns when callers have had this time to look elsewhere."""
+    """Reports NOT_SERVING, and returns when callers have had this time to find another process."""
     for one in switches:
         await one.unready()
     await asyncio.sleep(seconds)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this one by its loopback address or name."""
+    """Returns whether the host is this one by its loopback address or name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -125,12 +126,12 @@ def is_loopback(host: str) -> bool:
 
 
 def is_local(context: Context) -> bool:
-    """Whether a call came by a Unix socket: from somebody whom the folder of the socket lets in."""
+    """Returns whether a call came by a Unix socket: from a user with access to the socket's folder."""
     return str(context.peer()).startswith("unix:")
 
 
 def peer_host(context: Context) -> str:
-    """The address that a call came from; empty where it did not come by TCP."""
+    """Returns the address that a call came from; empty if it did not come by TCP."""
     family, _, rest = unquote(str(context.peer())).partition(":")
     if family not in ("ipv4", "ipv6"):
         return ""
@@ -163,13 +164,13 @@ async def serve(
     authorize: Authorize | None = None,
     interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
 ) -> AsyncIterator[Health]:
-    """Serves on host:port, on a Unix socket, or on both, until the block is left; then lets calls end for the grace.
+    """Serves on host:port, on a Unix socket, or on both, until the block is left; then running calls get the grace to
+    end.
 
-    `tls` is of the port alone; where its files, or what it gives, change, later connections have that. `authorize` may
-    refuse calls, but those of health. Yields the health switch; nothing is ready until its `ready()`.
-
-    Raises Unavailable (PORT_TAKEN) when the port is taken, and InvalidArgument for an address that needs TLS or a file
-    that TLS cannot use.
+    `tls` applies to the port only; if its files or its result change, later connections use the new ones. `authorize`
+    may refuse all calls but those of health. Yields the health switch; nothing is ready until its `ready()`. Raises
+    Unavailable (PORT_TAKEN) if the port is taken, and InvalidArgument for an address that needs TLS or a file that TLS
+    cannot use.
     """
     server = grpc.aio.server(
         interceptors=[_Errors(authorize), *interceptors],
@@ -212,7 +213,7 @@ async def serve(
 
 
 def _credentials(newest: Newest) -> grpc.ServerCredentials:
-    """Credentials that follow what `newest` gives. Whether clients are asked for certificates the start settles."""
+    """Returns credentials that follow `newest`. Whether clients must send certificates is fixed at the start."""
     known = newest()
 
     def configuration(pems: Pems) -> Any:
@@ -231,8 +232,7 @@ def _credentials(newest: Newest) -> grpc.ServerCredentials:
 
 
 class _Errors(grpc.aio.ServerInterceptor):
-    """Asks whether a call may be, and turns raised errors into statuses: the one place on the server side that knows
-    how."""
+    """Authorizes calls, and turns raised errors into statuses: the only place on the server side that does so."""
 
     def __init__(self, authorize: Authorize | None) -> None:
         self._authorize = authorize
@@ -261,8 +261,8 @@ class _Call:
 
 @contextlib.asynccontextmanager
 async def _errors_as_status(request: Any, context: Any, call: _Call) -> AsyncIterator[None]:
-    """Reports an error raised within to the client as a status; is not entered by a call that is refused. Of a request
-    that is passed on as bytes, or comes as a stream, nothing is known here."""
+    """Reports an error raised within the block to the client as a status; a refused call does not enter the block. A
+    request that is passed on as bytes, or a stream, is not checked here."""
     method = call.method
     try:
         if call.authorize is not None:
@@ -302,10 +302,10 @@ def _upload(inner: Any, about: _Call) -> Any:
 
 
 async def _read_to_end(requests: Any) -> None:
-    """Lets a client send what it is sending, within bounds: one that is answered in the middle of a write takes that
-    for a fault of the connection, in Python at least, and never sees the answer."""
+    """Reads the rest of a client's stream, within bounds: a client that gets the answer in the middle of a write takes
+    that for a failed connection, in Python at least, and never sees the answer."""
     left = DRAINED_BYTES
-    with contextlib.suppress(Exception):  # whatever becomes of the stream: the answer is known
+    with contextlib.suppress(Exception):  # the stream's fate does not matter: the answer is known
         async with asyncio.timeout(DRAIN_SECONDS):
             async for request in requests:
                 left -= len(request) if isinstance(request, bytes) else request.ByteSize()

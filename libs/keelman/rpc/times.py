@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 
 def to_timestamp(time: datetime | None) -> Timestamp | None:
-    """None stays None: the field is then absent."""
+    """Converts a datetime to a Timestamp. None stays None: the field is then absent."""
     if time is None:
         return None
     stamp = Timestamp()
@@ -18,17 +18,17 @@ def to_timestamp(time: datetime | None) -> Timestamp | None:
 
 
 def from_timestamp(stamp: Timestamp) -> datetime:
-    """An aware UTC datetime."""
+    """Converts a Timestamp to an aware UTC datetime."""
     return stamp.ToDatetime(tzinfo=UTC)
 
 
 def to_duration(seconds: float) -> Duration:
-    """Seconds to a Duration."""
+    """Converts seconds to a Duration."""
     made = Duration()
     made.FromNanoseconds(int(seconds * 1_000_000_000))
     return made
 
 
 def from_duration(duration: Duration) -> float:
-    """A Duration to seconds."""
+    """Converts a Duration to seconds."""
     return duration.ToNanoseconds() / 1_000_000_000

@@ -1,4 +1,5 @@
-"""The client's side of a watch: what it knows, and how it goes on after the server, or the way to it, has died."""
+"""The client's side of a watch: the known resources, and how the watch continues after the server or the connection has
+died."""
 
 from __future__ import annotations
 
@@ -29,23 +30,23 @@ Changed: TypeAlias = list[tuple[ConnectorKey, Connector | None]]
 
 @dataclass(slots=True)
 class Known:
-    """The resources that a watch has shown so far. `revision` is where the next one goes on; 0 before the first whole
-    snapshot."""
+    """The resources that a watch has shown so far. `revision` is where the next stream continues; 0 before the first
+    complete snapshot."""
 
     revision: int = 0
     resources: dict[Key, Any] = field(default_factory=dict)
     _fresh: dict[Key, Event] | None = None
 
     def begin(self) -> int:
-        """A new stream begins: the revision that it is to go on from. Half a snapshot is forgotten."""
+        """Prepares a new stream. Returns the revision from which it continues. Drops an incomplete snapshot."""
         self._fresh = None
         return self.revision
 
     def fold(self, response: WatchResponse) -> list[Event]:
-        """Takes an answer in; returns what it changes in what is known, once and in order.
+        """Applies an answer. Returns the events that change the known resources, once and in order.
 
-        A snapshot that comes again, since what was missed is not kept any more, changes what differs: a resource that
-        it does not have is DELETED.
+        A snapshot that is sent again, because missed events are no longer kept, changes only the differences: a
+        resource that is not in it is DELETED.
         """
         events = [event for event in response.events if event.WhichOneof("resource")]  # others are of a later version
         if response.snapshot:
@@ -78,23 +79,23 @@ class Known:
 
 
 def key_of(event: Event) -> Key:
-    """Noun and name of the resource of an event."""
+    """Returns noun and name of the resource of an event."""
     return event.WhichOneof("resource") or "", event.name
 
 
 def resource_of(event: Event) -> Any:
-    """The resource that an event carries."""
+    """Returns the resource that an event carries."""
     return getattr(event, event.WhichOneof("resource") or "node")
 
 
 async def watch(
     link: Channel, nouns: Sequence[str], *, name: str = "", on_away: Callable[[Unavailable], None] = lambda _: None
 ) -> AsyncIterator[tuple[Known, list[Event]]]:
-    """What changes of these nouns, first all there is, for ever: all that is known, and what the last answer changed.
+    """Yields the changes of these nouns for ever, first all resources: everything known, and the changes of the last
+    answer.
 
-    While nobody answers it tries again and calls `on_away` once; what changes meanwhile comes afterwards, nothing
-    twice.
-    Raises InvalidArgument for a noun that there is not.
+    While the server does not answer, it retries and calls `on_away` once; the changes of that time follow afterwards,
+    none twice. Raises InvalidArgument for an unknown noun.
     """
     known, stub = Known(), WatchServiceStub(link)
 
@@ -109,7 +110,7 @@ async def watch(
 
 
 async def _answers(begin: Callable[[], Any], on_away: Callable[[Unavailable], None]) -> AsyncGenerator[Any, None]:
-    """Those of one stream after the other, for ever: each ends with its server, or the way to it."""
+    """Yields the answers of one stream after the other, for ever: a stream ends with its server or its connection."""
     backoff = Backoff(first=0.1, most=2.0)
     while True:
         call = begin()
@@ -127,22 +128,23 @@ async def _answers(begin: Callable[[], Any], on_away: Callable[[Unavailable], No
 
 @dataclass(slots=True)
 class KnownConnectors:
-    """The connectors that a watch has shown so far. `revision` is where the next one goes on; 0 before all has come
-    once."""
+    """The connectors that a watch has shown so far. `revision` is where the next stream continues; 0 before everything
+    has come once."""
 
     revision: int = 0
     connectors: dict[ConnectorKey, Connector] = field(default_factory=dict)
     unreachable: dict[str, str] = field(default_factory=dict)
-    """Why those of some worker clusters are not known, or only as they were."""
+    """The reasons why the connectors of some worker clusters are unknown or out of date."""
     _parts: list[ConnectorChanges] = field(default_factory=list)
 
     def begin(self) -> int:
-        """A new stream begins: the revision that it is to go on from. Half a change is forgotten."""
+        """Prepares a new stream. Returns the revision from which it continues. Drops an incomplete change."""
         self._parts.clear()
         return self.revision
 
     def fold(self, changes: ConnectorChanges) -> Changed | None:
-        """Takes a message in; returns what it and those before it change in what is known, None while there is more."""
+        """Applies a message. Returns the changes that it and the parts before it make to the known connectors; None
+        while parts are missing."""
         self._parts.append(changes)
         if changes.more:
             return None
@@ -161,7 +163,7 @@ class KnownConnectors:
         return [(key, one) for key, one in sorted(news.items()) if self._take(key, one)]
 
     def _take(self, key: ConnectorKey, connector: Connector | None) -> bool:
-        """Whether this is new."""
+        """Stores a connector, or removes it with None. Returns whether that changed anything."""
         if self.connectors.get(key) == connector:
             return False
         if connector is None:
@@ -174,11 +176,11 @@ class KnownConnectors:
 async def watch_connectors(
     link: Channel, *, worker_cluster: str = "", name: str = "", on_away: Callable[[Unavailable], None] = lambda _: None
 ) -> AsyncIterator[tuple[KnownConnectors, Changed]]:
-    """What changes of connectors, of a worker cluster and a name where they are given; first all there are, for ever.
+    """Yields the changes of connectors for ever, first all of them; only those of a worker cluster and a name, if
+    given.
 
-    While nobody answers it tries again and calls `on_away` once; what changes meanwhile comes afterwards, nothing
-    twice.
-    Raises NotFound for a worker cluster that there is not.
+    While the server does not answer, it retries and calls `on_away` once; the changes of that time follow afterwards,
+    none twice. Raises NotFound for an unknown worker cluster.
     """
     known, stub, is_first = KnownConnectors(), ConnectorServiceStub(link), True
 

@@ -1,4 +1,4 @@
-"""Notices what takes too long, again and again, without a timer of the loop for each time."""
+"""Detects operations that take too long, repeatedly, without a timer of the loop for each time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 
 class Alarm:
-    """Used in one loop. Its timer stays when what it was set for has ended, and is set anew when it fires too early."""
+    """An alarm, used in one loop. Its timer stays when the operation it was set for has ended, and is set anew when it
+    fires too early."""
 
     def __init__(self, ring: Callable[[], object]) -> None:
         """`ring` is called in the loop once the time is over."""
@@ -17,17 +18,17 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Rings in so many seconds, and not when it was to ring before."""
+        """Rings in `seconds`, and not at an earlier set time."""
         self._due = due = self._loop.time() + seconds
         if self._timer is None or self._timer.when() > due:
             self._start(due)
 
     def off(self) -> None:
-        """Does not ring."""
+        """Switches the alarm off."""
         self._due = None
 
     def close(self) -> None:
-        """Leaves nothing in the loop."""
+        """Cancels its timer."""
         self._due = None
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""Runs tasks for an object, such as a client, that lives from its making to its `close`."""
+"""Runs tasks for an object, such as a client, from its creation to its `close`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Background:
     """Used in one loop."""
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:
-        """`failed` is called in the loop with what any task raised, cancellation aside; the others go on."""
+        """`failed` is called in the loop with the error of any task, cancellation aside; the other tasks continue."""
         self._failed = failed
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -1,4 +1,4 @@
-"""Says how long to wait before the next try: exponential with jitter, pure but for its random source."""
+"""Computes the delay before the next try: exponential with jitter, pure but for its random source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Backoff:
     first: float = 0.2
     most: float = 10.0
     source: random.Random = field(default_factory=lambda: random.Random(random.getrandbits(64)))
-    """Follows from the seed of `random` where that is set."""
+    """Depends on the seed of `random` if that is set."""
     _tries: int = 0
     _failures: set[str] = field(default_factory=set)
 
@@ -23,14 +23,14 @@ class Backoff:
         return self._tries == 0
 
     def is_new(self, failure: str) -> bool:
-        """Whether a failure is none of those since the beginning, or since a success: of an outage each is logged
-        once."""
+        """Returns whether a failure is new since the beginning, or since a success: during an outage each failure is
+        logged once."""
         known = failure in self._failures
         self._failures.add(failure)
         return not known
 
     def next(self) -> float:
-        """The next delay in seconds."""
+        """Returns the next delay in seconds."""
         whole: float = min(self.most, self.first * 2**self._tries)
         self._tries = min(self._tries + 1, 32)
         return whole * (0.5 + self.source.random() / 2)

@@ -1,4 +1,4 @@
-"""Lets many callers who want the same thing done, or read, share one run of it."""
+"""Lets many callers of the same work, or of the same read, share one run of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Coalesced:
-    """Awaiting it returns once `do` has run from beginning to end after the call; at most one runs at a time.
+    """Awaiting it returns once `do` has run from beginning to end after the call; at most one run at a time.
 
-    So of any number of callers at once all but the first few wait for one run. What `do` raises reaches the caller in
-    whose turn it ran; the next caller tries again.
+    So of any number of simultaneous callers all but the first few wait for one run. An error of `do` reaches the caller
+    in whose turn it ran; the next caller tries again.
     """
 
     def __init__(self, do: Callable[[], Awaitable[object]]) -> None:
@@ -24,7 +24,7 @@ class Coalesced:
 
     async def __call__(self) -> None:
         """Raises what `do` raises."""
-        wanted = self._begun + 1  # one that is under way may have begun with an older state
+        wanted = self._begun + 1  # the current run may have begun with an older state
         async with self._lock:
             if self._done >= wanted:
                 return
@@ -35,10 +35,10 @@ class Coalesced:
 
 
 class Shared(Generic[T]):
-    """Awaiting it returns what `read` returned in a run that began after the call; at most one runs at a time.
+    """Awaiting it returns the result of a `read` that began after the call; at most one runs at a time.
 
-    Whoever calls while one runs waits for the next, which all of these share, with its error too. A caller that is
-    cancelled ends nobody else's run.
+    Callers during a run wait for the next run, which they share, with its error too. Cancelling a caller does not end a
+    run that others wait for.
     """
 
     def __init__(self, read: Callable[[], Awaitable[T]]) -> None:

@@ -1,4 +1,4 @@
-"""Does a change again that lost to another writer: reads the resource once more, and writes what that makes of it."""
+"""Repeats a change that lost to another writer: reads the resource again, and writes the result."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 async def again(work: Callable[[], Awaitable[T]], *, tries: int = 2) -> T:
-    """Does what reads and then writes, so often at most where others write in between. Raises Conflict when they do so
-    each time, and what `work` raises."""
+    """Runs `work`, which reads and then writes, at most `tries` times if others write in between. Raises Conflict if
+    they do so each time, and the errors of `work`."""
     for _ in range(tries - 1):
         try:
             return await work()

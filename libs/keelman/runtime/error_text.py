@@ -1,4 +1,4 @@
-"""Makes a text of any error that can be stored and sent."""
+"""Turns any error into a text that can be stored and sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ MAX_CHARACTERS = 10_000
 
 
 def error_text(error: BaseException) -> str:
-    """`str(error)`, of at most `MAX_CHARACTERS` and some; its class says so where that raises or is no text."""
+    """Returns `str(error)`, of at most `MAX_CHARACTERS` and some; a text with its class if that raises or is not
+    text."""
     try:
         return plain(str(error))
     except Exception:
@@ -14,6 +15,7 @@ def error_text(error: BaseException) -> str:
 
 
 def plain(text: str) -> str:
-    """The text without halves of surrogate pairs, which are no characters, and without its end if it is very long."""
+    """Returns the text without halves of surrogate pairs, which are no characters, and without its end if it is very
+    long."""
     whole = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
     return whole if len(text) <= MAX_CHARACTERS else f"{whole}... ({len(text)} characters)"

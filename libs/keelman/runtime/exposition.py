@@ -1,7 +1,7 @@
 """Writes metrics in Prometheus' text format 0.0.4 on request; keeps nothing between requests.
 
-By hand, since one worker may have 10,000 connectors: prometheus_client takes 14 times as long for each sample. The
-tests read what is written here with its parser.
+Not by prometheus_client, which takes 14 times as long for each sample: one worker may have 10,000 connectors. The tests
+read this output with its parser.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ class Exposition:
         self._samples: dict[Family, list[str]] = {}
 
     def add(self, family: Family, value: float, labels: str = "") -> None:
-        """One sample; `labels` is made by `labels_of`, perhaps with more behind it."""
+        """Adds one sample; `labels` comes from `labels_of`, perhaps with more appended."""
         lines = self._samples.get(family)
         if lines is None:
             lines = self._samples[family] = []
         lines.append(f"{family.name}{{{labels}}} {value}" if labels else f"{family.name} {value}")
 
     def families(self) -> Iterator[bytes]:
-        """The text, one piece a family."""
+        """Yields the text, one piece a family."""
         for family, lines in self._samples.items():
             head = f"# HELP {family.name} {_help(family.about)}\n# TYPE {family.name} {family.kind}\n"
             yield (head + "\n".join(lines) + "\n").encode()
 
 
 def labels_of(labels: Mapping[str, str]) -> str:
-    """Labels without braces: a="b",c="d"."""
+    """Returns labels without braces: a="b",c="d"."""
     return ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
 
 
 def escaped(value: str) -> str:
-    """A label's value as it stands between its quotes."""
+    """Returns a label's value as it is written between quotes."""
     if "\\" in value or '"' in value or "\n" in value:
         return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return value

@@ -1,4 +1,4 @@
-"""Knows where a node keeps its files: one folder, one layout, and how files are written there."""
+"""The layout of a node's files: one folder, one layout, and how files are written there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOCKET_PATH_BYTES = 100  # the kernel's limit is 107
 
 
 class Under:
-    """A path under the root of what it is of, always the same one."""
+    """A fixed path under the root of its owner."""
 
     def __init__(self, *parts: str) -> None:
         self._parts = parts
@@ -35,12 +35,12 @@ class Home:
 
     @classmethod
     def of(cls, folder: Path | None) -> Home:
-        """The folder of a setting, absolute; the default when it is not set."""
+        """Returns the folder of a setting, absolute; the default if it is unset."""
         return cls.default() if folder is None else cls(folder.expanduser().absolute())
 
     @classmethod
     def default(cls) -> Home:
-        """KEELMAN_HOME, else .keelman in the user's home folder."""
+        """Returns KEELMAN_HOME, else .keelman in the user's home folder."""
         return cls(Path(os.environ.get("KEELMAN_HOME") or Path.home() / ".keelman").expanduser().absolute())
 
     system = Under("system.json")
@@ -50,49 +50,50 @@ class Home:
     database = Under("state", "state.db")
     """The embedded database of the state service."""
     secrets_key = Under("state", "secrets.key")
-    """The key that the state service seals passwords in its database with."""
+    """The key by which the state service seals passwords in its database."""
     authority = Under("state", "ca.pem")
-    """The certificate of the installation's CA, for those who are to trust it."""
+    """The certificate of the installation's CA, for clients that must trust it."""
     plugin_store = Under("plugin-store")
-    """A folder for each bucket that plugins are imported from, where no other place is set."""
+    """A folder for each bucket that plugins are imported from, if no other place is set."""
     uploads = Under("state", "uploads")
-    """Nameless files of the state service, while a plugin comes and is looked into."""
+    """Nameless files of the state service, while a plugin arrives and is inspected."""
     agent_lock = Under("agent", "agent.lock")
     """Held (flock) by the agent of this home while it lives."""
     assignments = Under("agent", "assignments.json")
-    """What the agent was last ordered to run, so that it goes on without the state service."""
+    """The agent's last orders, so that it continues without the state service."""
     workloads = Under("workloads")
     """Parent of the workloads' folders."""
     broker_data = Under("broker-data")
     """Parent of the brokers' data folders, unless the agent's settings name another."""
     log_delivery = Under("log-delivery")
-    """Where logs are delivered that go to files, unless the agent's settings name another folder."""
+    """The folder for logs that are delivered to files, unless the agent's settings name another."""
     plugins = Under("plugins")
     """Parent of the unpacked plugins of the node's workers."""
 
     def member(self, kind: str) -> Path:
-        """Folder of the certificate that this host joined with, as a node or a gateway."""
+        """Returns the folder of this host's certificate as a node or a gateway."""
         return self.root / "trust" / kind
 
     def settings_file(self, service: str) -> Path:
-        """Settings that a service which keeps its files here reads where it is given no other file: what joining has
-        settled, and what its operator has added."""
+        """Returns the settings file that a service which keeps its files here reads if it is given no other: written by
+        the join, and extended by its operator."""
         return self.root / f"{service}.toml"
 
     def plugin(self, digest: str) -> Path:
-        """Folder of one unpacked plugin, by the sha256 of its file."""
+        """Returns the folder of one unpacked plugin, by the sha256 of its file."""
         return self.plugins / digest
 
     def log(self, service: str) -> Path:
-        """Log file of a service started by `keelman up`."""
+        """Returns the log file of a service started by `keelman up`."""
         return self.root / "logs" / f"{service}.log"
 
     def workload(self, name: str) -> Path:
-        """Folder of one workload: settings.toml, log, data, record.json of its process."""
+        """Returns the folder of one workload: settings.toml, log, data, record.json of its process."""
         return self.workloads / name.replace("/", "-")
 
     def socket(self, name: str) -> Path:
-        """Path of a Unix socket; in a temporary folder named after this home when the home's path is too long."""
+        """Returns the path of a Unix socket; in a temporary folder named after this home if the home's path is too
+        long."""
         return self._socket("run", f"{name.replace('/', '-')}.sock")
 
     def _socket(self, folder: str, file: str) -> Path:
@@ -107,7 +108,7 @@ class Home:
 
 
 def leave_sockets(folder: Path) -> None:
-    """Removes a temporary folder of sockets, one of those that `Home.socket` names, once there are none in it."""
+    """Removes a temporary folder of sockets, as named by `Home.socket`, once it is empty."""
     if folder.parent == Path(tempfile.gettempdir()) and folder.name.startswith(f"keelman-{os.getuid()}-"):
         with contextlib.suppress(OSError):  # others have sockets in it
             folder.rmdir()
@@ -122,7 +123,7 @@ class SharedHome(Home):
     brokers_apart: bool = False
 
     def socket(self, name: str) -> Path:
-        """Path of a Unix socket; a workload's, with a kind and a name, is apart from those of services."""
+        """Returns the path of a Unix socket; a workload's, with a kind and a name, is apart from those of services."""
         file = f"{name.replace('/', '-')}.sock"
         if self.brokers_apart and name.startswith("broker/"):
             return self._socket("run-of-brokers", file)
@@ -132,10 +133,10 @@ class SharedHome(Home):
 
 
 def writable(setting: str, *folders: Path, private: bool = False) -> None:
-    """Makes folders where they are missing, and sees that files can be made there: what cannot be kept or listened at
-    is better refused at the start. Nothing is written, so that a process begins again on a disk that is full.
+    """Creates missing folders, and checks that files can be created there: unusable folders are better refused at the
+    start. Nothing is written, so that a process starts again on a full disk.
 
-    Raises InvalidArgument that names the setting which led there, the folder and what is in the way.
+    Raises InvalidArgument naming the setting of the folder, the folder and the obstacle.
     """
     for folder in folders:
         try:
@@ -150,7 +151,7 @@ def writable(setting: str, *folders: Path, private: bool = False) -> None:
 
 
 def private_folder(folder: Path) -> None:
-    """Makes a folder that only its owner may enter; one of ours that is there and open to others is closed to them.
+    """Creates a folder that only its owner may enter; closes an existing folder of ours that is open to others.
 
     Raises OSError.
     """
@@ -161,11 +162,10 @@ def private_folder(folder: Path) -> None:
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
-    """Writes a whole file so that a reader, also one after a crash, sees the old content or the new. Makes its folder.
+    """Writes a whole file so that a reader, also one after a crash, sees the old content or the new. Creates its
+    folder.
 
-    `owner` are user and group to whom it is given.
-
-    Raises OSError.
+    `owner` are the user and group that get the file. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -184,14 +184,14 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[in
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes a whole file of JSON, as `write_file` does: of a dataclass, or of what JSON has. Raises OSError."""
+    """Writes a whole file of JSON, as `write_file` does, from a dataclass or JSON types. Raises OSError."""
     write_file(path, json.dumps(value, default=asdict).encode())
 
 
 def read_json(path: Path, most_bytes: int) -> Any:
-    """The JSON in a file that is not ours to trust: of a link and a pipe nothing is read, of others so many bytes.
+    """Returns the JSON in an untrusted file: links and pipes are not read, other files up to `most_bytes`.
 
-    Raises OSError, and ValueError for what is no JSON or is nested without an end.
+    Raises OSError, and ValueError for content that is not JSON or is nested too deeply.
     """
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         content = file.read(most_bytes)
@@ -202,7 +202,7 @@ def read_json(path: Path, most_bytes: int) -> Any:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes names made in a folder durable, also against a power cut. Raises OSError."""
+    """Makes new names in a folder durable, also against a power cut. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -211,7 +211,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """What can be fetched again: KEELMAN_CACHE, else keelman under the user's cache folder."""
+    """Returns the folder for files that can be fetched again: KEELMAN_CACHE, else keelman under the user's cache
+    folder."""
     given = os.environ.get("KEELMAN_CACHE")
     if given:
         return Path(given).expanduser().absolute()

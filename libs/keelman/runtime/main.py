@@ -1,4 +1,4 @@
-"""The main of every service: flags made from its settings, then its whole life. Standard library's argparse only, so
+"""The main of every service: flags derived from its settings, then its whole life. Standard library's argparse only, so
 that a service starts without the command line's libraries."""
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Program:
 
     @classmethod
     def of(cls, name: str) -> Program:
-        """Imports only the settings; the service itself is imported when it runs."""
+        """Returns the program. Imports only the settings; the service itself is imported when it runs."""
         return cls(name, import_module(f"keelman.{name}.settings").Settings)
 
     @property
     def run(self) -> Callable[[Any, asyncio.Event], Coroutine[Any, Any, None]]:
         """The service's `run(settings, stop)`."""
-        gc.disable()  # all of it stays: to look through it again and again takes a tenth of a start
+        gc.disable()  # all imported objects stay: collecting repeatedly takes a tenth of a start
         try:
             run: Callable[[Any, asyncio.Event], Coroutine[Any, Any, None]] = import_module(
                 f"keelman.{self.name}.service"
@@ -54,8 +54,8 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A word of `keelman <service>`. `words` names what may stand behind it without a flag; `given` makes settings of
-    those words and raises InvalidArgument."""
+    """A word of `keelman <service>`. `words` names the words that may follow it without a flag; `given` converts them
+    to settings and raises InvalidArgument."""
 
     name: str
     text: str
@@ -65,7 +65,7 @@ class Command:
 
 WITH_FILE_IN_HOME = ("agent", "gateway")
 WITH_CALLERS = ("state", "gateway")
-"""Whose servers are called from other hosts: grpc's lines about those that TLS refuses become events."""
+"""Services whose servers are called from other hosts: grpc's lines about refused TLS handshakes become events."""
 RUN = Command("run", "run until SIGTERM")
 CONFIG = Command("config", "print each setting and where it came from")
 
@@ -101,7 +101,8 @@ def service_main(name: str, arguments: Sequence[str], commands: Sequence[Command
 
 
 def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool = False) -> int:
-    """Loads the settings, with `flags` first (`file` among them names a TOML file), and runs the service; exit code."""
+    """Loads the settings, with `flags` first (`file` among them names a TOML file), and runs the service. Returns the
+    exit code."""
     name, flags = program.name, dict(flags)
     try:
         file = flags.pop("file", None) or file_in_home(name, flags, os.environ)
@@ -133,8 +134,8 @@ def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool 
 
 
 def file_in_home(name: str, flags: Mapping[str, Any], environment: Mapping[str, str]) -> Path | None:
-    """The settings file that a service reads where it is given none: of agents and gateways <name>.toml in their home,
-    where joining writes it; None where there is none."""
+    """Returns the settings file of a service that is given none: of agents and gateways <name>.toml in their home,
+    where the join writes it; None without such a file."""
     if name not in WITH_FILE_IN_HOME:
         return None
     given = flags.get("home") or environment.get(f"KEELMAN_{name.upper()}_HOME")
@@ -143,14 +144,14 @@ def file_in_home(name: str, flags: Mapping[str, Any], environment: Mapping[str, 
 
 
 def print_config(loaded: Loaded[Any]) -> None:
-    """Prints each value and where it came from, secrets hidden."""
+    """Prints each value and its source, secrets hidden."""
     for origin in loaded.origins:
         unit = f" {origin.unit}" if origin.unit else ""
         print(f"{origin.key} = {origin.shown}{unit}  # {origin.source}")
 
 
 def add_flags(parser: argparse.ArgumentParser, settings: type[Any], *, without: Sequence[str] = ()) -> None:
-    """A flag for each setting but those `without` one, and `--file`; what is not given is None."""
+    """Adds a flag for each setting but those `without` one, and `--file`; flags that are not given are None."""
     parser.add_argument("--file", type=Path, default=None, metavar="TOML", help="settings file")
     for field in dataclasses.fields(settings):
         if field.name in without:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def in_thread(function: Callable[[], T]) -> tuple[threading.Thread, asyncio.Future[T]]:
-    """Runs it in a thread of its own: one that hangs holds up no other, nor the end of the process."""
+    """Runs a function in a thread of its own: if it hangs, it blocks neither another nor the end of the process."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Runs an idempotent function again and again, by a timer or when woken."""
+"""Runs an idempotent function repeatedly, by a timer or when woken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = get_logger()
 
 @dataclass(slots=True)
 class Reconciler:
-    """Runs one activation at a time; an error is logged and tried again after a back-off, or when woken."""
+    """Runs one activation at a time; after an error it logs and retries after a back-off, or when woken."""
 
     name: str
     function: Callable[[], Awaitable[None]]
@@ -26,7 +26,7 @@ class Reconciler:
     last_error: str = ""
 
     def wake(self) -> None:
-        """Asks for an activation soon; asking many times before it begins asks once."""
+        """Requests an activation soon; many requests before it begins count as one."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -47,6 +47,6 @@ class Reconciler:
                 pause = self._backoff.next()
                 log.exception("reconciler_failed", reconciler=self.name)
             task = asyncio.current_task()
-            if task is not None and task.cancelling():  # what was called has taken the cancellation for its own
+            if task is not None and task.cancelling():  # the function has taken the cancellation for its own
                 raise asyncio.CancelledError
             await wait_or_stop(self._wake, pause)

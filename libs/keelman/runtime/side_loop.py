@@ -1,8 +1,8 @@
-"""Has plain threads wait for coroutines, in an event loop of the thread's own or in one that all others share.
+"""Lets plain threads wait for coroutines, in an event loop of the thread's own or in one that all others share.
 
 A copy run's thread drives a loop of its own for its Kafka requests, and only while it waits for something. Two threads
-of Python take turns at the interpreter's lock: a hand-over costs 0.2 to 0.3 ms, and two that are both busy keep each
-other from it. A thread that runs its own loop has neither (docs/decisions/0016).
+of Python take turns at the interpreter's lock: a hand-over costs 0.2 to 0.3 ms, and two busy threads block each other.
+A thread that runs its own loop has neither cost (docs/decisions/0016).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BEAT_SECONDS = 0.5
 END_SECONDS = 5.0
 CLOSE_SECONDS = 2.0
 LONG_SECONDS = 0.1
-"""A loop that stood for longer has something to catch up with."""
+"""A loop that did not run for longer than this has to catch up."""
 MAX_TURNS = 100
 
 _RESOLVERS = ThreadPoolExecutor(8, "resolver")
-"""Look up host names for all loops of a process, which would start threads for it each."""
+"""Threads for the host name lookups of all loops of a process, each of which would start its own otherwise."""
 
 
 class Signal(Protocol):
@@ -43,14 +43,15 @@ class Signal(Protocol):
         """Forgets that it was set."""
 
     def wait(self, timeout: float) -> bool:
-        """Whether it was set, by now or within so many seconds."""
+        """Waits. Returns whether the signal was set, before or within this time."""
 
 
 class SideLoop:
-    """Thread-safe. The thread starts with the first use and lasts as long as the process; a forked one begins again."""
+    """A loop in a thread that starts with the first use and lasts as long as the process; a forked process begins
+    again. Thread-safe."""
 
     def __init__(self, name: str) -> None:
-        """`name` is the thread's."""
+        """`name` is the thread's name."""
         self._name = name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -59,8 +60,8 @@ class SideLoop:
 
     @contextmanager
     def driven_here(self) -> Iterator[None]:
-        """In this block the calls of this thread run a loop of its own. What they begin is to be used in this thread
-        only, and goes on only while the thread waits for something in the loop."""
+        """Runs a loop of this thread's own for its calls during the block. Their results may be used in this thread
+        only, and make progress only while the thread waits for something in the loop."""
         before = self._here.loop
         self._here.loop = loop = DrivenLoop()
         try:
@@ -70,9 +71,10 @@ class SideLoop:
             loop.close()
 
     def call(self, work: Coroutine[Any, Any, T], beat: Callable[[], None] = lambda: None) -> T:
-        """Waits for a coroutine's result; not to be called in the loop itself. Raises what it raises.
+        """Waits for a coroutine and returns its result; not to be called in the loop itself. Raises the coroutine's
+        error.
 
-        `beat` is called before, and each half second meanwhile. What it raises cancels the work and comes out of here,
+        `beat` is called before, and each half second meanwhile. An error of `beat` cancels the work and is raised here,
         once the work has ended or a few seconds are over.
         """
         if self._here.loop is not None:
@@ -101,21 +103,21 @@ class SideLoop:
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
-        """Calls a function in the loop, soon; nobody waits for it."""
+        """Calls a function in the loop, soon, without waiting for it."""
         if self._here.loop is not None:
             self._here.loop.post(function, *arguments)
         else:
             self._running().call_soon_threadsafe(function, *arguments)
 
     def do(self, function: Callable[..., object], *arguments: object) -> None:
-        """Calls a function as the loop would: before this returns where the thread drives the loop, else soon."""
+        """Calls a function as the loop would: before this returns if the thread drives the loop, else soon."""
         if self._here.loop is not None:
             self._here.loop.do(function, *arguments)
         else:
             self._running().call_soon_threadsafe(function, *arguments)
 
     def signal(self) -> Signal:
-        """One for this thread to wait for."""
+        """Returns a signal for this thread to wait for."""
         return threading.Event() if self._here.loop is None else self._here.loop.signal()
 
     def _forget(self) -> None:
@@ -135,15 +137,15 @@ class _Here(threading.local):
 
 
 class DrivenLoop:
-    """A loop that the thread which made it runs while it waits. Begins nothing until it is first needed."""
+    """A loop that its creating thread runs while it waits. It is created on first use."""
 
     def __init__(self) -> None:
         self._loop: _CatchingUpLoop | None = None
 
     def call(self, work: Coroutine[Any, Any, T], beat: Callable[[], None]) -> T:
-        """Runs the loop until the coroutine has its result. Raises what it raises.
+        """Runs the loop until the coroutine has ended and returns its result. Raises the coroutine's error.
 
-        `beat` is called before, and each half second meanwhile. What it raises cancels the work and comes out of here,
+        `beat` is called before, and each half second meanwhile. An error of `beat` cancels the work and is raised here,
         once the work has ended or a few seconds are over.
         """
         try:
@@ -152,7 +154,7 @@ class DrivenLoop:
             work.close()
             raise
         loop = self._made()
-        loop.catch_up()  # a connection that was closed meanwhile is not to be used again
+        loop.catch_up()  # a connection that was closed meanwhile must not be used again
         task = loop.create_task(work)
         task.add_done_callback(loop.wake)
         try:
@@ -165,14 +167,14 @@ class DrivenLoop:
         return task.result()
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
-        """Calls a function in the loop, and lets the loop do what it can without waiting."""
+        """Calls a function in the loop, and lets the loop do all that is possible without waiting."""
         loop = self._made()
-        loop.catch_up()  # before: its clock is set back meanwhile, so time limits that begin then have passed
+        loop.catch_up()  # first, because its clock is set back meanwhile: time limits set then would have passed
         loop.call_soon(function, *arguments)
         loop.run(0, lambda: True)
 
     def do(self, function: Callable[..., object], *arguments: object) -> None:
-        """Calls a function as the loop would, without a turn of it."""
+        """Calls a function as the loop would, without a turn of the loop."""
         loop = self._made()
         loop.catch_up()
         asyncio._set_running_loop(loop)
@@ -182,11 +184,11 @@ class DrivenLoop:
             asyncio._set_running_loop(None)
 
     def signal(self) -> LoopSignal:
-        """One that is set in the loop."""
+        """Returns a signal that is set in the loop."""
         return LoopSignal(self._made())
 
     def close(self) -> None:
-        """Cancels what is left in the loop and closes it."""
+        """Cancels the remaining tasks of the loop and closes it."""
         loop, self._loop = self._loop, None
         if loop is None:
             return
@@ -212,22 +214,22 @@ class LoopSignal:
         self._is_set = False
 
     def set(self) -> None:
-        """In the loop."""
+        """Sets the signal, in the loop."""
         self._is_set = True
         self._loop.wake()
 
     def clear(self) -> None:
-        """In the loop's thread."""
+        """Clears the signal, in the loop's thread."""
         self._is_set = False
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was set, by now or within so many seconds."""
+        """Waits. Returns whether the signal was set, before or within this time."""
         return self._loop.run(seconds, lambda: self._is_set)
 
 
 class _CatchingUpLoop(asyncio.SelectorEventLoop):
-    """After it has stood, it reads what has come meanwhile before its clock goes on. Else a thread that was busy for
-    longer than a request's time-out would find that due before it has read the answer, which came long ago."""
+    """A loop that, after a pause, reads all that has arrived before its clock advances. Otherwise a thread that was
+    busy for longer than a request's time-out would see the time-out before the answer, which arrived long ago."""
 
     def __init__(self) -> None:
         self._sockets = selectors.DefaultSelector()
@@ -241,12 +243,13 @@ class _CatchingUpLoop(asyncio.SelectorEventLoop):
         return super().time() if self._clock_stands_at is None else self._clock_stands_at
 
     def wake(self, _done: object = None) -> None:
-        """Ends a `run` that is under way, to look whether it is done."""
+        """Interrupts a running `run`, so that it checks whether it is done."""
         if self.is_running():
             self.stop()
 
     def run(self, seconds: float, done: Callable[[], bool]) -> bool:
-        """Runs until `done`, for so many seconds at most; what `done` says then. With 0 seconds: a single turn."""
+        """Runs until `done`, for `seconds` at most. Returns the last result of `done`. With 0 seconds: a single
+        turn."""
         self.catch_up()
         try:
             if seconds <= 0:
@@ -258,7 +261,7 @@ class _CatchingUpLoop(asyncio.SelectorEventLoop):
         return done()
 
     def catch_up(self) -> None:
-        """Reads what has come while the loop stood, where that was long."""
+        """Reads all that arrived while the loop did not run, if that was long."""
         if self.time() - self._stood_since <= LONG_SECONDS:
             return
         self._clock_stands_at = self._stood_since
@@ -267,14 +270,14 @@ class _CatchingUpLoop(asyncio.SelectorEventLoop):
                 if not self._sockets.select(0):
                     break
                 self._turn()
-            for _ in range(2):  # to who reads a connection, and from there to who waits for the answer
+            for _ in range(2):  # one for the reader of a connection, one for the waiter for the answer
                 self._turn()
         finally:
             self._clock_stands_at = None
             self._stood_since = self.time()
 
     async def getaddrinfo(self, *where: Any, **more: Any) -> Any:
-        """As the loop's own, in threads that all loops share."""
+        """Looks a host up like the loop's own method, in threads that all loops share."""
         return await self.run_in_executor(_RESOLVERS, partial(socket.getaddrinfo, *where, **more))
 
     def _turn(self) -> None:
@@ -287,7 +290,7 @@ class _CatchingUpLoop(asyncio.SelectorEventLoop):
             self.run_forever()
 
     def _stop_by(self, deadline: float) -> None:
-        """Has the loop stop then, or sooner: a timer that is there for an earlier wait serves the next one, too."""
+        """Stops the loop at the deadline, or sooner: an earlier wait's timer serves the next wait, too."""
         timer = self._stop_timer
         if timer is not None and timer.when() <= deadline:
             return

@@ -26,9 +26,9 @@ STRAY = "an awaited task was cancelled although nobody cancelled the waiter"
 
 
 async def guarded(work: Awaitable[T]) -> T:
-    """Waits for it, and raises RuntimeError when it was cancelled though nobody cancels this task.
+    """Awaits `work`. Raises RuntimeError if it was cancelled though this task was not.
 
-    A library may cancel what a task awaits. Without this, that would end the waiting task, and all that wait for it.
+    A library may cancel an awaited task. Without this, that would end the waiting task, and all tasks that wait for it.
     """
     try:
         return await work
@@ -40,10 +40,10 @@ async def guarded(work: Awaitable[T]) -> T:
 
 
 async def heeded(work: Awaitable[T]) -> T:
-    """Waits for it, and raises CancelledError when this task was cancelled meanwhile though it went on to its end.
+    """Awaits `work`. Raises CancelledError if this task was cancelled meanwhile though the work ran to its end.
 
-    A library that cancels and awaits a task of its own may take our cancellation for that task's: who waits would go
-    on, and whoever cancelled it would wait for ever.
+    A library that cancels and awaits a task of its own may take our cancellation for that task's: then the waiting task
+    would continue, and the task that cancelled it would wait for ever.
     """
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()
@@ -54,7 +54,7 @@ async def heeded(work: Awaitable[T]) -> T:
 
 
 async def supervise(*functions: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs all functions side by side; the first error cancels the rest and is raised as itself, not as a group.
+    """Runs all functions concurrently; the first error cancels the rest and is raised as itself, not as a group.
 
     No TaskGroup: when a task of it fails while it waits for the others, Python before 3.13 counts the waiting task as
     cancelled for good, and a time-out around that raises CancelledError.
@@ -82,12 +82,12 @@ async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
 
 
 class Siblings:
-    """An open group of tasks that end with their block: for tasks that come and go while a service runs.
+    """An open group of tasks that end with their block: for tasks that start and end while a service runs.
 
-    A task's error ends the whole block, and so does a cancellation that nobody asked for. On leaving the block, tasks
-    still running are cancelled and awaited. An error of the block's own goes on, whatever the tasks said when they were
-    cancelled for it; else the first error of a task is raised, also in place of a cancellation from outside. No
-    TaskGroup, for the same reason as in `supervise`.
+    A task's error ends the whole block, and so does a stray cancellation of a task. On leaving the block, tasks still
+    running are cancelled and awaited. An error of the block itself is raised, whatever the cancelled tasks raise; else
+    the first error of a task is raised, also in place of a cancellation from outside. No TaskGroup, for the same reason
+    as in `supervise`.
     """
 
     _owner: asyncio.Task[Any]
@@ -98,7 +98,7 @@ class Siblings:
         self._error: BaseException | None = None
 
     def start(self, work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-        """Starts one task in the group. Raises RuntimeError when the group is ending."""
+        """Starts one task in the group. Raises RuntimeError if the group is ending."""
         if not self._open:
             work.close()
             raise RuntimeError("the group of tasks is ending")
@@ -129,7 +129,7 @@ class Siblings:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if self._open:  # else they clean up already, and another cancellation would break into that
+        if self._open:  # else the tasks clean up already, and another cancellation would interrupt that
             self._close()
         if self._interrupted:
             self._owner.uncancel()
@@ -168,7 +168,7 @@ async def first_of(*waits: Awaitable[Any]) -> None:
 
 
 async def wait_or_stop(event: asyncio.Event, seconds: float | None) -> bool:
-    """Waits so long, None for ever, or until the event stops that: then True."""
+    """Waits `seconds`, None for ever, or until the event is set. Returns whether it was set."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -179,9 +179,10 @@ async def wait_or_stop(event: asyncio.Event, seconds: float | None) -> bool:
 
 @contextlib.asynccontextmanager
 async def deadline(seconds: float, error: KeelmanError | Callable[[], KeelmanError]) -> AsyncIterator[None]:
-    """Raises `error` when the block takes longer: made then, so that it can say how far the block has come.
+    """Raises `error` if the block takes longer: created then, so that it can tell how far the block has come.
 
-    A TimeoutError of the block's own goes through."""
+    A TimeoutError of the block itself passes through.
+    """
     try:
         async with asyncio.timeout(seconds) as scope:
             yield
@@ -196,11 +197,11 @@ def run_process(
 ) -> int:
     """Runs a service's whole life and returns the process's exit code.
 
-    The first SIGTERM or SIGINT sets the stop event; a second one, or the end of the grace period, cancels the body.
-    0: ended as asked. 1: a KeelmanError (one line on stderr) or a crash (a trace). 3: had to be cut. Leaves an exit
-    record when the process that started this one asked for it.
+    The first SIGTERM or SIGINT sets the stop event; a second one, or the end of the grace period, cancels the body. 0:
+    ended as asked. 1: a KeelmanError (one line on stderr) or a crash (a trace). 3: had to be cut. Leaves an exit record
+    if the starter of this process requested one.
     """
-    # Without this the title overwrites the environment that others read of this process to know whose it is.
+    # Without this the title overwrites the environment, by which other processes find this one's owner.
     os.environ.setdefault("SPT_NOENV", "1")
     setproctitle.setproctitle(title)
     stacks_on_signal()

@@ -9,7 +9,7 @@ from importlib.metadata import version as installed
 
 @cache
 def version() -> str:
-    """As the package was installed; "source" when it runs from a checkout that is not installed."""
+    """Returns the version of the installed package; "source" if it runs from a checkout that is not installed."""
     try:
         return installed("keelman")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Reads client properties from a file, as Java's tools do: those of the brokers that reports go to."""
+"""Reads client properties from a file, as Java's tools do: those of the brokers that get the reports."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from keelman.runtime.logs.redaction import REDACTOR
 
 
 def read_client_properties(setting: str, file: Path | None) -> dict[str, str]:
-    """The properties of a .properties file that a setting names; none without one. What is
-    secret in them is hidden in the log from here on. Raises InvalidArgument."""
+    """Returns the properties of a .properties file that a setting names; none without one. Secrets in them are hidden
+    in the log from here on. Raises InvalidArgument."""
     if file is None:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""Checks worker configurations: the properties that connectors with workers of their own let users set. Pure.
+"""Checks worker configurations: the properties that users set for connectors with workers of their own. Pure.
 
-The lists are those of the managed Connect service's documentation, name by name. `producer.` and `consumer.` names
-that are not on their list are refused; of all others those that are, by name or by what they begin with.
+The lists are those of the managed Connect service's documentation, name by name. `producer.` and `consumer.` names that
+are not on their list are refused; of all other names those on the denied lists, by name or prefix.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_BYTES = 64 << 10
 KEY_CONVERTER, VALUE_CONVERTER = REQUIRED = ("key.converter", "value.converter")
 STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 DEFAULT_PROPERTIES: Mapping[str, str] = dict.fromkeys(REQUIRED, STRING_CONVERTER)
-"""What workers have without a worker configuration."""
+"""The properties of workers without a worker configuration."""
 
 ROLES = ("key", "value", "header")
 PRODUCER, CONSUMER = "producer.", "consumer."
@@ -37,7 +37,7 @@ ALLOWED: Mapping[str, tuple[str, ...]] = {
         "request.timeout.ms", "retry.backoff.ms", "session.timeout.ms", "value.deserializer",
     ),
 }  # fmt: skip
-"""All that may stand behind these two."""
+"""The legal names after these two prefixes."""
 DENIED_PREFIXES = (
     "access.control.", "admin.", "admin.listeners.https.", "client.", "connect.", "inter.worker.", "internal.",
     "listeners.https.", "metrics.", "metrics.context.", "rest.", "sasl.", "security.", "socket.", "ssl.",
@@ -58,13 +58,13 @@ _ELSEWHERE: Mapping[str, str] = {
     "offset.storage.topic": "offsets",
     "status.storage.topic": "status",
 }
-"""What a worker has from elsewhere, so that the rest can be judged by the worker's own rules."""
+"""Properties that a worker gets from elsewhere, so that the worker's own rules can check the rest."""
 
 
 def properties_of(content: bytes, field: str = "content") -> dict[str, str]:
-    """The properties in a file as java.util.Properties reads them; of a key that stands twice the last one.
+    """Returns the properties in a file as java.util.Properties reads them; the last value of a repeated key.
 
-    The text is UTF-8, or ISO-8859-1 where it is not that. Raises InvalidArgument for an escape that is none.
+    The text is UTF-8, or else ISO-8859-1. Raises InvalidArgument for an invalid escape.
     """
     try:
         return dict(javaproperties.loads(_text(content)))
@@ -73,8 +73,8 @@ def properties_of(content: bytes, field: str = "content") -> dict[str, str]:
 
 
 def checked_content(content: bytes, field: str = "content") -> dict[str, str]:
-    """The properties in the content of a worker configuration. Raises InvalidArgument naming each that is missing or
-    may not be there, and what is legal."""
+    """Returns the properties in the content of a worker configuration. Raises InvalidArgument naming each property that
+    is missing or not allowed, and what is legal."""
     if len(content) > MAX_BYTES:
         raise InvalidArgument.of(field, f"{len(content)} bytes", f"at most {MAX_BYTES} bytes")
     properties = properties_of(content, field)
@@ -84,8 +84,8 @@ def checked_content(content: bytes, field: str = "content") -> dict[str, str]:
 
 
 def violations(properties: Mapping[str, str]) -> Iterator[Violation]:
-    """What is wrong with a worker configuration's properties, each under its key: first what it may not say, then what
-    every worker would refuse."""
+    """Yields what is wrong with a worker configuration's properties, each under its key: first the properties that it
+    may not set, then those that every worker would refuse."""
     missing = [key for key in REQUIRED if not properties.get(key, "").strip()]
     for key in missing:
         legal = f"a converter's class, e.g. {STRING_CONVERTER}"
@@ -101,8 +101,8 @@ def violations(properties: Mapping[str, str]) -> Iterator[Violation]:
 
 
 def converters_of_plugins(properties: Mapping[str, str]) -> dict[str, str]:
-    """What of a worker's properties is about converters that are none of keelman's own: a plugin of its connector has
-    to have them, and says what is legal for them."""
+    """Returns those of a worker's properties that are about converters other than keelman's own: a plugin of its
+    connector must have them, and decides what is legal for them."""
     found: dict[str, str] = {}
     for key in (f"{role}.converter" for role in ROLES):
         named = properties.get(key, "").strip()
@@ -112,12 +112,12 @@ def converters_of_plugins(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def without(properties: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
-    """The properties less these."""
+    """Returns the properties without these keys."""
     return {key: text for key, text in properties.items() if key not in keys}
 
 
 def _denied(key: str) -> str:
-    """What is legal instead of a property that may not be set; empty for one that may."""
+    """Returns what is legal instead of a property that may not be set; empty for an allowed one."""
     for prefix, names in ALLOWED.items():
         if key.startswith(prefix):
             return "" if key.removeprefix(prefix) in names else f"of {prefix}* only {', '.join(names)}"
@@ -131,7 +131,7 @@ def _denied(key: str) -> str:
 
 
 def shown_content(content: bytes) -> bytes:
-    """The content for people's eyes: the same but for secrets, which are hidden."""
+    """Returns the content for people: the same but for secrets, which are hidden."""
     return "".join(map(_shown, javaproperties.parse(_text(content)))).encode("utf-8", "surrogateescape")
 
 

@@ -1,5 +1,5 @@
-"""Makes the message `Connector` alike from a worker's REST answers and from its own state, and decides which connectors
-a list shows."""
+"""Creates the message `Connector`, alike from a worker's REST answers and from its own state, and decides which
+connectors a list shows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ TYPES = {"source": pb.CONNECTOR_TYPE_SOURCE, "sink": pb.CONNECTOR_TYPE_SINK}
 
 
 def add_notes(task: pb.ConnectorTask, more: Mapping[str, object]) -> pb.ConnectorTask:
-    """Adds to a task what its status says beyond Kafka Connect's own fields."""
+    """Adds the fields of a task's status beyond Kafka Connect's own."""
     task.waits_for = waits_for(more)
     task.failed_attempts, task.last_failure = failures(more)
     return task
 
 
 def is_in(connector: pb.Connector, state: pb.ConnectorState.ValueType) -> bool:
-    """Whether it, or a task of it, is in this state; unspecified is any."""
+    """Returns whether the connector, or a task of it, is in this state; unspecified matches any."""
     return state in (pb.CONNECTOR_STATE_UNSPECIFIED, connector.state, *(t.state for t in connector.tasks))

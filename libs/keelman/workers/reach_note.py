@@ -1,5 +1,5 @@
-"""Writes and reads the note of a worker whose brokers or Spark service are out of its reach, for whoever looks after
-it: reports need brokers too."""
+"""Writes and reads the note of a worker that cannot reach its brokers or Spark service, for its supervisor: reports
+need brokers too."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from keelman.model.workload import REACH_PROBLEMS
 from keelman.runtime.home import read_json, write_json
 
 FILE = "brokers.json"
-"""Its name in a worker's folder."""
+"""The note's file name in a worker's folder."""
 MAX_BYTES = 1 << 16
 MAX_MESSAGE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReachNote:
-    """Why process `pid` does not reach what it needs: one of REACH_PROBLEMS, and words about it."""
+    """Why process `pid` cannot reach a service that it needs: one of REACH_PROBLEMS, and a text."""
 
     pid: int
     reason: str
     message: str
 
     def write(self, file: Path) -> None:
-        """Writes it down in one step. Raises OSError."""
+        """Writes the note in one step. Raises OSError."""
         write_json(file, self)
 
     @staticmethod
     def read(file: Path, pid: int) -> ReachNote | None:
-        """What this process has written; None where that is nothing. The file is not ours to trust."""
+        """Returns this process's note; None if there is none. The file is not trusted."""
         try:
             found = read_json(file, MAX_BYTES)
             note = ReachNote(int(found["pid"]), str(found["reason"]), str(found["message"])[:MAX_MESSAGE])

@@ -1,4 +1,4 @@
-"""Reads what the status of a connector or task says beyond Kafka Connect's own fields: its field `keelman`."""
+"""Reads the fields of a connector's or task's status beyond Kafka Connect's own: its field `keelman`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ WAITS_FOR = "waits_for"
 
 
 def failures(more: Mapping[str, object]) -> tuple[int, str]:
-    """How many attempts have failed since anything was committed, and why the last one did; (0, "") below two: a single
-    failure is no problem yet."""
+    """Returns how many attempts have failed since anything was committed, and why the last one did; (0, "") below two:
+    a single failure is no problem yet."""
     found = more.get("failures")
     count = found.get("count") if isinstance(found, dict) else 0
     if not isinstance(found, dict) or not isinstance(count, int) or count < 2:
@@ -20,5 +20,5 @@ def failures(more: Mapping[str, object]) -> tuple[int, str]:
 
 
 def waits_for(more: Mapping[str, object]) -> str:
-    """What a task waits for that runs and can copy nothing; empty otherwise."""
+    """Returns what a running task waits for while it can copy nothing; empty otherwise."""
     return str(more.get(WAITS_FOR) or "")

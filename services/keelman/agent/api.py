@@ -1,4 +1,4 @@
-"""AgentService: what the agent answers about its own node."""
+"""AgentService: the agent's answers about its own node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AgentApi(AgentServiceServicer):
     async def ListLocalWorkloads(
         self, request: messages.ListLocalWorkloadsRequest, context: Context
     ) -> messages.ListLocalWorkloadsResponse:
-        """The workloads of this node. Properties are left out: there may be passwords in them."""
+        """Returns the workloads of this node. Properties are left out: there may be passwords in them."""
         answer = messages.ListLocalWorkloadsResponse(workloads=self._supervisor.workloads())
         for workload in answer.workloads:
             kind = workload.spec.WhichOneof("kind")
@@ -38,7 +38,7 @@ class AgentApi(AgentServiceServicer):
     async def StreamLogs(
         self, request: messages.StreamLogsRequest, context: Context
     ) -> AsyncIterator[messages.StreamLogsResponse]:
-        """A workload's log from near its end, and on as it grows."""
+        """Streams a workload's log from near its end, and on as it grows."""
         if not 0 <= request.tail_lines <= MAX_LINES:
             raise InvalidArgument.of("tail_lines", request.tail_lines, f"0 to {MAX_LINES}")
         if request.worker_cluster and not request.connector:
@@ -54,5 +54,5 @@ class AgentApi(AgentServiceServicer):
             yield messages.StreamLogsResponse(lines=lines)
 
     async def Drain(self, request: messages.DrainRequest, context: Context) -> messages.DrainResponse:
-        """Stops everything; the answer comes when all is stopped."""
+        """Stops everything; answers when all is stopped."""
         return messages.DrainResponse(killed=await self._supervisor.drain())

@@ -1,4 +1,4 @@
-"""Keeps on disk what this node was last assigned, fenced by generation, so that the agent goes on by itself."""
+"""Keeps this node's last assignment on disk, fenced by generation, so that the agent continues by itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 KEPT_FENCES = 1000
-"""Of workloads that are gone, the newest: whoever sends an older assignment is behind by seconds, and not by so many
+"""For workloads that are gone, the newest: the sender of an older assignment is behind by seconds, and not by so many
 removals of one node."""
 
 
@@ -31,7 +31,8 @@ class Assignments:
         self._fences: dict[str, tuple[str, int]] = {}
 
     def load(self) -> None:
-        """Takes up what an earlier agent kept. A file that cannot be read counts as absent: a session fills it."""
+        """Loads the assignment that an earlier agent kept. A file that cannot be read counts as absent: a session fills
+        it."""
         try:
             document = json.loads(self._path.read_bytes())
             workloads = [
@@ -48,7 +49,7 @@ class Assignments:
         self.known = True
 
     def apply(self, message: Message) -> None:
-        """Obeys a complete set or a change and keeps the result. An older generation of a workload is ignored."""
+        """Applies a complete set or a change and keeps the result. An older generation of a workload is ignored."""
         named: dict[str, Workload] = {} if message.complete else dict(self.workloads)
         for workload in message.workloads:
             if workload.name.strip("./") == "":
@@ -70,7 +71,7 @@ class Assignments:
         self._save()
 
     def _forget_fences(self, gone: Set[str]) -> None:
-        """Keeps the fences of the workloads that went last, and of all that are there."""
+        """Keeps the fences of the workloads that went last, and of all present ones."""
         for name in sorted(gone & self._fences.keys()):
             self._fences[name] = self._fences.pop(name)
         former = [name for name in self._fences if name not in self.workloads]
@@ -95,7 +96,7 @@ class Versions:
         self._version: int | None = None
 
     def follow(self, message: Message) -> None:
-        """Raises Conflict for a gap, after which the session is worthless."""
+        """Takes a message's version. Raises Conflict for a gap, after which the session is worthless."""
         if not message.complete and message.from_version != self._version:
             raise Conflict(
                 f"assignments lead from version {message.from_version}, this session stands at {self._version}",

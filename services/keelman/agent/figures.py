@@ -1,4 +1,4 @@
-"""Measures what this host uses and has left, for each heartbeat: some tenths of a millisecond."""
+"""Measures the use and the free resources of this host, for each heartbeat: some tenths of a millisecond."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Figures:
         self._java = _java_version()
 
     def take(self) -> NodeFigures:
-        """The figures now. What cannot be read is 0."""
+        """Returns the present figures. Unreadable ones are 0."""
         return NodeFigures(
             cpus_used=self._cpus_used(),
             memory_available_bytes=psutil.virtual_memory().available,
@@ -55,7 +55,7 @@ class Figures:
 
 
 def busy_seconds() -> float:
-    """Seconds for which all processors of the host together have worked since it started."""
+    """Returns the seconds for which all processors of the host together have worked since it started."""
     times = psutil.cpu_times()
     working = ("user", "nice", "system", "irq", "softirq", "steal")
     return float(sum(getattr(times, name, 0.0) for name in working))

@@ -1,7 +1,7 @@
-"""Keeps the plugins that the node's workloads use: fetched, verified, unpacked once, and dropped when nobody does.
-What a file holds is checked as at its upload.
+"""Keeps the plugins that the node's workloads use: fetched, verified, unpacked once, and dropped when unused. A file's
+content is checked as at its upload.
 
-`<home>/plugins/<sha256>` is a file's content; what is being fetched is `.<sha256>.part` beside it, which a cut and a
+`<home>/plugins/<sha256>` is a file's content; an unfinished download is `.<sha256>.part` beside it, which a cut and a
 killed agent leave for the next try.
 """
 
@@ -36,23 +36,23 @@ from keelman.workers.plugins.inspection import kind_of, opened
 log = get_logger()
 PART = ".part"
 BEGUN = ".new-"
-"""Of folders that are being unpacked."""
+"""Prefix of folders that are being unpacked."""
 GOING = ".old-"
-"""Of folders that are being deleted."""
+"""Prefix of folders that are being deleted."""
 WHEEL = ".whl"
 FETCHES = 2
-"""So many files are fetched at a time."""
+"""The number of files that are fetched at a time."""
 MAX_TRIES = 6
-"""Without a byte in between, before a workload's status says that it cannot have a file."""
+"""Tries without a byte in between, before a workload's status reports that it cannot have a file."""
 SWEEP_SECONDS = 60.0
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 Download = Callable[[PluginFile, int], AsyncGenerator[plugin_pb2.Plugin | bytes]]
-"""What the state service sends of a file from a byte on: its plugin, then bytes. Raises KeelmanError."""
+"""Yields the state service's answer about a file from a byte on: its plugin, then bytes. Raises KeelmanError."""
 
 
 class Plugins:
-    """The unpacked plugins of a node. `folder` is theirs alone."""
+    """The unpacked plugins of a node. No other code uses `folder`."""
 
     def __init__(self, folder: Path, download: Download, kept_seconds: float) -> None:
         self._folder = folder
@@ -62,21 +62,21 @@ class Plugins:
         self._room = asyncio.Semaphore(FETCHES)
 
     def begin(self) -> None:
-        """Makes the folder, and clears away what a killed agent had begun. Raises OSError."""
+        """Makes the folder, and clears away unfinished work of a killed agent. Raises OSError."""
         self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
             if path.name.startswith((BEGUN, GOING)):
                 shutil.rmtree(path, ignore_errors=True)
 
     def has(self, files: Iterable[PluginFile]) -> bool:
-        """Whether all of these are here."""
+        """Returns whether all of these are here."""
         return all(self._of(file).is_dir() for file in files)
 
     async def ensure(self, files: Iterable[PluginFile], on_progress: Callable[[str], None]) -> None:
-        """Returns when all of these are here; `on_progress` hears what is waited for, for people.
+        """Returns when all of these are here; calls `on_progress` with the present step, for people.
 
-        May be cancelled: the next call goes on where this one was. Raises Unavailable (PLUGIN_UNAVAILABLE) for what
-        cannot be had, InvalidArgument (PLUGIN_BROKEN) for what cannot be unpacked.
+        May be cancelled: the next call continues from there. Raises Unavailable (PLUGIN_UNAVAILABLE) for a file that
+        cannot be had, InvalidArgument (PLUGIN_BROKEN) for a file that cannot be unpacked.
         """
         for file in files:
             turn = self._turns.setdefault(file.sha256, asyncio.Lock())
@@ -89,7 +89,7 @@ class Plugins:
                 os.utime(self._of(file))
 
     async def keep(self, used: Callable[[], Collection[str]]) -> None:
-        """Runs until cancelled: drops, now and then, what has not been among the `used` digests for long."""
+        """Runs until cancelled: drops, now and then, files that have not been among the `used` digests for long."""
         while True:
             await asyncio.sleep(min(SWEEP_SECONDS, max(0.1, self._kept_seconds / 4)))
             try:
@@ -98,7 +98,7 @@ class Plugins:
                 log.warning("plugins_not_dropped", error=str(error))
 
     async def sweep(self, used: Collection[str]) -> None:
-        """Drops what is not used and was not for long. Raises OSError."""
+        """Drops files that are not used and were not for long. Raises OSError."""
         now, gone = time.time(), []
         for path in sorted(self._folder.iterdir()):
             digest = path.name.removeprefix(".").removesuffix(PART)
@@ -187,14 +187,14 @@ class Plugins:
 
 
 def files_of(workload: Workload | None) -> Sequence[PluginFile]:
-    """The files that a workload's process is to find."""
+    """Returns the files that a workload's process needs."""
     if workload is None or workload.spec.WhichOneof("kind") != "worker":
         return ()
     return (*workload.spec.worker.plugins, *workload.spec.worker.libraries)
 
 
 def downloads(address: str, link: StateLink) -> Download:
-    """Asks the state service at host:port."""
+    """Returns a download from the state service at host:port."""
 
     async def download(file: PluginFile, offset: int) -> AsyncGenerator[plugin_pb2.Plugin | bytes]:
         request = plugin_service_pb2.DownloadPluginRequest(name=file.name, version=file.version, offset=offset)
@@ -222,7 +222,7 @@ def _delete(path: Path) -> None:
 
 
 def digest_of(file: Path) -> str:
-    """The file's sha256 in hex. Raises OSError."""
+    """Returns the file's sha256 in hex. Raises OSError."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -231,7 +231,7 @@ def unpack(file: Path, folder: Path, *, name: str, file_name: str) -> None:
     """Makes the folder, which has one folder of the plugin's name as a `plugin.path` has it: the jars and wheels of an
     archive, a jar as it is, a wheel as it is installed.
 
-    It is there whole or not at all. Raises ArchiveRefused for a file that cannot be used, OSError.
+    The folder is there whole or not at all. Raises ArchiveRefused for a file that cannot be used, OSError.
     """
     temporary = Path(tempfile.mkdtemp(prefix=f"{BEGUN}{folder.name[:16]}-", dir=folder.parent))
     try:
@@ -252,7 +252,7 @@ def unpack(file: Path, folder: Path, *, name: str, file_name: str) -> None:
 
 
 def _as_installed(archive: Archive) -> Iterator[tuple[Entry, str]]:
-    """A wheel's entries at the paths where an installation has them; none that are not imported."""
+    """Yields a wheel's entries at the paths of an installation; none that are not imported."""
     for entry in archive.entries:
         path = installed_path(entry.path)
         if path is not None:
@@ -260,7 +260,7 @@ def _as_installed(archive: Archive) -> Iterator[tuple[Entry, str]]:
 
 
 def _as_plugin(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
-    """An archive's entries without the folder that all of them are in; wheels at the top, where they are looked for."""
+    """Yields an archive's entries without their common folder; wheels at the top, where they are searched."""
     tops = {PurePosixPath(entry.path).parts[0] for entry in entries}
     nested = len(tops) == 1 and all("/" in entry.path for entry in entries)
     for entry in entries:
@@ -280,7 +280,7 @@ def _write(archive: Archive, paths: Iterator[tuple[Entry, str]], folder: Path) -
 
 
 def _open_to_all(folder: Path) -> None:
-    """Workloads may run as another user than the agent."""
+    """Makes the folder readable for all: workloads may run as another user than the agent."""
     for path, _, files in os.walk(folder):
         os.chmod(path, 0o755)
         for name in files:

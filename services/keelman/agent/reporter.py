@@ -1,4 +1,4 @@
-"""Remembers the newest status of each workload and keeps it to be sent until the state service has it."""
+"""Remembers the newest status of each workload and keeps it until the state service has it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MEMORY_STEP_BYTES = 4 * 1024 * 1024
 
 
 class Reporter:
-    """The newest status of each workload, and which of them the state service has not heard yet."""
+    """The newest status of each workload, and which of them the state service has not received yet."""
 
     def __init__(self) -> None:
         self._statuses: dict[str, WorkloadStatus] = {}
@@ -22,7 +22,7 @@ class Reporter:
         self._news = asyncio.Event()
 
     def put(self, name: str, status: WorkloadStatus) -> bool:
-        """Takes a status; True when it is news: more than a later time or a little more memory."""
+        """Takes a status; returns whether it is news: more than a later time or a little more memory."""
         old = self._statuses.get(name)
         if old is not None and _same(old, status):
             return False
@@ -31,18 +31,19 @@ class Reporter:
         return True
 
     def forget(self, name: str) -> None:
-        """The system no longer knows this workload."""
+        """Forgets a workload that the system no longer knows."""
         self._statuses.pop(name, None)
         self._unheard.pop(name, None)
 
     def begin(self) -> None:
-        """A new session: everything is to be reported again, all of it in the first report."""
+        """Begins a new session: everything has to be reported again, all of it in the first report."""
         self._unheard = dict(self._statuses)
         self._sent, self._number, self._complete = {}, 0, False
         self._news.set()
 
     async def next(self) -> WorkloadReport:
-        """The next report, as soon as there is news. One is under way at a time: ask again after `acknowledge`."""
+        """Returns the next report, as soon as there is news. One is under way at a time: call again after
+        `acknowledge`."""
         while self._complete and not self._unheard:
             self._news.clear()
             await self._news.wait()
@@ -52,7 +53,7 @@ class Reporter:
         return report
 
     def acknowledge(self, number: int) -> bool:
-        """The state service has stored the report; True when that was the last one sent."""
+        """Takes note that the state service has stored the report; returns whether that was the last one sent."""
         if number < self._number:
             return False
         for name, status in self._sent.items():

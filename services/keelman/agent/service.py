@@ -1,4 +1,4 @@
-"""Builds the agent's parts and runs them. Its workloads go on when it ends."""
+"""Builds the agent's parts and runs them. Its workloads run on when it ends."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ FOLLOW_SECONDS = 1.0
 
 
 async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str, Command] | None = None) -> None:
-    """Runs the agent until `stop`, then leaves; the workloads go on and the next agent of this home adopts them.
+    """Runs the agent until `stop`, then leaves; the workloads run on and the next agent of this home adopts them.
 
-    `commands` replaces what starts each kind of workload. Raises FailedPrecondition when another agent runs on the same
-    home, InvalidArgument when that cannot be written and Unavailable when the port is taken, all before any workload
-    was touched.
+    `commands` replaces the starters of each kind of workload. Raises FailedPrecondition when another agent runs on the
+    same home, InvalidArgument when that cannot be written and Unavailable when the port is taken, all before any
+    workload was touched.
     """
     home, node, address = settings.folder, settings.node_name, settings.workload_address
     trust = Trust.of(settings, node)
@@ -118,7 +118,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
 
 
 def _certificate(settings: Settings, home: Home, trust: Trust, surroundings: Surroundings) -> Certificate | None:
-    """That of the node's brokers; None where the node has no CA to ask for it."""
+    """Returns the certificate of the node's brokers; None where the node has no CA to get it from."""
     if trust.member is None:
         return None
     folder, owner = MemberFolder(settings.folder.member(IdentityKind.BROKER)), surroundings.of("broker").owner
@@ -138,12 +138,12 @@ def _each(*takers: Callable[[NodeSecrets], None]) -> Callable[[NodeSecrets], Non
 
 
 def processors() -> int:
-    """How many this process may run on."""
+    """Returns the number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def registration(settings: Settings, node: str) -> Registration:
-    """What this agent says of itself and of its host."""
+    """Returns this agent's facts about itself and its host."""
     return Registration(
         node=node,
         agent_address=settings.address,
@@ -157,7 +157,7 @@ def registration(settings: Settings, node: str) -> Registration:
 
 
 def own_version() -> str:
-    """The installed version; "source" when keelman runs from a checkout that was not installed."""
+    """Returns the installed version; "source" when keelman runs from a checkout that was not installed."""
     try:
         return version("keelman")
     except PackageNotFoundError:
@@ -166,7 +166,7 @@ def own_version() -> str:
 
 @contextlib.contextmanager
 def lock(home: Home) -> Iterator[None]:
-    """Holds the home against other agents; the system lets go of it when this process ends, however that happens.
+    """Holds the home against other agents; the system releases it when this process ends, in whatever way.
 
     Raises FailedPrecondition when another agent holds it and InvalidArgument when the home cannot be written.
     """

@@ -53,17 +53,17 @@ class Sessions:
     figures: Figures
     on_secrets: Callable[[NodeSecrets], None]
     link: StateLink = field(default_factory=StateLink)
-    """Opens channels to the state services; as it is by default in plain text."""
+    """Opens channels to the state services; by default in plain text."""
     heard: float = field(default_factory=time.monotonic)
-    """When a state service last said something, by the monotonic clock."""
+    """The time of the last message of a state service, by the monotonic clock."""
 
     def is_heard(self) -> bool:
-        """Whether a state service was heard of lately: else this node counts as offline."""
+        """Returns whether a message of a state service came lately: else this node counts as offline."""
         return time.monotonic() - self.heard < AWAY_SECONDS
 
     async def run(self) -> None:
         """Runs until cancelled, with the state services in turn where there are several. While all are away the node
-        goes on by what it was last assigned."""
+        keeps its last assignment."""
         backoff = Backoff(most=MAX_BACKOFF_SECONDS)
         for address in itertools.cycle(addresses(self.state_address)):
             session = Session(self)
@@ -82,7 +82,7 @@ class Sessions:
 
 @dataclass(slots=True)
 class Session:
-    """One session, from its registration until anything fails. `number` is 0 until the state service said welcome."""
+    """One session, from its registration until anything fails. `number` is 0 until the state service's welcome."""
 
     of: Sessions
     number: int = 0
@@ -97,7 +97,7 @@ class Session:
 
     async def run(self, address: str) -> None:
         """Always ends by raising: a KeelmanError when the session was lost, RENEWED where the agent has another
-        certificate by now, since a session ends with the one that it was opened with."""
+        certificate by now, since a session ends with its first certificate."""
         self._shown = self.of.link.newest()
         async with self.of.link.channel(address) as made:
             self._call = SessionServiceStub(made).OpenSession()

@@ -1,6 +1,6 @@
-"""One step of one workload: compares what is wanted with what is seen and names the next thing to do.
+"""One step of one workload: compares the wanted with the observed state and names the next action.
 
-Pure: no I/O, no clock, no randomness; times are seconds of whatever clock the caller keeps.
+Pure: no I/O, no clock, no randomness; times are seconds of the caller's clock.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ REFUSED_SECONDS = 300.0
 
 
 class Goal(enum.Enum):
-    """The state that a workload is to be brought to."""
+    """The target state of a workload."""
 
     RUNNING = "running"
     STOPPED = "stopped"
     REMOVED = "removed"
-    UNTOUCHED = "untouched"  # nobody has said yet: leave the process as it is
+    UNTOUCHED = "untouched"  # not known yet: leave the process as it is
 
 
 class Action(enum.Enum):
@@ -33,19 +33,19 @@ class Action(enum.Enum):
     FETCH = "fetch"  # begin to fetch the plugins that it needs
     PREPARE = "prepare"  # write the files, probe the ports
     START = "start"
-    STOP = "stop"  # ask the process to end
+    STOP = "stop"  # tell the process to end
     KILL = "kill"  # kill the process and its family
-    SWEEP = "sweep"  # kill what an ended process left behind
+    SWEEP = "sweep"  # kill the leftovers of an ended process
     REMOVE = "remove"  # delete the folder
 
 
 class Cause(enum.Enum):
     """Why a process is killed."""
 
-    GRACE = "grace"  # it was asked to end and did not in time
-    FORCED = "forced"  # it is not to be asked
+    GRACE = "grace"  # it was told to end and did not in time
+    FORCED = "forced"  # it must end without a grace time
     UNHEALTHY = "unhealthy"  # it does not answer any more
-    MEMORY = "memory"  # it uses more memory than it may
+    MEMORY = "memory"  # it uses more memory than its limit
 
 
 Plan: TypeAlias = tuple[str, int]  # uid and generation of a workload
@@ -54,34 +54,34 @@ NO_PLAN: Plan = ("", 0)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The wanted state of a workload, and the plan that asks for it."""
+    """The wanted state of a workload, and the plan that it comes from."""
 
     goal: Goal
     plan: Plan = NO_PLAN
-    force: bool = False  # where it is to end, it is killed and not asked
+    force: bool = False  # where it has to end, it is killed at once
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The observed state of a workload. `plan` is the one its process was started for."""
+    """The observed state of a workload. `plan` is the plan that its process was started for."""
 
     alive: bool = False
     plan: Plan = NO_PLAN
-    lacks_plugins: bool = False  # those that it needs are not here yet
+    lacks_plugins: bool = False  # the plugins that it needs are not here yet
     fetching: bool = False  # they are being fetched, and the end of that is reported
-    prepared: Plan | None = None  # what files and ports are ready for
+    prepared: Plan | None = None  # the plan that files and ports are ready for
     swept: bool = True  # nothing is left of the process before
     folder: bool = True  # its folder may be there
-    kill_at: float | None = None  # it was asked to end, or killed, and is killed then
+    kill_at: float | None = None  # it was told to end, or killed, and is killed at this time
     killed: Cause | None = None  # it was killed already, and its end is awaited
-    over_memory: bool = False  # it uses more than it may, and nobody but the agent ends it
+    over_memory: bool = False  # it uses more than its limit, and only the agent ends it
     start_at: float = 0.0  # not started before
     give_up_at: float | None = None  # it does not answer, and is killed then
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The next action; `until` is when to look again at the latest, None for only when something changes."""
+    """The next action; `until`: the latest time of the next look, None: only after a change."""
 
     action: Action
     until: float | None = None
@@ -92,7 +92,7 @@ NOTHING = Step(Action.NOTHING)
 
 
 def next_step(wanted: Wanted, seen: Seen, now: float) -> Step:
-    """The one thing to do now. Doing it and asking again ends in NOTHING or WAIT."""
+    """Returns the one thing to do now. Doing it and calling this again ends in NOTHING or WAIT."""
     if seen.alive:
         return _of_living(wanted, seen, now)
     if not seen.swept:
@@ -125,7 +125,7 @@ def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
 
 
 def _of_outdated(seen: Seen, now: float) -> Step:
-    """It runs on until the plugins of its next process are here."""
+    """Lets it run on until the plugins of its next process are here."""
     if seen.give_up_at is not None and now >= seen.give_up_at:
         return Step(Action.KILL, cause=Cause.UNHEALTHY)
     until = None if seen.fetching else seen.start_at
@@ -136,7 +136,7 @@ def _of_outdated(seen: Seen, now: float) -> Step:
 
 
 def _at_once(wanted: Wanted, seen: Seen) -> Cause | None:
-    if seen.over_memory:  # whatever is wanted: the other workloads of the node need what it takes
+    if seen.over_memory:  # whatever the goal: the other workloads of the node need that memory
         return Cause.MEMORY
     return Cause.FORCED if wanted.force and wanted.goal in (Goal.STOPPED, Goal.REMOVED) else None
 
@@ -146,10 +146,10 @@ def _kill_at(time: float, now: float, cause: Cause) -> Step:
 
 
 def restart_delay(failures: int, *, refused: bool = False) -> float:
-    """Seconds to wait after the given number of failures in a row: none after the first, then 1 doubling to 30.
+    """Returns the seconds to wait after so many failures in a row: none after the first, then 1 doubling to 30.
 
-    A process that refused what it was given is tried seldom: only what it reads on this host can have changed, since
-    another plan is tried at once."""
+    A process that refused its input is tried seldom: only its input on this host can have changed, since another plan
+    is tried at once."""
     if refused:
         return REFUSED_SECONDS
     if failures <= 1:
@@ -158,7 +158,8 @@ def restart_delay(failures: int, *, refused: bool = False) -> float:
 
 
 def failures_after(failures: int, healthy_seconds: float) -> int:
-    """Failures in a row once a process ended that had been healthy for so long: a healthy minute wipes out the past."""
+    """Returns the failures in a row after a process that was healthy for so long: a healthy minute wipes out the
+    past."""
     return 1 if healthy_seconds >= HEALTHY_SECONDS else failures + 1
 
 
@@ -166,14 +167,14 @@ DRAIN_ORDER = ("worker", "spark", "broker")
 
 
 def drained_kinds(alive: Iterable[str]) -> frozenset[str]:
-    """Kinds to stop now when the whole node is drained: each only when none of the kinds before it runs any more."""
+    """Returns the kinds to stop now when the node is drained: each only when no kind before it runs any more."""
     running = set(alive)
-    # A kind that this version does not know stands on everything else: it goes first.
+    # A kind that this version does not know depends on all others: it goes first.
     kinds = [*sorted(running.difference(DRAIN_ORDER)), *DRAIN_ORDER]
     last = next((i for i, kind in enumerate(kinds) if kind in running), len(kinds) - 1)
     return frozenset(kinds[: last + 1])
 
 
 def may_replace(old: Plan | None, new: Plan) -> bool:
-    """Whether an assignment is to be obeyed after the last one seen of its name: not when it is of an older plan."""
+    """Returns whether an assignment may replace the last one of its name: not when it is of an older plan."""
     return old is None or old[0] != new[0] or new[1] >= old[1]

@@ -1,4 +1,4 @@
-"""Brings each workload of the node to what is wanted of it, one step at a time, and drains the node."""
+"""Brings each workload of the node to its wanted state, one step at a time, and drains the node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ log = get_logger()
 LOGS_SECONDS = 5.0
 SAMPLE_SECONDS = 5.0
 SAMPLE_SHARE = 0.01
-"""Of one processor, at most, for the memory of workloads: with hundreds of them it is measured less often."""
+"""The most use of one processor for measuring the workloads' memory: with hundreds of them it is measured less
+often."""
 WATCH_SECONDS = 1.0
 FAULT_SECONDS = 5.0
 
@@ -51,7 +52,7 @@ class WorkloadLoop:
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Something may have changed."""
+        """Has the loop look at its workload, which may have changed."""
         self._wake.set()
 
     def begin(self, siblings: Siblings) -> None:
@@ -59,12 +60,12 @@ class WorkloadLoop:
         self._task = siblings.start(self.run(), name=self.local.name)
 
     def end(self) -> None:
-        """Ends the loop; a process is not touched by that."""
+        """Ends the loop; the process runs on."""
         if self._task is not None:
             self._task.cancel()
 
     async def run(self) -> None:
-        """Ends when the workload is forgotten or the agent leaves."""
+        """Runs until the workload is forgotten or the agent ends."""
         try:
             await supervise(self._steps, self._health.run, self._fetcher.run)
         finally:
@@ -98,7 +99,7 @@ class WorkloadLoop:
             await wait_or_stop(self._wake, None if until is None else until - time.monotonic())
 
     async def _step(self) -> float | None:
-        """Does one step; returns when to look again, 0 for at once, None for when something changes."""
+        """Does one step; returns the time of the next look, 0 for at once, None for after a change."""
         local, before = self.local, self.local.child
         step = next_step(local.wanted(), local.seen(), time.monotonic())
         if step.action is not Action.START and local.child is None:
@@ -125,7 +126,7 @@ class WorkloadLoop:
         return 0.0
 
     def _turn(self) -> float | None:
-        """None where it may start now; else when to look again, at the latest."""
+        """Returns None where it may start now; else the latest time of the next look."""
         local, turns = self.local, self._supervisor.turns
         until = turns.take(local.name, time.monotonic(), self.wake) if local.kind == "worker" else None
         local.queued = until is not None
@@ -164,7 +165,7 @@ class Supervisor:
         self._change = asyncio.Event()
 
     def adopt(self) -> None:
-        """Finds the processes of an earlier agent. Called once, before `run`, so that the first report is the truth."""
+        """Finds the processes of an earlier agent. Called once, before `run`, so that the first report is true."""
         names = set(self._assignments.workloads)
         for file in sorted(self.home.workloads.glob("*/record.json")):
             record = children.read_record(file.parent, owner=self.launcher.record_owner)
@@ -178,14 +179,14 @@ class Supervisor:
             self.report(local)
 
     async def run(self) -> None:
-        """Runs until cancelled; the processes go on."""
+        """Runs until cancelled; the processes run on."""
         async with Siblings() as siblings:
             self._siblings = siblings
             self.shipping.begin(siblings, self._assignments.workloads.values(), self._log_problem)
             for loop in self._loops.values():
                 loop.begin(siblings)
                 if loop.local.child is None:
-                    self.leave_for(loop.local)  # it may have died while no agent was there
+                    self.leave_for(loop.local)  # it may have died while no agent ran
             siblings.start(self._measure_memory(), name="memory")
             siblings.start(self._watch_memory(), name="watch of memory")
             siblings.start(self.plugins.keep(self._used_plugins), name="folders of plugins")
@@ -195,7 +196,7 @@ class Supervisor:
                 await asyncio.sleep(LOGS_SECONDS)
 
     def assign(self, message: session_service_pb2.Assignments) -> None:
-        """Takes up assignments. A workload that is no longer named is stopped, its files stay, and it is forgotten."""
+        """Takes assignments. A workload that is no longer named is stopped, its files stay, and it is forgotten."""
         self._assignments.apply(message)
         self._confirmed = self._confirmed or message.complete
         self.shipping.follow(self._assignments.workloads.values())
@@ -211,7 +212,7 @@ class Supervisor:
             self._forget(name)
 
     def workloads(self) -> list[Workload]:
-        """All workloads as this node sees them now, in the order of their names."""
+        """Returns all workloads as this node sees them now, in the order of their names."""
         made = []
         for name in sorted(self._loops):
             local = self._loops[name].local
@@ -223,14 +224,15 @@ class Supervisor:
         return made
 
     def log_of(self, name: str) -> Path:
-        """The log of a workload. Raises NotFound."""
+        """Returns the log of a workload. Raises NotFound."""
         if name not in self._loops:
             known = ", ".join(sorted(self._loops)) or "none"
             raise NotFound(f"workload {name!r} is not on this node; it has {known}")
         return log_file(self._loops[name].local.folder)
 
     async def drain(self) -> list[str]:
-        """Stops everything in good order and starts nothing any more. Returns the names of what had to be killed."""
+        """Stops everything in good order and starts nothing any more. Returns the names of workloads that had to be
+        killed."""
         log.info("draining")
         self._draining = True
         running = [k.local for k in self._loops.values() if k.local.child is not None]
@@ -258,7 +260,7 @@ class Supervisor:
             self._forget(local.name)
 
     async def finish_log(self, local: Local) -> None:
-        """Delivers the rest of the log of a workload that is to be removed."""
+        """Delivers the rest of the log of a workload before it is removed."""
         others = [w for name, w in self._assignments.workloads.items() if name != local.name]
         await self.shipping.finish(local.name, others)
 
@@ -268,28 +270,29 @@ class Supervisor:
             self.report(self._loops[name].local)
 
     def _used_plugins(self) -> set[str]:
-        """Digests of the plugins of all workloads here, as they are to be and as they were last prepared."""
+        """Returns digests of the plugins of all workloads here, of their present plans and of their last
+        preparation."""
         found = {file.sha256 for w in self._assignments.workloads.values() for file in files_of(w)}
         for loop in self._loops.values():
             found |= prepared_plugins(loop.local.folder)
         return found
 
     def leave_for(self, local: Local) -> None:
-        """Takes a worker that died out of its group, beside whatever is done about its end."""
+        """Removes a dead worker from its group, beside the other steps after its end."""
         if self._siblings is not None:
-            with contextlib.suppress(RuntimeError):  # the agent ends: its next one says it
+            with contextlib.suppress(RuntimeError):  # the agent ends: the next agent does it
                 self._siblings.start(self.launcher.leave_for(local), name=f"farewell of {local.name}")
 
     def _local(self, name: str) -> Local:
         return Local(name, self.home.workload(name), unwell_seconds=self._unwell_seconds)
 
     def _aim(self, local: Local) -> bool:
-        """Sets what is wanted of a workload; True when that is new."""
+        """Sets the goal of a workload; returns whether that is new."""
         before = (local.goal, local.plan)
         workload = self._assignments.workloads.get(local.name)
         if workload is not None:
             if local.plan != (workload.uid, workload.generation):
-                # A new plan is tried at once, whatever became of the one before.
+                # A new plan is tried at once, whatever the result of the one before.
                 local.start_at, local.failures = 0.0, 0
             local.workload = workload
             local.goal = GOALS.get(workload.goal, Goal.UNTOUCHED)
@@ -312,7 +315,7 @@ class Supervisor:
         log.info("forgotten", workload=name, folder=str(loop.local.folder))
 
     async def _measure_memory(self) -> None:
-        """Reports what all workloads use, for people."""
+        """Reports the memory use of all workloads, for people."""
         while True:
             begun = time.monotonic()
             running = [k.local for k in self._loops.values() if k.local.child is not None]
@@ -325,7 +328,7 @@ class Supervisor:
             await asyncio.sleep(max(SAMPLE_SECONDS, (time.monotonic() - begun) / SAMPLE_SHARE))
 
     async def _watch_memory(self) -> None:
-        """Has workloads killed that use more memory than they may, where nothing but the agent sees to that."""
+        """Has workloads killed that use more memory than their limit, where only the agent enforces it."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             watched = {k.local.child.pid: k for k in self._loops.values() if k.local.child and watched_limit(k.local)}
@@ -338,6 +341,7 @@ class Supervisor:
 
 
 def watched_limit(local: Local) -> int:
-    """Bytes of memory to which the agent itself holds the workload's process; 0 where it does not."""
+    """Returns the memory limit in bytes that the agent itself enforces on the workload's process; 0 where it does
+    not."""
     record = local.record
     return record.memory_limit if record is not None and record.limited_by == WATCHDOG else 0

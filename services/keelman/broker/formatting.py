@@ -1,9 +1,9 @@
 """Formats the folders of a new broker; Kafka's storage tool runs only for the first one.
 
-The tool leaves two files in each folder: whose it is, and the levels of Kafka's features that a new cluster begins with
+The tool writes two files in each folder: its owner, and the levels of Kafka's features in a new cluster
 (`storage.META`, `storage.BOOTSTRAP`). The levels are Kafka's own and follow from its version alone, since the voters of
-our clusters are written in their properties; all else in the file are times that nobody reads. So what the tool's first
-run left is kept beside the jars, which saves every later broker a Java of its own: 2 s of a processor.
+our clusters are in their properties; the rest of the file are times that are never read. So the file of the tool's
+first run is kept beside the jars, which saves every later broker a Java process: 2 s of a processor.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from keelman.runtime.logs.logging import get_logger
 log = get_logger()
 
 UNSTABLE = "unstable.feature.versions.enable"
-"""With this property of Kafka's, a new cluster begins with other levels."""
+"""With this Kafka property a new cluster begins with other levels."""
 
 
 def kept_bootstrap(jars: Sequence[Path]) -> Path:
-    """Where the bootstrap file of these jars' version is kept."""
+    """Returns the path of the kept bootstrap file for the version of these jars."""
     return cache_folder() / "formats" / f"{jars[0].parent.name}.checkpoint"
 
 
 async def format_storage(java: Java, jars: Sequence[Path], settings: Settings, files: Files, cluster_id: str) -> None:
-    """Formats a broker's folders, as its server.properties names them, except those that are formatted.
+    """Formats the unformatted folders in a broker's server.properties.
 
-    Raises FailedPrecondition when one is another cluster's or broker's, Unavailable when it fails.
+    Raises FailedPrecondition if a folder belongs to another cluster or broker, Unavailable if the formatting fails.
     """
     kept, usual = kept_bootstrap(jars), UNSTABLE not in settings.properties
     folders, owner = (files.data, *map(Path, settings.data_folders)), Owner(cluster_id, settings.node_id)
     bootstrap = _read(kept) if usual else b""
     if not bootstrap:
-        check_folders(folders, owner)  # the tool would format over partitions that have lost their owner
+        check_folders(folders, owner)  # the tool would format a folder whose partitions have lost their owner
         await run_storage_tool(java, jars, files, cluster_id)
         if usual:
             _keep(files.data / BOOTSTRAP, kept)
@@ -59,7 +59,7 @@ def _read(file: Path) -> bytes:
 
 
 def _keep(made: Path, kept: Path) -> None:
-    """A cache that this user may only read is no failure of the broker's: the next one uses the tool too."""
+    """Keeps the bootstrap file. A read-only cache is no failure of the broker: the next broker uses the tool again."""
     try:
         write_file(kept, made.read_bytes(), mode=0o644)
     except OSError as error:

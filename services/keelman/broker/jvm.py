@@ -23,8 +23,8 @@ from keelman.runtime.supervise import first_of
 
 LOG4J = Path(__file__).with_name("log4j2.xml")
 READY_POLL_SECONDS = 0.05
-TOOL_SECONDS = 180.0  # a second or two, but on a machine that has far more to do than processors
-LARGE_HEAP_MB = 2048  # from here on G1's short pauses are worth its memory and threads
+TOOL_SECONDS = 180.0  # usually a second or two, far more on an overloaded machine
+LARGE_HEAP_MB = 2048  # from this size G1's short pauses are worth its memory and threads
 METRICS = """lowercaseOutputName: true
 lowercaseOutputLabelNames: true
 includeObjectNames: ["kafka.server:*", "kafka.network:*", "kafka.log:*", "kafka.controller:*", "kafka.cluster:*",
@@ -46,27 +46,28 @@ class Files:
     data = Under("data")
     """Kafka's partitions and metadata."""
     logs = Under("logs")
-    """What the broker says about itself."""
+    """The broker's own logs."""
     log = Under("logs", "broker.log")
-    """The newest of its logs."""
+    """The newest log file."""
     properties = Under("server.properties")
     """Written at each start."""
     metrics = Under("metrics.yaml")
-    """Which of its metrics are served."""
+    """The selection of metrics to serve."""
     lock = Under("broker.lock")
     """Held (flock) by the one process that runs this broker."""
     temporary = Under("tmp")
-    """Where its libraries unpack their native parts: a killed Java leaves them."""
+    """The folder where its libraries unpack their native parts: a killed Java leaves them."""
 
     def create(self) -> None:
-        """Makes the folders; what an earlier life left in the temporary one is removed."""
+        """Creates the folders, and empties the temporary one of an earlier run's files."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         for folder in (self.data, self.logs, self.temporary):
             folder.mkdir(parents=True, exist_ok=True)
 
 
 def class_path(jars: Sequence[Path]) -> str:
-    """The same text for the same jars, always: an archive of classes is good for one class path only."""
+    """Returns a class path that is always the same for the same jars: an archive of classes fits one
+    class path only."""
     return ":".join(str(jar) for jar in sorted(jars))
 
 
@@ -80,10 +81,11 @@ def broker_command(
     properties: Path | None = None,
     agent: Sequence[str] = (),
 ) -> list[str]:
-    """The command line of a broker, or of what other `properties` make of it. `agent` is what serves its metrics.
+    """Returns the command line of a broker, with other `properties` of a controller. `agent` is the metrics agent.
 
-    Serial collection for small heaps: on two cores as quick as G1 to within the noise, 160 MB smaller. Both compilers:
-    the quick one alone saves 0.4 s of a start and keeps up with large batches, but takes twice the CPU for small ones.
+    Small heaps use serial collection: on two cores as quick as G1 to within the noise, 160 MB smaller. Both compilers
+    are used: the quick one alone saves 0.4 s of a start and keeps up with large batches, but takes twice the CPU for
+    small ones.
     """
     small = settings.heap_mb < LARGE_HEAP_MB
     return [
@@ -108,8 +110,8 @@ def broker_command(
 
 
 async def metrics_agent(settings: Settings, files: Files) -> list[str]:
-    """The option that has a broker's Java serve its metrics; none without a port for them. Writes what is served, and
-    fetches the jar where it is missing. Raises Unavailable where it cannot be fetched."""
+    """Returns the option by which a broker's Java serves its metrics; none without a port for them. Writes the
+    selection of metrics, and fetches the jar if it is missing. Raises Unavailable if it cannot be fetched."""
     if not settings.metrics_port:
         return []
     (jar,) = await maven.jars(maven.Lock.read(maven.JMX_EXPORTER))
@@ -118,14 +120,14 @@ async def metrics_agent(settings: Settings, files: Files) -> list[str]:
 
 
 async def run_storage_tool(java: Java, jars: Sequence[Path], files: Files, cluster_id: str) -> None:
-    """Has Kafka's storage tool format the folders of server.properties that are not formatted.
+    """Has Kafka's storage tool format the unformatted folders of server.properties.
 
     Raises Unavailable with the tool's own reason.
     """
     command = [str(java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
     command += [f"-Dkeelman.logs={files.logs}", f"-Dlog4j2.configurationFile={LOG4J}", "-cp", class_path(jars)]
     command += ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(files.properties)]
-    command += ["--ignore-formatted"]  # of several folders some may be, where it was killed in between
+    command += ["--ignore-formatted"]  # some folders may be formatted, if an earlier run was killed
     code, text = await run_tool(command)
     if code != 0:
         reason = reason_in(text) or (text.strip().splitlines() or ["no reason given"])[-1]
@@ -133,7 +135,7 @@ async def run_storage_tool(java: Java, jars: Sequence[Path], files: Files, clust
 
 
 async def run_tool(command: Sequence[str]) -> tuple[int, str]:
-    """Runs a program that ends by itself; its exit code and all it said. Cancelling kills it."""
+    """Runs a program that ends by itself; returns its exit code and its output. Cancellation kills it."""
     child = await asyncio.create_subprocess_exec(
         *tethered(command),
         stdin=asyncio.subprocess.DEVNULL,
@@ -162,7 +164,7 @@ class Jvm(JavaProcess):
         self._log_begins = log_begins
 
     async def ended(self) -> None:
-        """Waits until it ends by itself, which is always a failure: raises Internal with its exit code and reason."""
+        """Waits until the broker ends by itself, always a failure: raises Internal with its exit code and reason."""
         how, may_have_said = await self.end()
         reason = reason_in(self.printed()) if may_have_said else ""
         raise Internal(
@@ -172,9 +174,9 @@ class Jvm(JavaProcess):
         )
 
     async def ready(self, host: str, port: int, node_id: int, client: Mapping[str, str], *, seconds: float) -> None:
-        """Returns when the broker answers as a member of its cluster, asked with these client properties.
+        """Returns when the broker answers a client with these properties as a member of its cluster.
 
-        Raises Internal when it ends before, with its reason, and Unavailable when it takes longer than the time.
+        Raises Internal with the reason if it ends before, and Unavailable if it takes longer than `seconds`.
         """
 
         async def answers() -> None:
@@ -195,11 +197,11 @@ class Jvm(JavaProcess):
             ) from None
 
     def printed(self) -> str:
-        """What this run wrote to its log, as far as the newest file has it."""
+        """Returns the log lines of this run, as far as the newest file contains them."""
         try:
             with self._files.log.open("rb") as stream:
                 size = stream.seek(0, 2)
-                # A log that rolled over meanwhile is shorter than it was: then all of it is of this run.
+                # A log that has rolled over is shorter than before: then all of it belongs to this run.
                 stream.seek(self._log_begins if size >= self._log_begins else 0)
                 return stream.read().decode("utf-8", "replace")
         except OSError:
@@ -208,14 +210,14 @@ class Jvm(JavaProcess):
 
 @contextlib.asynccontextmanager
 async def started(command: Sequence[str], files: Files) -> AsyncIterator[Jvm]:
-    """Starts the broker; it is killed at the end of the block if it still runs, and its data is kept."""
+    """Starts the broker, and kills it at the end of the block if it still runs; its data is kept."""
     log_begins = files.log.stat().st_size if files.log.exists() else 0
     async with java_process(command, files.root) as child:
         yield Jvm(child, files, log_begins)
 
 
 def reason_in(text: str) -> str:
-    """The first exception that a Java program printed, else its last error; empty when it printed none."""
+    """Returns the first exception that a Java program printed, else its last error line; empty for none."""
     lines = [line.strip() for line in text.splitlines()]
     for line in lines:
         match = EXCEPTION.match(line)

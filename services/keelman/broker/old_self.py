@@ -1,16 +1,16 @@
 """Fences the earlier registration of a broker that is its cluster's only controller before it starts again.
 
-Kafka 4.3 loses transaction markers otherwise. A broker that ended, killed or in the order that we have it end in
-(properties.py), is still registered as alive in its own metadata. Started again, it takes up its transaction
-coordinators from there; as soon as its new registration is accepted, the partitions of the transactions that they were
-about to complete have no leader for a moment; it takes them for deleted ("Couldn't find leader endpoint ... likely
+Kafka 4.3 loses transaction markers otherwise. A broker that ended, by a kill or by the shutdown that properties.py
+configures, is still registered as alive in its own metadata. On restart it loads its transaction coordinators from
+there. As soon as its new registration is accepted, the partitions of the transactions that the coordinators were about
+to complete have no leader for a moment. The broker takes them for deleted ("Couldn't find leader endpoint ... likely
 deleted already and hence can be skipped") and completes the transactions without their markers. Every read_committed
 reader of such a partition then waits for ever. The evidence is in
 docs/decisions/0001-fence-a-killed-broker-before-it-starts.md.
 
-So its controller runs first, without the broker, until the old registration has lapsed. With other controllers alive
-the cluster does that by itself while the broker is away. Brokers without a controller of their own know the controller
-for this while too, and keep their sessions.
+So the controller runs first, without the broker, until the old registration has lapsed. If other controllers are alive,
+the cluster does that by itself while the broker is away. Brokers without their own controller also see this controller
+while it runs alone, and keep their sessions.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from keelman.runtime.supervise import first_of
 
 log = get_logger()
 
-SESSION_MS, BEAT_MS = 400, 100  # nobody is there to beat: only the old self's session runs out
-SESSION_MS_AMONG, BEAT_MS_AMONG = 3_000, 1_000  # further brokers beat each second
-IDLE_MS = 100  # as often it writes a record that says nothing
+SESSION_MS, BEAT_MS = 400, 100  # no broker sends heartbeats: only the old registration's session expires
+SESSION_MS_AMONG, BEAT_MS_AMONG = 3_000, 1_000  # further brokers send a heartbeat each second
+IDLE_MS = 100  # the interval at which the controller writes an empty record
 LOGS = "__cluster_metadata-0/*.log"
 # A BrokerRegistrationChangeRecord (frame 1, key 17): version, broker, epoch, tagged fields with `fenced` as the first.
 # Source: BrokerRegistrationChangeRecord.json and NoOpRecord.json in metadata/src/main/resources/common/metadata, Kafka.
@@ -45,12 +45,12 @@ END_SECONDS = 10.0
 
 
 def has_run(data: Path) -> bool:
-    """Whether the folder's broker ran before, so that its old self may still be registered."""
+    """Tells whether the folder's broker ran before, so that its earlier registration may still exist."""
     return (data / META).is_file() and any(data.glob(LOGS))
 
 
 def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of the same server without its broker."""
+    """Returns the properties of the same server without its broker."""
     listeners = properties["listeners"].split(",")
     alone = properties["broker.session.timeout.ms"] == str(SESSION_MS_ALONE)
     changed = {
@@ -67,26 +67,26 @@ def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 async def fence_old_self(properties: Mapping[str, str], files: Files, command: Callable[[Path], list[str]]) -> None:
-    """Runs the controller alone until it has given the old registration up.
+    """Runs the controller alone until it has fenced the old registration.
 
-    `command` makes the command line for a properties file. Raises Internal when the controller does not run. Cancelling
-    ends the controller.
+    `command` builds the command line for a properties file. Raises Internal if the controller does not run.
+    Cancellation ends the controller.
     """
     begun, ends = time.monotonic(), _ends(files.data)
     file = files.root / "controller.properties"
     write_file(file, written(controller_properties(properties)).encode("latin-1"))
     async with started(command(file), files) as jvm:
         await first_of(jvm.ended(), _await_fenced(files.data, ends, int(properties["node.id"])))
-        await jvm.drain(END_SECONDS)  # or is killed: what is written is written
+        await jvm.drain(END_SECONDS)  # or is killed: its records are on disk already
     log.info("old_self_fenced", seconds=round(time.monotonic() - begun, 2))
 
 
 def is_over(written: bytes, node_id: int) -> bool | None:
-    """Whether the broker's old self is fenced, by what a controller wrote to the metadata log since it was started.
+    """Tells whether the old registration is fenced, from the controller's writes to the metadata log since its start.
 
-    False when there was nothing to fence for long enough, None when neither is known yet. Only what is written counts:
-    the controller says in its own log that it fences the broker before it writes so, and when it is to end in
-    between, it never writes it. The broker would be refused then as a duplicate for as long as a lone one's session.
+    False if there was nothing to fence for long enough, None if neither is known yet. Only written records count: the
+    controller announces the fencing in its own log before it writes the record, and never writes it if it is stopped in
+    between. The broker would then be refused as a duplicate for the whole session time of a lone broker.
     """
     if re.search(FENCED % re.escape(node_id.to_bytes(4, "big")), written, re.DOTALL):
         return True
@@ -105,8 +105,8 @@ def _ends(data: Path) -> dict[Path, int]:
 
 
 def _since(data: Path, ends: Mapping[Path, int]) -> bytes:
-    """What the metadata log got beyond these ends. That of a killed broker may end in half a batch, which is replaced:
-    its length is no more than that of the first batches of a controller's time, which are of no interest here."""
+    """Returns the bytes that the metadata log got beyond these ends. A killed broker's log may end in half a batch,
+    which is replaced: it is no longer than the first batches that a controller writes, which do not matter here."""
     found = []
     for file in sorted(data.glob(LOGS)):
         with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:

@@ -1,9 +1,9 @@
-"""Gets what a machine needs before its first broker: Java, Kafka's jars and an archive of their loaded classes.
+"""Prepares a machine for its first broker: Java, Kafka's jars and an archive of their loaded classes.
 
 Java maps the archive instead of reading 46 jars at each start. Measured on two cores: ready after 1.7 s instead of
-2.8 s, with 3.0 instead of 4.8 CPU seconds and 35 MB less. It is written by a broker that ends, which takes 3 s; so a
-trial broker writes it once, when the jars are fetched, and no real one. The trial broker has a topic, a transaction and
-a reader too, so that the classes for these are there: 0.3 CPU seconds less where a broker's first clients come.
+2.8 s, with 3.0 instead of 4.8 CPU seconds and 35 MB less. A broker writes the archive when it ends, which takes 3 s; so
+a trial broker writes it once, when the jars are fetched, and no real one. The trial broker also serves a topic, a
+transaction and a reader, so that the archive has their classes: 0.3 CPU seconds less for a broker's first clients.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ log = get_logger()
 
 TRIAL_SECONDS = 90.0
 USE_SECONDS = 30.0
-"""For what the trial broker is asked: a second or two."""
+"""The limit for the trial broker's use by a client, which takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All that is needed to start a broker."""
+    """The Java, jars and options that start a broker."""
 
     java: Java
     jars: tuple[Path, ...]
@@ -45,7 +45,7 @@ class Prepared:
 
 
 async def prepare(progress: Callable[[str], None] = lambda line: None) -> Prepared:
-    """Finds Java, fetches the jars and makes the class archive, each only if it is missing; quick ever after.
+    """Finds Java, fetches the jars and builds the class archive, each only if it is missing; later calls are quick.
 
     Raises JavaMissing, Unavailable (jars cannot be fetched), FailedPrecondition (no PySpark, whose Ivy fetches them).
     """
@@ -59,7 +59,7 @@ async def prepare(progress: Callable[[str], None] = lambda line: None) -> Prepar
 
 
 async def main() -> int:
-    """Prepares and says where; for set-up scripts. Returns the exit code."""
+    """Prepares the machine and prints the places; for set-up scripts. Returns the exit code."""
     try:
         prepared = await prepare(lambda line: print(line, file=sys.stderr))
     except KeelmanError as error:
@@ -70,10 +70,10 @@ async def main() -> int:
 
 
 async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
-    """Runs a trial broker in a temporary folder and keeps the archive it leaves.
+    """Runs a trial broker in a temporary folder and keeps its archive.
 
-    An empty file remembers a failure, so that it is not tried again at each start. A cache that this user may only read
-    is no failure of the broker's: it starts without.
+    An empty file records a failure, so that it is not tried again at each start. A cache that this user may only read
+    is no failure: the broker starts without an archive.
     """
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
                 try:
                     async with asyncio.timeout(USE_SECONDS):
                         await first_of(jvm.ended(), _use(f"{local_host(settings)}:{port}"))
-                except Exception as error:  # whatever it is: the archive is good without it
+                except Exception as error:  # any error: the archive is usable without it
                     log.warning("trial_broker_not_used", error=repr(error))
                 await jvm.drain(TRIAL_SECONDS)
             fresh.rename(archive)
@@ -108,7 +108,7 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
 
 
 async def _use(bootstrap: str) -> None:
-    """Does what a broker's clients do: makes a topic, writes in a transaction, commits a group's offset, reads."""
+    """Acts like a broker's clients: creates a topic, writes in a transaction, commits a group's offset, reads."""
     from keelman.kafka.positioned_writer import PositionedWriter, WriterPosition  # noqa: PLC0415  (once, of many starts)
     from keelman.kafka.tables.reading import read_topic  # noqa: PLC0415
 

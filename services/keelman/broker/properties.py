@@ -1,4 +1,4 @@
-"""Makes the server.properties of a managed broker: ours over Kafka's defaults, the user's over ours."""
+"""Builds the server.properties of a managed broker: ours override Kafka's defaults, the user's override ours."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ CONTROLLER = "CONTROLLER"
 
 # Kafka's 50 pays where many brokers share the load of one cluster's groups; every partition costs files to open and a
 # log to load at each start (measured: 1 s and 50 MB more with 50). 12 shares evenly over 1, 2, 3, 4, 6 or 12 brokers.
-# It cannot be changed later, since the number decides where a group's or a transaction's records are found.
+# It cannot be changed later, since the number decides which partition holds a group's or a transaction's records.
 INTERNAL_PARTITIONS = 12
 
-# Kafka's 128 MiB are touched whole at start; 16 MiB hold the keys of a 600,000-record segment in one pass.
+# Kafka touches all of its default 128 MiB at start; 16 MiB hold the keys of a 600,000-record segment in one pass.
 CLEANER_BUFFER_BYTES = 16 * 1024 * 1024
 
-# A broker that is alone has nobody to take its partitions over, so giving it up helps nobody, and loses markers of
+# No other broker can take over the partitions of a lone broker, so to fence it is useless, and loses markers of
 # committed transactions (docs/decisions/0001): its session is as long as Kafka can count, against freezes of any length
-# (a paused machine, a suspended container). Nor may it hand its partitions over when it ends in order: they would have
-# no leader for a moment, with the same loss. What lapses its registration before the next start is `old_self.py`.
+# (a paused machine, a suspended container). A lone broker must not hand its partitions over at shutdown either: they
+# would have no leader for a moment, with the same loss. `old_self.py` ends its registration before the next start.
 SESSION_MS_ALONE, BEAT_MS_ALONE = 2**31 - 1, 500
-# A broker that was killed may not come back before its cluster has given its old self up. Kafka's 9 s (and a beat each
-# 2 s) guard against needless moves of leaders.
+# A killed broker may not come back before its cluster has fenced its earlier registration. Kafka's 9 s (and a heartbeat
+# each 2 s) guard against needless moves of leaders.
 SESSION_MS, BEAT_MS = 6_000, 1_000
-# A broker whose host is gone is silent. What others have asked it, markers of transactions among that, is asked again
-# of who leads now after this time, not after Kafka's 30 s, in which nothing of these transactions can be read.
+# A broker whose host is gone does not answer. Other brokers repeat their requests, transaction markers among them, to
+# the new leader after this time, not after Kafka's 30 s, during which nothing of these transactions can be read.
 REQUEST_MS, CONNECT_MS = 6_000, 3_000
-# A minute is little for a host that does much else: Kafka would give up, end, and begin again from the start.
+# Kafka's minute is short for a busy host: the broker would give up, end, and start again from the beginning.
 REGISTRATION_MS = 300_000
 
 
 def server_properties(settings: Settings) -> dict[str, str]:
-    """All properties, in the order they are written. Raises InvalidArgument naming the setting at fault."""
+    """Returns all properties, in the order of the file. Raises InvalidArgument with the name of the wrong setting."""
     for key in settings.properties:
         if key in SET_ELSEWHERE:
             raise InvalidArgument.of(
@@ -58,7 +58,7 @@ def server_properties(settings: Settings) -> dict[str, str]:
 
 
 def _identity(settings: Settings, voters: tuple[str, ...]) -> dict[str, str]:
-    """Who and where the broker is."""
+    """Returns the properties for the broker's roles, id, addresses and folders."""
     data = str(settings.home.absolute() / "data")
     stores = Stores.of(settings)
     name, protocol = (LISTENER, LISTENER) if stores is None else (TLS, "SSL")
@@ -81,9 +81,9 @@ def _identity(settings: Settings, voters: tuple[str, ...]) -> dict[str, str]:
 
 
 def _habits(replicas: int) -> dict[str, str]:
-    """How it behaves, alone or as one of several."""
+    """Returns the properties for the broker's behavior, alone or as one of several."""
     alone = replicas == 1
-    # With two replicas, two that must be in sync would stop writes when one of the brokers does.
+    # With two replicas, min.insync.replicas=2 would stop writes as soon as one of the brokers stops.
     in_sync = "2" if replicas > 2 else "1"
     properties = {
         "auto.create.topics.enable": "false",
@@ -110,7 +110,8 @@ def _habits(replicas: int) -> dict[str, str]:
 
 
 def quorum(settings: Settings) -> tuple[str, ...]:
-    """The cluster's voters as id@host:port, this broker among them if it is a controller. Raises InvalidArgument."""
+    """Returns the cluster's voters as id@host:port, this broker among them if it is a controller. Raises
+    InvalidArgument."""
     if not settings.voters and not settings.controller:
         raise InvalidArgument.of("broker.voters", "", "the controllers as id@host:port, as this is a broker only")
     if not settings.voters:
@@ -130,7 +131,7 @@ def quorum(settings: Settings) -> tuple[str, ...]:
 
 
 def advertised(settings: Settings) -> str:
-    """The host:port that clients get. Raises InvalidArgument where it cannot be known."""
+    """Returns the host:port that clients get. Raises InvalidArgument if it cannot be derived from the settings."""
     if not settings.advertised:
         if settings.host in ("0.0.0.0", "::", ""):
             raise InvalidArgument.of(
@@ -144,11 +145,11 @@ def advertised(settings: Settings) -> str:
 
 
 def local_host(settings: Settings) -> str:
-    """The address at which this process reaches its own broker."""
+    """Returns the host at which this process reaches its own broker."""
     return {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
 
 
 def written(properties: Mapping[str, str]) -> str:
-    """The text of a .properties file for these properties, escaped as Java reads it."""
+    """Returns the text of a .properties file for these properties, escaped as Java reads it."""
     text: str = javaproperties.dumps(properties, timestamp=False)
     return text

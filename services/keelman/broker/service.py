@@ -36,11 +36,11 @@ log = get_logger()
 
 CHECK_SECONDS = 2.0
 PORT_SECONDS = 2.0  # a broker that was killed a moment ago still holds its ports for some milliseconds
-DRAIN_SHARE = 0.75  # of the grace period; the rest is for killing and for saying so
+DRAIN_SHARE = 0.75  # of the grace period; the rest is for the kill and its log lines
 
 
 class CertificateEnded(FailedPrecondition):
-    """The certificate that the broker goes by has ended, and it cannot be asked to read a later one."""
+    """The broker's certificate has expired, and the broker cannot be called to read a newer one."""
 
     reason = "CERTIFICATE_ENDED"
 
@@ -48,8 +48,8 @@ class CertificateEnded(FailedPrecondition):
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs the broker until `stop`, then drains it.
 
-    Raises InvalidArgument, FailedPrecondition or Unavailable when it cannot start, Internal when it ends by itself, and
-    CertificateEnded when it is to be started again.
+    Raises InvalidArgument, FailedPrecondition or Unavailable if it cannot start, Internal if it ends by itself, and
+    CertificateEnded if it needs a restart.
     """
     properties, stores = server_properties(settings), Stores.of(settings)
     if stores is not None:
@@ -82,10 +82,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _prepare(settings: Settings, files: Files, properties: dict[str, str], command: list[str]) -> None:
-    """Everything before the start; leaves the command line in `command`."""
+    """Does everything before the start; appends the command line to `command`."""
     await _ports_free(settings)
     prepared = await prepare(lambda step: log.info("broker_preparing", step=step))
-    # The file is the process's own: written at each start, so that settings alone decide.
+    # The process owns the file and writes it at each start, so that settings alone decide.
     write_file(files.properties, written(properties).encode("latin-1"))
 
     async def format(cluster_id: str) -> None:
@@ -106,7 +106,7 @@ async def _prepare(settings: Settings, files: Files, properties: dict[str, str],
 
 
 async def _live(settings: Settings, stores: Stores | None, jvm: Jvm, health: Health | None, begun: float) -> None:
-    """From its start to its end by itself, which is an error."""
+    """Watches the broker from its start until it ends by itself, which raises Internal."""
     host = local_host(settings)
     renewals = [] if stores is None else [partial(_follow, settings, stores, host, stores.stamp(), stores.facts().end)]
     client = {} if stores is None else stores.client
@@ -118,11 +118,11 @@ async def _live(settings: Settings, stores: Stores | None, jvm: Jvm, health: Hea
 
 
 async def _follow(settings: Settings, stores: Stores, host: str, stamp: tuple[int, ...], end: datetime) -> None:
-    """Has the broker read its certificates again whenever their files were written again since `stamp`. What cannot be
-    used is tried again: who renews files may write one after the other.
+    """Has the broker read its certificates again whenever their files were written again since `stamp`. Unusable files
+    are tried again: a renewal may write one file after the other.
 
-    Raises CertificateEnded where the one that it goes by has ended, at `end`, and the files have a good one: nobody
-    connects to the broker any more, so that only a start brings it there.
+    Raises CertificateEnded if the broker's certificate expired at `end` and the files have a good one: no client can
+    connect to the broker any more, so that only a restart loads the new certificate.
     """
     outage = Backoff()
     while True:
@@ -148,7 +148,7 @@ async def _follow(settings: Settings, stores: Stores, host: str, stamp: tuple[in
 
 
 def _is_good(stores: Stores) -> bool:
-    """Whether the files can be used, and the certificate has not ended."""
+    """Tells whether the files can be used and the certificate has not expired."""
     try:
         stores.check()
         return stores.facts().end > datetime.now(UTC)
@@ -157,7 +157,7 @@ def _is_good(stores: Stores) -> bool:
 
 
 async def _watch(settings: Settings, host: str, client: Mapping[str, str], health: Health | None) -> None:
-    """Keeps health true to what the broker answers. A broker that is silent for long is its owner's to restart."""
+    """Sets the health by the broker's answers. It is for the owner to restart a broker that is silent for long."""
     answers = True
     while True:
         await asyncio.sleep(CHECK_SECONDS)
@@ -175,7 +175,7 @@ async def _watch(settings: Settings, host: str, client: Mapping[str, str], healt
 
 
 async def _ports_free(settings: Settings) -> None:
-    """Raises Unavailable (PORT_TAKEN) naming the setting and the port that something else listens on."""
+    """Raises Unavailable (PORT_TAKEN) with the setting and the port on which another process listens."""
     end = time.monotonic() + PORT_SECONDS
     used = [("broker", settings.port)]
     if settings.controller:
@@ -191,7 +191,7 @@ async def _ports_free(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _alone(files: Files, data_folders: Sequence[str] = ()) -> Iterator[None]:
-    """Makes and holds the home; the kernel lets go of it whatever ends this process."""
+    """Creates and locks the home; the kernel releases the lock however this process ends."""
     try:
         files.create()
         for folder in data_folders:

@@ -1,4 +1,4 @@
-"""Checks whose data a broker's folders hold, and formats them once, with the files that Kafka's own tool leaves."""
+"""Checks the owner of a broker's folders, and formats them once, with the same files that Kafka's own tool writes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.runtime.home import sync_folder, write_file
 
 META = "meta.properties"
-"""Says whose a folder is."""
+"""The file with the owner of a folder."""
 BOOTSTRAP = "bootstrap.checkpoint"
-"""The metadata that a new cluster begins with: a snapshot, as Kafka writes them."""
+"""The initial metadata of a new cluster: a snapshot in Kafka's form."""
 MODE = 0o640
-"""Of both: there is no secret in them, and a backup may be the group's."""
+"""The mode of both files: they contain no secret, and the group may make backups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a formatted folder, by the folder's own file."""
+    """The owner of a formatted folder, from the folder's own file."""
 
     cluster_id: str
     node_id: int
@@ -32,9 +32,9 @@ Formatter = Callable[[str], Awaitable[None]]
 
 
 def owner_of(data: Path, setting: str = "home") -> Owner | None:
-    """Who the folder was formatted for; None when it is not (or only half) formatted. `setting` led to it.
+    """Returns the owner of a folder; None if it is not (or only half) formatted. `setting` names it.
 
-    Raises FailedPrecondition when it holds partitions without a readable owner: formatting it would disown them.
+    Raises FailedPrecondition if it holds partitions without a readable owner: formatting would detach them from it.
     """
     properties: dict[str, str] = {}
     file = data / META
@@ -61,7 +61,7 @@ def owner_of(data: Path, setting: str = "home") -> Owner | None:
 
 
 async def ensure_format(data: Path, *, cluster_id: str, node_id: int, format: Formatter) -> Owner:
-    """Formats the folder if it never was, or only half; returns whose it is.
+    """Formats the folder if it is unformatted, or only half formatted; returns its owner.
 
     `format` is given the cluster id. It writes the owner file last and by renaming, so a folder without one was not
     finished. Raises FailedPrecondition when the folder is another cluster's or another broker's, InvalidArgument for an
@@ -82,9 +82,9 @@ async def ensure_format(data: Path, *, cluster_id: str, node_id: int, format: Fo
 
 
 def check_folders(folders: Sequence[Path], owner: Owner) -> list[Path]:
-    """Which of a broker's folders are to be formatted; the first is that of its home.
+    """Returns a broker's unformatted folders; the first of `folders` is the one in its home.
 
-    Raises FailedPrecondition when one is another's, or holds partitions without a readable owner.
+    Raises FailedPrecondition if a folder has another owner, or holds partitions without a readable owner.
     """
     left = []
     for n, folder in enumerate(dict.fromkeys(folders)):
@@ -100,19 +100,19 @@ def check_folders(folders: Sequence[Path], owner: Owner) -> list[Path]:
 def write_format(folders: Sequence[Path], owner: Owner, bootstrap: bytes) -> None:
     """Formats a broker's folders as Kafka's storage tool does, durably; `bootstrap` becomes their `BOOTSTRAP`.
 
-    Folders that are the owner's already stay as they are. The first is that of Kafka's metadata: Kafka itself gives
-    owner files to the others where this was cut off after it. Raises FailedPrecondition as `check_folders`, before
-    anything is written, and OSError.
+    Folders that the owner has already stay unchanged. The first holds Kafka's metadata: if this call is interrupted
+    after it, Kafka itself writes the owner files of the others. Raises FailedPrecondition as `check_folders`, before
+    any write, and OSError.
     """
     for folder in check_folders(folders, owner):
         write_file(folder / BOOTSTRAP, bootstrap, mode=MODE)
-        sync_folder(folder)  # an owner file says that all else is there, also after a power cut
+        sync_folder(folder)  # an owner file guarantees that all else exists, also after a power cut
         write_file(folder / META, _meta(owner).encode(), mode=MODE)
         sync_folder(folder)
 
 
 def _meta(owner: Owner) -> str:
-    """The text of an owner file. By its random id, like that of a cluster, controllers know the folder from others."""
+    """Returns the text of an owner file. By the random directory id controllers tell the folder from others."""
     lines = (
         f"node.id={owner.node_id}",
         f"directory.id={new_cluster_id()}",
@@ -140,7 +140,7 @@ def _check_owner(folder: Path, found: Owner, wanted: Owner, setting: str = "home
 
 
 def check_cluster_id(text: str) -> None:
-    """Raises InvalidArgument unless it is 16 bytes in URL-safe base64 without padding."""
+    """Raises InvalidArgument unless the text is 16 bytes in URL-safe base64 without padding."""
     try:
         legal = len(text) == 22 and len(base64.b64decode(text + "==", altchars=b"-_", validate=True)) == 16
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""TLS of a broker: the stores that its Java reads, and how a renewed certificate reaches it while it runs."""
+"""TLS of a broker: the stores that its Java reads, and the reload of a renewed certificate while the broker runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.runtime.tls.certificates import CertificateFacts, certificate_facts
 from keelman.runtime.tls.stores import read_identity, read_trusted
 
 LISTENER = "TLS"
-"""Name of the listener of clients and brokers where it speaks TLS."""
+"""Name of the listener for clients and brokers if it uses TLS."""
 OF_CLIENTS, OF_CONTROLLERS = f"listener.name.{LISTENER.lower()}.", "listener.name.controller."
 RELOADED = (f"{OF_CLIENTS}ssl.keystore.location",)
 SECONDS = 10.0
@@ -20,17 +20,17 @@ SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """PEM files: the broker's private key with its certificates, and those of the CA that it trusts."""
+    """PEM files: the broker's private key with its certificates, and the certificates of the CA that it trusts."""
 
     keystore: Path
     truststore: Path
     client_certificates: bool
     is_shown: bool = True
-    """Whether clients are shown the keystore's certificate: the user's properties may name another."""
+    """Whether clients get the keystore's certificate: the user's properties may name another."""
 
     @classmethod
     def of(cls, settings: Settings) -> Stores | None:
-        """Those of a broker's settings; None where it is to speak plain text. Raises InvalidArgument for one without
+        """Returns the stores of a broker's settings; None for plain text. Raises InvalidArgument for one store without
         the other, and for client_certificates without both."""
         key, trust = settings.tls_keystore, settings.tls_truststore
         if key is None and trust is None:
@@ -46,7 +46,7 @@ class Stores:
 
     @property
     def files(self) -> dict[str, str]:
-        """The stores, as Kafka's properties name them for brokers and clients."""
+        """The stores as Kafka properties, for brokers and clients."""
         return {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.keystore),
@@ -56,8 +56,8 @@ class Stores:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The broker's own. Who speaks to a controller always shows a certificate: brokers have one. A renewed one may
-        lack hosts of the one before: without `ssl.allow.san.changes` Kafka would go on with that."""
+        """The broker's properties. A peer of a controller must always have a certificate: it is a broker. A renewed
+        certificate may lack hosts of the old one: without `ssl.allow.san.changes` Kafka would keep the old one."""
         wanted = "required" if self.client_certificates else "none"
         return {
             **self.files,
@@ -68,11 +68,12 @@ class Stores:
 
     @property
     def client(self) -> dict[str, str]:
-        """Of a client on the broker's own host, which may reach it by another address than its certificate names."""
+        """The properties of a client on the broker's host, which may use an address that the certificate
+        does not name."""
         return {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "", **self.files}
 
     def check(self) -> None:
-        """Raises InvalidArgument naming the setting for a store that cannot be used."""
+        """Raises InvalidArgument with the name of the setting for a store that cannot be used."""
         for setting, read in (("tls_keystore", read_identity), ("tls_truststore", read_trusted)):
             try:
                 read(self.files)
@@ -80,25 +81,25 @@ class Stores:
                 raise InvalidArgument(f"broker.{setting}: {error.message}") from None
 
     def facts(self) -> CertificateFacts:
-        """What the certificate in the keystore says. Raises InvalidArgument where there is none."""
+        """Returns the facts of the certificate in the keystore. Raises InvalidArgument if there is none."""
         found = read_identity(self.files)
         assert found is not None  # the files name one
         return certificate_facts(found.certificates)
 
     def stamp(self) -> tuple[int, ...]:
-        """Differs once a file was written again."""
+        """Returns a value that changes when a file is written again."""
         try:
             return tuple(file.stat().st_mtime_ns for file in (self.keystore, self.truststore))
         except OSError:
-            return ()  # between two files of who writes them again
+            return ()  # one of the two files is just being replaced
 
     async def reload(self, host: str, port: int, node_id: int) -> None:
-        """Has the broker of that address, and the controller in its process, read their files again: each change of a
-        broker's dynamic configuration does that, also one that takes back what was never set.
+        """Has the broker at that address, and the controller in its process, read their files again: each change of a
+        broker's dynamic configuration does that, even the removal of a key that was never set.
 
         Source: KAFKA-14136, and reloadUpdatedFilesWithoutConfigChange of DynamicBrokerConfig.scala in Kafka. Raises
-        InvalidArgument for files that cannot be used, and Unavailable where the broker is not asked, or has not taken
-        up the certificate.
+        InvalidArgument for files that cannot be used, and Unavailable if the broker cannot be called, or has not
+        loaded the certificate.
         """
         self.check()
         await unset_broker_configs(host, port, node_id, RELOADED, self.client, seconds=SECONDS)
@@ -106,7 +107,7 @@ class Stores:
             await self.check_shown(host, port)
 
     async def check_shown(self, host: str, port: int) -> None:
-        """Raises Unavailable unless the broker of that address shows the certificate in the keystore."""
+        """Raises Unavailable unless the broker at that address presents the certificate in the keystore."""
         shown = await ask_certificate(host, port, self.client, seconds=SECONDS)
         if digest_of_der(shown) != self.facts().digest:
             raise Unavailable(f"the broker at {host}:{port} shows another certificate than that in {self.keystore}")

@@ -1,1 +1,1 @@
-"""The command line: brings the system up on one machine, and shows and changes what the gateway serves."""
+"""The command line: starts the system on one machine, and shows and changes the gateway's resources."""

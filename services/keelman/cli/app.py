@@ -1,6 +1,6 @@
-"""The list of commands: what each does in one line, and which module of `keelman.cli.commands` has it.
+"""The list of commands: a line of help for each, and the module of `keelman.cli.commands` that contains it.
 
-A module is imported when one of its commands is typed: the list itself must be quick.
+A module is imported only when one of its commands is called: the list itself must be quick.
 """
 
 from __future__ import annotations
@@ -58,29 +58,29 @@ class Commands(TyperGroup):
     """The commands. Those whose first argument is a kind take KIND/NAME too."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All of them, in the order of the help."""
+        """Returns all commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One of them, its module imported."""
+        """Imports a command's module, and returns the command."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"keelman.cli.commands.{COMMANDS[cmd_name][0]}")
         return typer.main.get_group(module.app).get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command and its words, in which a kind and a name that came as one are two."""
+        """Returns the command and its words, with a first argument KIND/NAME split in two."""
         self.commands = cast("Any", dict.fromkeys(COMMANDS))  # the names to suggest from
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, rest if command is None else split_first_argument(command.params, rest)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list, without importing anything."""
+        """Writes the list, without importing the commands' modules."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Names that begin so, without importing their modules."""
+        """Completes the names of commands, without importing their modules."""
         from typer._click.shell_completion import CompletionItem  # noqa: PLC0415
 
         named = [CompletionItem(name, help=COMMANDS[name][1]) for name in COMMANDS if name.startswith(incomplete)]
@@ -88,7 +88,7 @@ class Commands(TyperGroup):
 
 
 def split_first_argument(params: list[Any], words: list[str]) -> list[str]:
-    """A command's words with the first argument in two where it is KIND/NAME."""
+    """Returns a command's words, with a first argument KIND/NAME split in two."""
     options = [p for p in params if p.param_type_name == "option"]
     arguments = [p for p in params if p.param_type_name == "argument"]
     if [p.name for p in arguments][:2] != ["kind", "name"]:

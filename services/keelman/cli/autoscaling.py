@@ -1,4 +1,4 @@
-"""Reads autoscaling as it is typed, and shows it so: 1..4,out=70,lag=100000."""
+"""Parses and formats autoscaling in the command line's form: 1..4,out=70,lag=100000."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UP_TO_PARTITIONS = "up-to=partitions"
 
 
 def autoscale_of(text: str) -> Autoscale:
-    """What was typed. Raises InvalidArgument."""
+    """Parses the value of --autoscale. Raises InvalidArgument."""
     bounds, *more = text.split(",")
     found = _BOUNDS.fullmatch(bounds.strip())
     if found is None:
@@ -62,14 +62,14 @@ def _number(kind: Callable[[str], float], value: str, text: str) -> float:
 
 
 def edit_autoscale(text: str, count: int | None, spec: WorkerClusterSpec | DedicatedCapacity) -> None:
-    """Has a cluster, or a dedicated connector, autoscaled. Raises InvalidArgument."""
+    """Sets the autoscaling of a cluster or a dedicated connector. Raises InvalidArgument."""
     if count is not None:
         raise InvalidArgument("--autoscale: not together with --count, which ends it: give one of them")
     spec.autoscale.CopyFrom(autoscale_of(text))
 
 
 def autoscale_text(wanted: Autoscale) -> str:
-    """For people."""
+    """Returns autoscaling in the command line's form, for people."""
     every, pause = from_duration(wanted.sample_period), from_duration(wanted.cool_down)
     lag = f" or {wanted.scale_out_lag_records:,} records of lag" if wanted.scale_out_lag_records else ""
     tasks = f", {wanted.tasks_per_worker} tasks each" if wanted.tasks_per_worker else ""

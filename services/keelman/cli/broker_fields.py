@@ -22,7 +22,7 @@ TLS = {
 
 
 def edit_brokers(given: Given, change: GivenChange | None, spec: BrokerClusterSpec) -> Iterable[str]:
-    """Sets what was given; gives the paths of what was changed. Raises InvalidArgument."""
+    """Sets the fields of the given options; yields the paths of the changed fields. Raises InvalidArgument."""
     if given.bootstrap_servers:
         if spec.WhichOneof("kind") == "managed":
             raise InvalidArgument("--bootstrap-servers: not together with nodes: keelman runs the brokers there")
@@ -61,14 +61,14 @@ def edit_brokers(given: Given, change: GivenChange | None, spec: BrokerClusterSp
 
 
 def tls_of(text: str) -> BrokerTls.ValueType:
-    """The TLS that is typed. Raises InvalidArgument."""
+    """Parses the value of --tls. Raises InvalidArgument."""
     if text not in TLS:
         raise InvalidArgument.of("--tls", text, ", ".join(TLS))
     return TLS[text]
 
 
 def _heap_mb(text: str) -> int:
-    """A heap in MiB. Raises InvalidArgument for what is no whole number of them."""
+    """Returns a heap in MiB. Raises InvalidArgument unless it is a legal whole number of them."""
     size = size_of("--heap", text)
     if size % MIB or 0 < size < MIN_HEAP_MIB * MIB:
         raise InvalidArgument.of("--heap", text, f"whole MiB, at least {MIN_HEAP_MIB}MiB; 0 for 512MiB")

@@ -1,4 +1,4 @@
-"""Reads connector configurations as commands are given them: files, and key=value texts."""
+"""Reads connector configurations from the options of commands: files, and key=value texts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from keelman.model.errors import InvalidArgument
 
 
 def given_config(file: Path | None, values: Sequence[str] | None) -> tuple[dict[str, str] | None, dict[str, str]]:
-    """What --config-file says, None without it, and what --set says. Raises InvalidArgument as `read_config`."""
+    """Returns the configuration of --config-file, None without it, and of --set. Raises InvalidArgument as
+    `read_config`."""
     return None if file is None else read_config(file), pairs("--set", values or ())
 
 
 def class_of(config: Mapping[str, str]) -> str:
-    """The class of a connector's configuration. Raises InvalidArgument where it names none."""
+    """Returns the class in a connector's configuration. Raises InvalidArgument if it has none."""
     if not config.get("connector.class"):
         raise InvalidArgument(
             "connector.class: not set: give it in --config-file FILE or with --set connector.class=..."
@@ -24,7 +25,7 @@ def class_of(config: Mapping[str, str]) -> str:
 
 
 def read_config(file: Path) -> dict[str, str]:
-    """A configuration from a .properties file, or from JSON: the bare map, or Connect's {"name":…, "config":{…}}.
+    """Reads a configuration from a .properties file, or from JSON: the bare map, or Connect's {"name":…, "config":{…}}.
 
     Raises InvalidArgument for a file that cannot be read.
     """
@@ -54,7 +55,7 @@ def _text(value: object) -> str:
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """key=value texts as a map. Raises InvalidArgument for a text without '='."""
+    """Returns key=value texts as a map. Raises InvalidArgument for a text without '='."""
     made: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

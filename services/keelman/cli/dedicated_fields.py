@@ -14,8 +14,8 @@ from keelman.model.errors import InvalidArgument
 
 
 def edit_dedicated(given: Any, removed: Sequence[str] | None, spec: DedicatedConnectorSpec) -> Iterable[str]:
-    """Changes the spec to what was typed; gives the paths of what was named. `given` is a Given of keelman.cli.fields,
-    `removed` are keys of the configuration. Raises InvalidArgument."""
+    """Changes the spec by the given options; yields the paths of the given fields. `given` is a Given of
+    keelman.cli.fields, `removed` are keys of the configuration. Raises InvalidArgument."""
     if given.bootstrap_servers:
         spec.external.bootstrap_servers = given.bootstrap_servers
         yield "external"

@@ -1,4 +1,4 @@
-"""Decides a command's exit code, which is stable, and writes the line on stderr that says why it failed."""
+"""Decides a command's exit code, which is stable, and writes the line on stderr with the reason of a failure."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _CODES: tuple[tuple[type[errors.KeelmanError], int], ...] = (
     (errors.Unavailable, UNREACHABLE),
 )
 
-# How Connect names a plugin that there is, in its words for one that there is not.
+# The form in which Connect lists its plugins, in its message about an unknown plugin.
 _PLUGIN = re.compile(r"PluginDesc\{klass=class ([^,}]+),[^}]*\}")
 
 
 class StartFailed(errors.FailedPrecondition):
-    """A process started in the background could not come up; `exit_code` is what it would be in the foreground."""
+    """A process in the background could not start; `exit_code` is the code that it would have in the foreground."""
 
     def __init__(self, message: str, *, exit_code: int) -> None:
         super().__init__(message)
@@ -41,13 +41,13 @@ class StartFailed(errors.FailedPrecondition):
 
 
 class NotReached(errors.FailedPrecondition):
-    """The state that `--wait` waits for will not come about by waiting: exit code 1."""
+    """The state that `--wait` waits for cannot be reached by waiting: exit code 1."""
 
     reason = "NOT_REACHED"
 
 
 def exit_code_of(error: errors.KeelmanError) -> int:
-    """The exit code that stands for an error class."""
+    """Returns the exit code of an error, by its class."""
     if isinstance(error, StartFailed):
         return error.exit_code
     if isinstance(error, NotReached):
@@ -56,12 +56,12 @@ def exit_code_of(error: errors.KeelmanError) -> int:
 
 
 def plain_plugins(message: str) -> str:
-    """Connect's message in which plugins are only named by their classes."""
+    """Returns Connect's message with each plugin shortened to its class."""
     return _PLUGIN.sub(r"\1", message)
 
 
 def in_one_line(message: str) -> str:
-    """A message whose lines are joined, in which plugins are only named by their classes."""
+    """Returns a message with its lines joined, and each plugin shortened to its class."""
     text = "; ".join(line.strip() for line in plain_plugins(message).splitlines() if line.strip())
     return text.replace(":; ", ": ").replace(".; ", "; ")
 

@@ -1,4 +1,4 @@
-"""The options of `create` and `update` for the specs of nodes, clusters and the like; sets a spec's fields by them."""
+"""The options of `create` and `update` for the specs of nodes, clusters and others; sets a spec's fields from them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _LABELLED = (NODES, DEDICATED_CONNECTORS, *SAID, *_CLUSTERS, *APPLIED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """Options for a spec; None and nothing for what was not typed."""
+    """Options for a spec; None or empty if not given."""
 
     description: str | None = option("--description", "TEXT", "Of what it is, for people.", _LABELLED)
     labels: list[str] | None = option("--label", "K=V", "Label of what has labels; may be repeated.", _LABELLED)
@@ -157,7 +157,7 @@ class GivenChange(Given):
 
 
 def check_given(kind: Kind, given: Given) -> bool:
-    """Whether anything was typed. Raises InvalidArgument for an option that says nothing about this kind, and for a
+    """Tells whether any option was given. Raises InvalidArgument for an option that is not for this kind, and for a
     text that is never legal."""
     found = check_meant(kind, given)
     pairs("--label", given.labels or ())
@@ -174,7 +174,7 @@ def check_given(kind: Kind, given: Given) -> bool:
 
 
 def apply(given: Given, spec: Spec) -> list[str]:
-    """Changes a spec to what was typed; returns the mask: the fields that were named. Raises InvalidArgument."""
+    """Changes a spec by the given options; returns the mask: the names of the given fields. Raises InvalidArgument."""
     paths: list[str] = []
     change = given if isinstance(given, GivenChange) else None
     if given.description is not None:
@@ -198,7 +198,7 @@ def apply(given: Given, spec: Spec) -> list[str]:
 
 
 def said(given: Given) -> dict[str, Any]:
-    """What was typed that is said of a resource: its description and labels."""
+    """Returns the given description and labels of a resource."""
     request = UpdatePluginRequest()
     apply(given, request)
     return {"description": request.description, "labels": dict(request.labels)}

@@ -1,4 +1,4 @@
-"""The kinds of things the commands speak of: their names, short names and verbs. Text only: imports nothing heavy."""
+"""The kinds of resources in commands: their names, short names and verbs. Text only: imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from keelman.model.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind; `plural` is the word in listings, `short` what people type. Those `in_cluster` are of a worker
-    cluster. `wire` is its name in the wire contract where that is another, `area` that of its service there."""
+    """One kind; `plural` is the word in listings, `short` the abbreviation. A resource of a kind `in_cluster` belongs
+    to a worker cluster. `wire` is the kind's name in the wire contract if it differs, `area` its service's area there.
+    """
 
     plural: str
     singular: str
@@ -25,21 +26,21 @@ class Kind:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Every word that means this kind."""
+        """All words for this kind."""
         return (self.plural, self.singular, self.short, *self.more)
 
     @property
     def field(self) -> str:
-        """The field of an answer that has one of it."""
+        """The field of an answer with one resource of the kind."""
         return (self.wire or self.singular).replace("-", "_")
 
     @property
     def fields(self) -> str:
-        """The field of an answer that has many of it."""
+        """The field of an answer with many resources of the kind."""
         return f"{self.wire}s".replace("-", "_") if self.wire else self.plural.replace("-", "_")
 
     def rpc(self, verb: str) -> str:
-        """The name of the RPC that does a verb: GetWorkerCluster, ListWorkerClusters."""
+        """Returns the name of the RPC of a verb: GetWorkerCluster, ListWorkerClusters."""
         noun = self.fields if verb == "List" else self.field
         return verb + "".join(word.capitalize() for word in noun.split("_"))
 
@@ -83,13 +84,13 @@ SECRETS = Kind("secrets", "secret", "se", ("get", "describe", *SPEC))
 OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
 DOCUMENTS = Kind("documents", "document", "doc", ("get", "describe"))
 APPLIED = (TOPICS, DEFINITIONS)
-"""What is brought about by operations."""
+"""The kinds that operations apply."""
 SAID = (PLUGINS, WORKER_CONFIGURATIONS, PLUGIN_IMPORTS, SECRETS)
-"""Of what only what is said of it changes."""
+"""The kinds of which only the description and labels change."""
 PLANS = Kind("plans", "plan", "pn", ("get",), area="node")
 
 BATCHES = Kind("batches", "batch", "")
-"""Of several writes together: no kind of things, but a service as theirs."""
+"""Batches of writes: no kind of resources, but a service with the same naming."""
 
 KINDS = (
     BROKER_CLUSTERS,
@@ -113,14 +114,14 @@ KINDS = (
 
 
 def legal_kinds(verb: str = "") -> str:
-    """The kinds with that verb, or all, with their short names."""
+    """Returns the kinds with a verb, or all kinds, with their short names."""
     return ", ".join(f"{k.plural} ({k.short})" for k in KINDS if not verb or verb in k.verbs)
 
 
 def kind_of(word: str, verb: str = "", *, cluster: str = "") -> Kind:
-    """The kind a user means, where `cluster` is what stands behind --cluster.
+    """Returns the kind for a user's word; `cluster` is the value of --cluster.
 
-    Raises InvalidArgument naming the nearest and the legal kinds, or those with the verb, or those of clusters.
+    Raises InvalidArgument with the nearest and the legal kinds, or the kinds with the verb, or the kinds of clusters.
     """
     kind = _kind_of(word, verb)
     if cluster:
@@ -129,15 +130,15 @@ def kind_of(word: str, verb: str = "", *, cluster: str = "") -> Kind:
 
 
 def check_option(option: str, kind: Kind, legal: Sequence[Kind]) -> None:
-    """Raises InvalidArgument for an option that was given with another kind than it is for."""
+    """Raises InvalidArgument for an option that is not for this kind."""
     if kind not in legal:
         raise InvalidArgument(f"{option}: not for {kind.plural}, only for {', '.join(k.plural for k in legal)}")
 
 
 def cluster_and_name(kind: Kind, name: str, cluster: str = "") -> tuple[str, str]:
-    """The worker cluster, empty where nothing names it, and the plain name of one of a kind that is of clusters.
+    """Returns the worker cluster, empty if none is named, and the plain name of a resource in a cluster.
 
-    `cluster` is what stands behind --cluster; the name may begin with it. Raises InvalidArgument for one of another.
+    `cluster` is the value of --cluster; the name may begin with a cluster. Raises InvalidArgument if the two differ.
     """
     if not kind.in_cluster:
         return cluster, name

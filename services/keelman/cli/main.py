@@ -1,4 +1,4 @@
-"""Entry of the console script `keelman`: hands service names to the services' own main, all else to the commands.
+"""Entry of the console script `keelman`: passes service names to the services' own main, other words to the commands.
 
 Nothing heavy is imported before it is needed, so that `keelman --help` answers at once.
 """
@@ -21,7 +21,7 @@ SERVICES = (
     "spark",
     "worker",
     "kafka_connect",
-)  # runtime.main's, without what it imports
+)  # as in runtime.main, without its imports
 TRACE = "KEELMAN_TRACE"
 
 
@@ -66,7 +66,7 @@ def _service(words: list[str]) -> int:
 
 
 def _reader_left() -> int:
-    """The reader of our output left (`| head`): what Python would still flush at exit goes nowhere."""
+    """Handles a reader of our output that has left (`| head`): Python's flush at exit is discarded."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
 

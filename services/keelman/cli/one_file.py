@@ -1,6 +1,6 @@
-"""Finds the classes in a connector of one Python file, and makes a folder of it that a worker takes for a plugin.
+"""Finds the connector classes in one Python file, and builds a folder from it that a worker loads as a plugin.
 
-Run as a program, with the file as its argument, it imports the file and prints what is in it as JSON.
+Run as a program, with the file as its argument, it imports the file and prints its classes as JSON.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NEEDED = ("names", "version", "direction", "runs_on")
 
 
 class ImportFault(FailedPrecondition):
-    """The file cannot be imported, or no connector is in it."""
+    """The file cannot be imported, or contains no connector."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileClass:
-    """A connector's class: its name in the file, and that in configurations."""
+    """A connector's class: its name in the file, and its name in configurations."""
 
     attribute: str
     name: str
@@ -42,13 +42,13 @@ class FileClass:
 
 @dataclass(frozen=True, slots=True)
 class OneFile:
-    """The file. Its folder's other modules can be imported by it, as when it is run as a program."""
+    """The file. It can import the other modules of its folder, as a program can."""
 
     path: Path
 
     @classmethod
     def of(cls, path: Path) -> OneFile:
-        """Raises InvalidArgument for what is no Python file, or cannot be imported by its name."""
+        """Raises InvalidArgument for a path that is no Python file, or that cannot be imported by its name."""
         found = path.expanduser().absolute()
         if found.suffix != ".py" or not found.is_file():
             raise InvalidArgument.of("FILE", str(path), "an existing Python file, such as ticks.py")
@@ -59,7 +59,7 @@ class OneFile:
         return cls(found)
 
     def stamps(self) -> dict[Path, int]:
-        """When each module in the file's folder was changed last: another answer after any change."""
+        """Returns the time of the last change of each module in the file's folder: any change alters the result."""
         found: dict[Path, int] = {}
         for source in self._modules():
             for file in [source] if source.is_file() else source.rglob("*.py"):
@@ -68,7 +68,7 @@ class OneFile:
         return found
 
     async def classes(self) -> list[FileClass]:
-        """The connectors in it, by importing it in a process of its own.
+        """Returns the connectors of the file, which it imports in a separate process.
 
         Raises ImportFault with file and line for an import that fails, and for a file without connectors.
         """
@@ -93,7 +93,7 @@ class OneFile:
         return [FileClass(**one) for one in answer["classes"]]
 
     def lay_out(self, folder: Path, classes: Sequence[FileClass]) -> None:
-        """Makes the folder one with an installed plugin of these classes, which imports the files where they are."""
+        """Turns a folder into an installed plugin of these classes, which imports the files from their own place."""
         shutil.rmtree(folder, ignore_errors=True)
         metadata = folder / f"{self.path.stem}-0.dist-info"
         metadata.mkdir(parents=True)
@@ -109,7 +109,8 @@ class OneFile:
 
 
 def choose_class(classes: Sequence[FileClass], wanted: str) -> FileClass:
-    """The class that is named, by either name, or the only one. Raises InvalidArgument that names them."""
+    """Returns the class with this name, in the file or in configurations, or the only class. Raises InvalidArgument
+    with the names of all classes."""
     named = [one for one in classes if not wanted or wanted in (one.attribute, one.name, one.name.rpartition(".")[2])]
     if len(named) == 1:
         return named[0]
@@ -122,7 +123,7 @@ def choose_class(classes: Sequence[FileClass], wanted: str) -> FileClass:
 
 
 def look(file: Path) -> Mapping[str, Any]:
-    """Imports the file here: its classes, or what is wrong with it and where."""
+    """Imports the file in this process; returns its classes, or its error and the place of it."""
     sys.path.insert(0, str(file.parent))
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -140,7 +141,7 @@ def look(file: Path) -> Mapping[str, Any]:
         return {"classes": [asdict(one) for one in classes]}
     if not found:
         return {"error": f"{file.name}: has no subclass of keelman.connect.plugin.Connector"}
-    name, one = min(found, key=lambda each: len(lacking[each[0]]))  # others are what it is derived from
+    name, one = min(found, key=lambda each: len(lacking[each[0]]))  # the others are its base classes
     return {"error": f"{file.name}:{inspect.getsourcelines(one)[1]}: class {name} lacks {', '.join(lacking[name])}"}
 
 
@@ -153,7 +154,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _place(error: BaseException, file: Path) -> str:
-    """Where in the file's folder it failed, as file:line."""
+    """Returns where in the file's folder the import failed, as file:line."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_relative(Path(error.filename), file)}:{error.lineno}"
     places = [(Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)]

@@ -19,11 +19,11 @@ WAIT_SECONDS = 180.0
 
 
 class Commands(typer.Typer):
-    """The commands of one module, plain as the whole command line is. A parameter of a command that is a dataclass is
-    typed as its fields, options all of them."""
+    """The commands of one module, in plain style like the whole command line. For a parameter that is a dataclass, each
+    of its fields becomes an option."""
 
     def command(self, name: str | None = None, **given: Any) -> Callable[[C], C]:
-        """Makes a command of a function."""
+        """Registers the decorated function as a command."""
 
         def decorated(command: C) -> C:
             super(Commands, self).command(name, **given)(_with_fields(command))
@@ -33,7 +33,7 @@ class Commands(typer.Typer):
 
 
 def command_group() -> Commands:
-    """The commands of one module."""
+    """Returns an empty group for the commands of one module."""
     return Commands(rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -59,8 +59,8 @@ def option(
     flags: str = "", metavar: str | None = None, text: str = "", of: Sequence[Kind] = KINDS, *, default: Any = None,
     **given: Any,
 ) -> Any:  # fmt: skip
-    """A field of what a command takes: how it is typed and what its help says, where its type does not say that, and
-    the kinds that it is for."""
+    """Returns a dataclass field for an option of a command, with its flags and help unless its type has them, and the
+    kinds that accept it."""
     info = typer.Option(*flags.split(), metavar=metavar, help=text, **given) if flags else None
     return field(
         default=default, metadata={"option": info, "flag": flags.partition(" ")[0].partition("/")[0], "kinds": of}
@@ -68,7 +68,7 @@ def option(
 
 
 def check_meant(kind: Kind, given: Any) -> bool:
-    """Whether anything was typed of a dataclass of options. Raises InvalidArgument for one that says nothing about this
+    """Tells whether any option of a dataclass was given. Raises InvalidArgument for an option that is not for this
     kind."""
     typed = [one for one in fields(given) if getattr(given, one.name) not in (None, "", [], one.default)]
     for one in typed:
@@ -91,14 +91,14 @@ def _fields_of(kind: Any) -> list[inspect.Parameter]:
 
 
 def _taken(kind: Any, given: dict[str, Any]) -> Any:
-    """A dataclass of what was typed for its fields, which is then no longer among what was given."""
+    """Builds a dataclass from the options given for its fields, and removes them from `given`."""
     hints = get_type_hints(kind)
     names = [one.name for one in fields(kind)]
     return kind(**{n: _taken(hints[n], given) if is_dataclass(hints[n]) else given.pop(n) for n in names})
 
 
 def kind_word(verb: str) -> typer.models.ArgumentInfo:
-    """The word that says which kind a command is about: one that has the verb. A shell completes it."""
+    """Returns the argument for the kind, which must have the verb. A shell completes it."""
 
     def complete(incomplete: str) -> list[str]:
         return [
@@ -148,7 +148,7 @@ _UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str) -> float:
-    """A time as people write it. Raises typer.BadParameter."""
+    """Parses a time as people write it, and returns it in seconds. Raises typer.BadParameter."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|)", text.strip())
     if found is None:
         raise typer.BadParameter(f"{text!r} is not legal: seconds, as 90, 90s, 1.5m or 1h")
@@ -185,7 +185,7 @@ class Waiting:
 
     @property
     def seconds(self) -> float | None:
-        """How long is waited; None for not at all. Raises InvalidArgument for a time without `--wait`."""
+        """The time to wait; None for no wait. Raises InvalidArgument for a time without `--wait`."""
         if self.timeout is not None and not self.wait:
             raise InvalidArgument("--timeout: only together with --wait")
         return (WAIT_SECONDS if self.timeout is None else self.timeout) if self.wait else None

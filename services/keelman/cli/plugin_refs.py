@@ -1,4 +1,4 @@
-"""Reads the plugins of a worker cluster from the options of `create` and `update`: NAME or NAME:VERSION."""
+"""Parses the plugins of a worker cluster from the options of `create` and `update`: NAME or NAME:VERSION."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENGINES = {"keelman": WorkerEngine.WORKER_ENGINE_KEELMAN, "kafka-connect": Worke
 
 
 def named(option: str, texts: Sequence[str]) -> list[PluginRef]:
-    """The plugins that are typed. Raises InvalidArgument."""
+    """Parses the given plugins. Raises InvalidArgument."""
     found = []
     for text in texts:
         name, colon, version = text.strip().partition(":")
@@ -23,7 +23,8 @@ def named(option: str, texts: Sequence[str]) -> list[PluginRef]:
 
 
 def edit(option: str, present: MutableSequence[PluginRef], given: Sequence[str], removed: Sequence[str] = ()) -> None:
-    """Puts the plugins that are typed in place of those of the same names, or behind all. Raises InvalidArgument."""
+    """Replaces present plugins by given ones of the same names, appends the others, and removes the removed ones.
+    Raises InvalidArgument."""
     new = named(f"--{option}", given)
     names = [ref.name for ref in present]
     for name in removed:
@@ -42,7 +43,7 @@ def edit(option: str, present: MutableSequence[PluginRef], given: Sequence[str],
 
 
 def engine_of(text: str) -> WorkerEngine.ValueType:
-    """The engine that is typed. Raises InvalidArgument."""
+    """Parses the value of --engine. Raises InvalidArgument."""
     if text not in ENGINES:
         raise InvalidArgument.of("--engine", text, " or ".join(ENGINES))
     return ENGINES[text]

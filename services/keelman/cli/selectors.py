@@ -1,4 +1,4 @@
-"""Reads selectors: which labels a resource has to have, as people type it behind -l."""
+"""Parses selectors: the labels that a resource must have, in the form of the option -l."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ _PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A condition on one label: to have one of these values, to have any (None) or, where it is `other`, not to."""
+    """A condition on one label: it has one of these values, or any value (None); `other` negates the condition."""
 
     key: str
     values: tuple[str, ...] | None
     other: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels are as it asks."""
+        """Tells whether labels meet the condition."""
         has = self.key in labels if self.values is None else labels.get(self.key) in self.values
         return has != self.other
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """The conditions of -l, all of which labels must meet. One of none takes everything."""
+    """The conditions of -l, all of which labels must meet. A selector without conditions takes everything."""
 
     asked: Sequence[Requirement] = ()
 
     @property
     def equal(self) -> dict[str, str]:
-        """What the state service can choose by itself."""
+        """The conditions that the state service can filter by: one equal value for a key."""
         return {one.key: one.values[0] for one in self.asked if one.values and len(one.values) == 1 and not one.other}
 
     def takes(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels are as it asks."""
+        """Tells whether labels meet all conditions."""
         return all(one.holds(labels) for one in self.asked)
 
     def __call__(self, resource: Any) -> bool:
-        """Whether a resource has the labels that are asked for."""
+        """Tells whether a resource's labels meet all conditions."""
         return self.takes(dict(columns.labels_of(resource))) if self.asked else True
 
 
 def selector(texts: Sequence[str]) -> Selector:
-    """What -l says, in texts that all have to hold. Raises InvalidArgument."""
+    """Returns the selector of some -l options, all of which must hold. Raises InvalidArgument."""
     return Selector([one for text in texts for one in _requirements(text)])
 
 
 def selector_of(kind: Kind, texts: Sequence[str]) -> Selector:
-    """The same for a kind. Raises InvalidArgument for one that has no labels."""
+    """Returns the selector of some -l options for a kind. Raises InvalidArgument also for a kind without labels."""
     if texts:
         check_option("-l", kind, [k for k in KINDS if "label" in k.verbs])
     return selector(texts)

@@ -1,4 +1,4 @@
-"""Reads sizes as people type them."""
+"""Parses sizes as people type them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
 def size_of(option: str, text: str) -> int:
-    """Bytes of a text such as 512MiB, 2GB or 1000000. Raises InvalidArgument."""
+    """Returns the bytes of a text such as 512MiB, 2GB or 1000000. Raises InvalidArgument."""
     match = _SIZE.fullmatch(text.strip())
     unit = match.group(2).upper() if match else ""
     unit = f"{unit}B" if len(unit) > 1 and not unit.endswith("B") else unit

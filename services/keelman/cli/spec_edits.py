@@ -1,4 +1,4 @@
-"""Edits what several specs have: maps of texts, labels of nodes, limits."""
+"""Edits the fields that several specs share: maps of texts, labels of nodes, limits."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from keelman.cli.fields import GivenChange
 
 NONE = "none"
-"""In place of a selector or of ports: that there is to be none."""
+"""The value that clears a selector, ports or other values."""
 
 
 def edit_map(
     option: str, values: MutableMapping[str, str], given: Sequence[str] | None, removed: Sequence[str] | None
 ) -> None:
-    """Sets and removes keys. Raises InvalidArgument for one that is given twice, or removed and not there."""
+    """Sets and removes keys. Raises InvalidArgument for a key that is both set and removed, or removed and missing."""
     made = pairs(f"--{option}", given or ())
     for key in removed or ():
         if key in made:
@@ -35,12 +35,12 @@ def edit_map(
 
 
 def selector_of(texts: Sequence[str] | None) -> dict[str, str]:
-    """Labels of nodes. Raises InvalidArgument."""
+    """Parses labels of nodes. Raises InvalidArgument."""
     return {} if texts == [NONE] else pairs("--node-selector", texts or ())
 
 
 def edit_limits(cpus: float | None, memory: str, limits: ResourceLimits, path: str) -> Iterable[str]:
-    """Sets limits that were given; gives the path of what was changed."""
+    """Sets the given limits; yields the path if any changed."""
     if cpus is not None:
         limits.cpus = cpus
     if memory:
@@ -50,7 +50,7 @@ def edit_limits(cpus: float | None, memory: str, limits: ResourceLimits, path: s
 
 
 def edit_log_delivery(group: str, bucket: str, topic: str, wanted: LogDelivery) -> Iterable[str]:
-    """Sets the targets that were given, or takes them out; gives the path of what was changed."""
+    """Sets or removes the given targets; yields the path of the change."""
     if group:
         wanted.file.CopyFrom(FileLogDelivery(enabled=True, group=group))
     if bucket:
@@ -69,19 +69,19 @@ def edit_log_delivery(group: str, bucket: str, topic: str, wanted: LogDelivery) 
 
 
 def edit_routes(given: Sequence[str], routes: MutableMapping[str, str]) -> None:
-    """Replaces addresses of host names. Raises InvalidArgument."""
+    """Replaces the routes by the given ones. Raises InvalidArgument."""
     made = {} if given == [NONE] else pairs("--route", given)
     routes.clear()
     routes.update(made)
 
 
 def split_names(text: str) -> list[str]:
-    """Names separated by commas."""
+    """Splits names at commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def edit_nodes(given: str, change: GivenChange | None, present: Sequence[str]) -> list[str]:
-    """Nodes in their order, the new ones last. Raises InvalidArgument."""
+    """Returns the nodes in their order, the new ones last. Raises InvalidArgument."""
     names = split_names(given) if given else list(present)
     for name in (change.remove_nodes or ()) if change else ():
         if name not in names:

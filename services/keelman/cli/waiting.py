@@ -1,4 +1,4 @@
-"""Waits for a condition, and shows people what is waited for."""
+"""Waits for a condition, and shows the progress to people."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Line:
         self._last = ""
 
     def show(self, text: str) -> None:
-        """What is done or waited for now."""
+        """Shows the present action or wait."""
         if text == self._last:
             return
         self._last = text
@@ -42,21 +42,21 @@ class Line:
             print(text, file=sys.stderr, flush=True)
 
     def print(self, text: str) -> None:
-        """What stays to be read: on a line of its own."""
+        """Prints a line that stays."""
         if self._status is not None:
             self._status.console.print(_escape(text))
         else:
             print(text, file=sys.stderr, flush=True)
 
     def pause(self) -> None:
-        """Leaves the terminal to others until the next `show`."""
+        """Stops the display until the next `show`, so that others can use the terminal."""
         if self._status is not None:
             self._status.stop()
 
 
 @contextmanager
 def progress_line(first: str = "") -> Iterator[Line]:
-    """A line of progress for the time of the block."""
+    """Yields a line of progress for the duration of the block."""
     if not sys.stderr.isatty():
         line = Line()
         if first:

@@ -33,13 +33,12 @@ def _named(request: Any) -> tuple[str, str]:
 
 
 def _terms(request: Any) -> dict[str, str]:
-    """On which a connector is changed: over which configuration, and under which id."""
+    """Returns the conditions of a change: the etag of the configuration to replace, and the request id."""
     return {"etag": request.etag, "request_id": checked_request_id("request_id", request.request_id)}
 
 
 def _keys(request: wire.UpdateConnectorRequest) -> dict[str, str | None] | None:
-    """The keys that an update is to change, None for one that is to be removed; None where it is the whole
-    configuration."""
+    """Returns the keys that an update changes, with None for a key to remove; None for the whole configuration."""
     paths = request.update_mask.paths
     for path in paths:
         if path != "config" and (not path.startswith(KEY) or path == KEY):
@@ -60,7 +59,7 @@ def _update(api: Connectors, request: wire.UpdateConnectorRequest) -> Awaitable[
 
 
 def _asking(answer: type[Message], ask: Callable[[Connectors, Any], Awaitable[Any]]) -> Any:
-    """An RPC that asks the workers of one connector; its answer has the connector where that is answered."""
+    """Returns an RPC that calls the workers of one connector; its answer has the connector if the workers return it."""
 
     async def method(self: ConnectorApi, request: Any, context: Context) -> Message:
         found = await ask(self._connectors, request)
@@ -121,7 +120,7 @@ class ConnectorApi(ConnectorServiceServicer):
 
 
 class LogApi(AgentServiceServicer):
-    """AgentService.StreamLogs for the workloads of every node; the other methods are for whoever is on the node."""
+    """AgentService.StreamLogs for the workloads of every node; the other methods are only for callers on the node."""
 
     def __init__(self, state: State, agents: Agents) -> None:
         self._state = state
@@ -142,11 +141,11 @@ class LogApi(AgentServiceServicer):
     async def ListLocalWorkloads(
         self, request: agent.ListLocalWorkloadsRequest, context: Context
     ) -> agent.ListLocalWorkloadsResponse:
-        """Refused: WorkloadService has those of all nodes."""
+        """Refuses the call: WorkloadService has the workloads of all nodes."""
         raise _refused("ListLocalWorkloads", "use WorkloadService.ListWorkloads")
 
     async def Drain(self, request: agent.DrainRequest, context: Context) -> agent.DrainResponse:
-        """Refused: draining is asked of the node's own agent."""
+        """Refuses the call: only the node's own agent takes it."""
         raise _refused("Drain", "ask the node's own agent")
 
 

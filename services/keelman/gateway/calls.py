@@ -1,4 +1,4 @@
-"""Calls the state service by a request alone: who asks names neither service nor method."""
+"""Calls the state service by the type of a request: the caller names neither service nor method."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keelman.rpc.generated import method_of, stream_of
 
 PAGE = 1000
 SECONDS = 10.0
-"""Deadline of one call."""
+"""The deadline of one call."""
 LONGER: Mapping[type[Message], float] = dict.fromkeys(
     (
         dedicated.UpdateDedicatedConnectorRequest, dedicated.PauseDedicatedConnectorRequest,
@@ -34,14 +34,14 @@ class Calls:
         self._methods: dict[type[Message], Any] = {}
 
     async def ask(self, request: Message) -> Any:
-        """The answer to a request, with a deadline."""
+        """Sends a request with a deadline; returns its answer."""
         kind = type(request)
         if kind not in self._methods:
             self._methods[kind] = method_of(self._channel, kind)
         return await self._methods[kind](request, timeout=LONGER.get(kind, SECONDS))
 
     async def pages(self, request_type: Any, **given: Any) -> AsyncIterator[Any]:
-        """All items of a list, its pages one after another; `given` is in each request."""
+        """Yields all items of a list, page by page; `given` are fields of each request."""
         token = ""
         while True:
             answer = await self.ask(request_type(page_size=PAGE, page_token=token, **given))
@@ -52,7 +52,7 @@ class Calls:
                 return
 
     async def stream(self, request: Message) -> AsyncGenerator[Any, None]:
-        """The answers to a request that is answered by a stream; without a deadline."""
+        """Yields the answers of a streaming call, without a deadline."""
         call = stream_of(self._channel, type(request))(request)
         try:
             async for answer in translated_stream(call):
@@ -61,5 +61,5 @@ class Calls:
             call.cancel()
 
     async def all(self, request_type: Any, **given: Any) -> list[Any]:
-        """The same at once."""
+        """Returns all items of a list."""
         return [item async for item in self.pages(request_type, **given)]

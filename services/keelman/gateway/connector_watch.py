@@ -1,4 +1,5 @@
-"""Serves watches of connectors: the state service's reports, and workers' answers where there are none."""
+"""Serves watches of connectors from the state service's reports, and from workers' answers for
+clusters without them."""
 
 from __future__ import annotations
 
@@ -16,27 +17,29 @@ from keelman.model.errors import Unavailable
 from keelman.workers.rest.connectors import Connectors
 
 ASK_SECONDS = 1.0
-"""So long workers that report nothing are left in peace."""
+"""The pause between two requests to workers that report nothing."""
 
 
 @dataclass(slots=True)
 class Asked:
-    """The worker clusters that are not reported, and what of their connectors was sent last; None before the first
-    time."""
+    """The worker clusters without reports, each with its connectors as they were sent last; None before
+    the first time."""
 
     connectors: dict[str, dict[str, Connector] | None] = field(default_factory=dict)
     unreachable: dict[str, str] | None = None
-    """Why some do not answer, as it was sent last; None before the first time."""
+    """The reasons of the unreachable clusters, as they were sent last; None before the first time."""
 
     def ask(self, clusters: list[str]) -> None:
-        """These are all that are to be asked from now on."""
+        """Sets the worker clusters that are called from now on."""
         self.connectors = {cluster: self.connectors.get(cluster) for cluster in clusters}
 
     def still_unreachable(self) -> UnreachableClusters | None:
-        """What is to be sent since some are not asked any more, or none at all while who watches may know of some by
-        another stream; None for nothing."""
+        """Returns the unreachable clusters that are left after some are not called any more; None for no change.
+
+        With no cluster to call, the first result is not None: the watcher may know unreachable clusters from an
+        earlier stream."""
         if self.unreachable is None and self.connectors:
-            return None  # their first answers say it
+            return None  # their first answers tell it
         still = {name: why for name, why in (self.unreachable or {}).items() if name in self.connectors}
         if still == self.unreachable:
             return None
@@ -46,8 +49,10 @@ class Asked:
     def news(
         self, answered: Mapping[str, dict[str, Connector]], unreachable: Mapping[str, str]
     ) -> ConnectorChanges | None:
-        """What is new in the answers of worker clusters, by name, and why some gave none; None for nothing. Of those
-        nothing else is said. Those that are not asked any more meanwhile are known by their reports."""
+        """Returns the changes in worker clusters' answers, and the reasons of unreachable clusters; None for no change.
+
+        An unreachable cluster gets no other change. Clusters that are no longer called are skipped: their reports have
+        come meanwhile."""
         changes = ConnectorChanges()
         reasons = {name: why for name, why in unreachable.items() if name in self.connectors}
         if reasons != self.unreachable:
@@ -75,7 +80,8 @@ class ConnectorWatch:
         self._connectors = connectors
 
     async def changes(self, request: WatchConnectorsRequest) -> AsyncGenerator[ConnectorChanges, None]:
-        """What there is, and each change, until the state service ends. Raises NotFound, Unavailable."""
+        """Yields the present connectors, then each change, until the state service ends.
+        Raises NotFound, Unavailable."""
         asked, revision = Asked(), request.from_revision
         reports = self._state.watched_connectors(
             WatchConnectorReportsRequest(
@@ -83,8 +89,8 @@ class ConnectorWatch:
             )
         )
         coming: asyncio.Future[Any] = asyncio.ensure_future(anext(reports, None))
-        asking: asyncio.Future[Any] = asyncio.get_running_loop().create_future()  # is never done
-        is_whole = False  # what workers answer comes behind what is reported, and not within
+        asking: asyncio.Future[Any] = asyncio.get_running_loop().create_future()  # never done
+        is_whole = False  # workers' answers are sent after all reports, never between them
         try:
             while True:
                 waited_for = {coming, asking} if is_whole else {coming}
@@ -122,8 +128,8 @@ class ConnectorWatch:
 
     @staticmethod
     def _spare(changes: ConnectorChanges, asked: Asked) -> None:
-        """Takes out of a change those that it says to be gone since nothing is reported: their workers are asked
-        first."""
+        """Removes from a change the clusters that it lists as gone for lack of reports: their workers
+        are called first."""
         kept = [cluster for cluster in changes.worker_clusters if cluster not in asked.connectors]
         if len(kept) < len(changes.worker_clusters):
             del changes.worker_clusters[:]
@@ -132,7 +138,7 @@ class ConnectorWatch:
     async def _ask(
         self, clusters: list[str], name: str, *, at_once: bool = False
     ) -> tuple[dict[str, dict[str, Connector]], dict[str, str]]:
-        """The connectors of the worker clusters that answer, by name; and why others do not."""
+        """Returns the connectors of the worker clusters that answer, by name; and the reasons of the others."""
         if not clusters:
             await asyncio.Event().wait()
         if not at_once:

@@ -1,6 +1,6 @@
-"""Lists connectors: what workers have reported, and what this gateway has written a moment ago.
+"""Lists connectors, from the workers' reports and from this gateway's own recent writes.
 
-Workers are asked only where there are no reports. A page costs what is in it, and what was written.
+Workers are called only if there are no reports. The cost of a page grows with its connectors and the recent writes.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from keelman.rpc.pages import connector_key, key_of, key_parts, page_limit, toke
 from keelman.workers.connector_messages import is_in
 from keelman.workers.rest.connectors import Connectors
 
-FRESH_SECONDS = 10.0  # so long at most it takes until a report says what was written
+FRESH_SECONDS = 10.0  # the longest time until a report contains a write
 
 
 @dataclass(slots=True)
 class Written:
-    """Remembers what was created and deleted through this gateway a moment ago."""
+    """Remembers the connectors that were recently created, changed or deleted through this gateway."""
 
     clock: Callable[[], float] = time.monotonic
     _newest: dict[tuple[str, str], tuple[float, Connector | None]] = field(default_factory=dict)
 
     def note(self, cluster: str, name: str, connector: Connector | None) -> None:
-        """A connector was created or changed, or, with None, deleted."""
+        """Remembers that a connector was created or changed, or, with None, deleted."""
         self._newest.pop((cluster, name), None)
         self._newest[cluster, name] = self.clock(), connector
 
     def recent(self) -> dict[tuple[str, str], Connector | None]:
-        """What may not be reported yet."""
+        """Returns the writes that may not be reported yet."""
         old = self.clock() - FRESH_SECONDS
         for key in [k for k, (at, _) in self._newest.items() if at < old]:
             del self._newest[key]
@@ -42,18 +42,18 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The keys that a page is of: behind those of the page before, up to the last that was reported on it."""
+    """The range of keys of a page: after the last key of the previous page, up to the last reported key on it."""
 
     after: str
     end: str
     """Empty for the last page, which has no end."""
 
     def has(self, key: str) -> bool:
-        """Whether a connector of this key belongs there."""
+        """Tells whether a connector with this key belongs to the page."""
         return key > self.after and (not self.end or key <= self.end)
 
     def reaches(self, cluster: str) -> bool:
-        """Whether connectors of a worker cluster may belong there."""
+        """Tells whether connectors of a worker cluster may belong to the page."""
         return key_parts(self.after)[0] <= cluster and (not self.end or cluster <= key_parts(self.end)[0])
 
 
@@ -66,7 +66,7 @@ class Listing:
         self._written = written
 
     async def page(self, request: ListConnectorsRequest) -> ListConnectorsResponse:
-        """A page of connectors. Raises NotFound for an unknown worker cluster."""
+        """Returns a page of connectors. Raises NotFound for an unknown worker cluster."""
         answer = await self._state.connector_reports(request)
         stretch = Stretch(key_of(request.page_token), key_of(answer.next_page_token))
         found = {connector_key(one.worker_cluster, one.name): one for one in answer.connectors}
@@ -91,7 +91,7 @@ class Listing:
     async def _unreported_yet(
         self, request: ListConnectorsRequest, stretch: Stretch, found: dict[str, Connector], unreported: set[str]
     ) -> Sequence[Connector]:
-        """What was written a moment ago, belongs on this page and is in no report yet."""
+        """Returns the recent writes that belong to this page and are in no report yet."""
         written = [
             connector
             for (cluster, name), connector in self._written.recent().items()
@@ -104,12 +104,12 @@ class Listing:
         ]
         if not written or request.state == CONNECTOR_STATE_UNSPECIFIED:
             return written
-        reported = await self._state.reported_connectors(written)  # those are in other states
+        reported = await self._state.reported_connectors(written)  # reported, but in other states
         return [one for one in written if (one.worker_cluster, one.name) not in reported]
 
 
 def hidden(connector: Connector) -> Connector:
-    """The connector as lists show it."""
+    """Returns a copy of a connector for lists: with hidden secret values, without notes, etag and uid."""
     config = shown(connector.config)
     made = Connector()
     made.CopyFrom(connector)

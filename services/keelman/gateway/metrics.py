@@ -1,4 +1,4 @@
-"""Makes the gateway's metrics: what the state service knows of the worker clusters, asked for at each scrape."""
+"""Builds the gateway's metrics, with the state service's data on the worker clusters, read at each scrape."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROBLEMS = Family("keelman_worker_cluster_troubled_connectors", GAUGE, "Connecto
 
 
 async def exposition(state: State, workers: WorkerFigures) -> bytes:
-    """The text that Prometheus reads, with the figures of `workers` on their connectors."""
+    """Returns the text for Prometheus, with the metrics of `workers` on their connectors."""
     out, process = Exposition(), psutil.Process()
     own = process.cpu_times()
     out.add(INFO, 1, labels_of({"version": version()}))

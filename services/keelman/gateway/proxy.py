@@ -21,7 +21,7 @@ from keelman.workers.rest.client import Outgoing, Rest, status_of
 
 log = get_logger()
 
-# RFC 9110, 7.6.1: meant for one connection only. Expect is answered by our own server.
+# RFC 9110, 7.6.1: meant for one connection only. Our own server answers Expect.
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
     b"transfer-encoding upgrade".split()
@@ -32,14 +32,14 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Proxy:
-    """An ASGI application. Answers come unchanged but for Location, which is made to lead through the proxy.
+    """An ASGI application. Answers are passed on unchanged except Location, which is changed to lead through the proxy.
 
     Its own errors have Connect's form: 404 unknown worker cluster, 413 body too large, 503 no running worker, 504 no
     answer in time.
     """
 
     def __init__(self, state: State, rest: Rest, logins: Logins, *, max_body_bytes: int) -> None:
-        """`logins` are used for callers whom the gateway knows: what proved who they are stays here."""
+        """`logins` are used for callers known to the gateway, whose own credentials are not passed on."""
         self._state = state
         self._rest = rest
         self._logins = logins
@@ -89,7 +89,7 @@ class Proxy:
             await send({"type": "http.response.body", "body": b""})
 
     def _login(self, scope: Scope, cluster: str) -> Headers:
-        """Who asks the worker, where that is not whoever sent the request."""
+        """Returns the authorization header for the worker, if the gateway uses its own login there."""
         login = self._logins.of(cluster) if CALLER in scope else None
         return [] if login is None else [(b"authorization", login.authorization)]
 
@@ -102,7 +102,7 @@ class Proxy:
         return Exhausted(f"the request's body is larger than {self._limit} bytes (gateway.max_body_bytes)")
 
     def _location(self, location: bytes, cluster: str, prefix: bytes) -> bytes:
-        """Leads through the proxy when it leads to a worker of the cluster, else as it is."""
+        """Returns a location that leads through the proxy if it leads to a worker of the cluster, else unchanged."""
         parts = urlsplit(location.decode("latin-1"))
         if parts.netloc and f"{parts.scheme}://{parts.netloc}" not in self._state.known_urls(cluster):
             return location
@@ -111,18 +111,18 @@ class Proxy:
 
 
 def split_path(raw: bytes) -> tuple[bytes, bytes]:
-    """The segment of a path that names a worker cluster, and what follows it, as they came."""
+    """Returns the segment of a path that names a worker cluster, and the rest after it, undecoded."""
     _, _, segment, *rest = raw.split(b"/", 3) + [b""] * 2
     return segment, rest[0]
 
 
 def named_cluster(segment: bytes) -> str:
-    """The name of the worker cluster that a segment is."""
+    """Returns the name of the worker cluster in a segment."""
     return unquote_to_bytes(segment).decode("utf-8", "replace")
 
 
 def checked_cluster(name: str) -> str:
-    """Returns the name; raises NotFound for one that no worker cluster can have."""
+    """Returns the name. Raises NotFound for a name that no worker cluster can have."""
     try:
         return checked_name("cluster", name)
     except KeelmanError as error:
@@ -130,18 +130,19 @@ def checked_cluster(name: str) -> str:
 
 
 def has_body(headers: Headers) -> bool:
-    """True when the head of a request announces a body."""
+    """Tells whether the head of a request announces a body."""
     return any(k == b"transfer-encoding" or (k == b"content-length" and int(v) > 0) for k, v in headers)
 
 
 def not_forwarded(headers: Headers) -> frozenset[bytes]:
-    """Lower-case names of the headers that end here, among them those that Connection names."""
+    """Returns the lower-case names of the headers that are not passed on, among them the headers
+    that Connection names."""
     named = b",".join(v for k, v in headers if k.lower() == b"connection")
     return NOT_FORWARDED | {n.strip().lower() for n in named.split(b",") if n.strip()}
 
 
 async def send_error(send: Send, status: int, message: str) -> None:
-    """Answers in the form of Connect's errors."""
+    """Sends an error in Connect's form."""
     body = error_body(status, message)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -1,4 +1,4 @@
-"""Reads the body of a request, whatever API it is for."""
+"""Reads the body of a request, for any API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ClientGone(Exception):
 
 
 async def body_of(receive: Receive, limit: int, too_large: Exception) -> AsyncGenerator[bytes, None]:
-    """The body in pieces, as it comes. Raises ClientGone, and `too_large` once there is more than the limit."""
+    """Yields the body in pieces as they arrive. Raises ClientGone, and `too_large` once the limit is exceeded."""
     size, more = 0, True
     while more:
         message = await receive()

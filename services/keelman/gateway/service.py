@@ -36,7 +36,7 @@ log = get_logger()
 FOLLOW_SECONDS = 1.0
 
 OWN_LOG_CHARACTERS = 4 << 20
-"""So much of its own log a gateway keeps for those who ask for it."""
+"""The size of its own log that a gateway keeps for callers."""
 
 FORWARDED = {
     "access": ("join_token", "join"),
@@ -52,7 +52,7 @@ FORWARDED = {
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
-    """Serves until `stop` is set. Raises KeelmanError for settings that cannot be."""
+    """Serves until `stop` is set. Raises KeelmanError for illegal settings."""
     check_drain("gateway", settings.drain_seconds, settings.grace_seconds)
     trust = await Trust.of(settings)
     read_log = partial(trust.agents.logs, seconds=settings.request_seconds)
@@ -122,7 +122,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _follow(reach: StateReach, healths: Sequence[Health], stop: asyncio.Event, stack: AsyncExitStack) -> None:
-    """Has health be NOT_SERVING while no state service can be reached, until the stack is closed."""
+    """Keeps health at NOT_SERVING while no state service can be reached, until the stack is closed."""
     siblings = await stack.enter_async_context(Siblings())
     siblings.start(reach.run(), name="state's reach")
     for health in healths:

@@ -1,4 +1,4 @@
-"""Asks the state service what the gateway itself needs: worker clusters, workers, and where a workload runs."""
+"""Reads the gateway's own needs from the state service: worker clusters, workers, and the nodes of workloads."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ log = get_logger()
 
 
 class State:
-    """Questions to the state service, with deadlines of 10 s. Raises Unavailable when it cannot be reached."""
+    """Calls to the state service, with deadlines of 10 s. They raise Unavailable if it cannot be reached."""
 
     def __init__(self, channel: Channel) -> None:
         self._calls = Calls(channel)
         self._known: dict[str, tuple[str, ...]] = {}
 
     async def worker_cluster(self, name: str) -> WorkerCluster:
-        """One worker cluster; raises NotFound."""
+        """Returns one worker cluster. Raises NotFound."""
         found: WorkerCluster = (await self._calls.ask(GetWorkerClusterRequest(name=name))).worker_cluster
         return found
 
     async def worker_clusters(self) -> list[WorkerCluster]:
-        """All worker clusters in the order of their names."""
+        """Returns all worker clusters, sorted by name."""
         return await self._calls.all(ListWorkerClustersRequest)
 
     async def connector_reports(self, request: ListConnectorsRequest) -> ListConnectorReportsResponse:
-        """A page of connectors as workers have reported them; raises NotFound for an unknown worker cluster."""
+        """Returns a page of connectors as workers have reported them. Raises NotFound for an unknown worker cluster."""
         asked = ListConnectorReportsRequest(
             page_size=request.page_size,
             page_token=request.page_token,
@@ -60,11 +60,11 @@ class State:
     def watched_connectors(
         self, request: WatchConnectorReportsRequest
     ) -> AsyncGenerator[WatchConnectorReportsResponse, None]:
-        """What workers have reported of connectors, and each change. Raises NotFound, Unavailable."""
+        """Yields the connectors that workers have reported, then each change. Raises NotFound, Unavailable."""
         return self._calls.stream(request)
 
     async def reported_connectors(self, connectors: Sequence[Connector]) -> set[tuple[str, str]]:
-        """Worker cluster and name of those of these connectors that workers have reported."""
+        """Returns worker cluster and name of each of these connectors that workers have reported."""
         found: set[tuple[str, str]] = set()
         for start in range(0, len(connectors), LARGEST_SIZE):
             names = [f"{one.worker_cluster}/{one.name}" for one in connectors[start : start + LARGEST_SIZE]]
@@ -73,10 +73,10 @@ class State:
         return found
 
     async def rest_urls(self, cluster: str) -> tuple[str, ...]:
-        """URLs of the running workers' REST APIs, without a final slash, group members first.
+        """Returns the URLs of the running workers' REST APIs, without a final slash, group members first.
 
-        Raises NotFound for an unknown worker cluster and Unavailable (NO_RUNNING_WORKER) when none of its workers runs.
-        While the state service is away the answer is the last one that it gave: workers go on without it.
+        Raises NotFound for an unknown worker cluster and Unavailable (NO_RUNNING_WORKER) if none of its workers runs.
+        While the state service is away, returns its last answer: workers continue without it.
         """
         try:
             urls = _rest_urls(await self._calls.all(ListWorkersRequest, worker_cluster=cluster))
@@ -93,7 +93,7 @@ class State:
         return self._known[cluster]
 
     async def heeds_ids(self, cluster: str) -> bool:
-        """Whether its workers do a request once by its id. False where that is not known now."""
+        """Tells whether a cluster's workers execute a request with the same id only once. False if that is unknown."""
         try:
             found = await self.worker_cluster(cluster)
         except KeelmanError:
@@ -101,11 +101,11 @@ class State:
         return found.spec.engine != WORKER_ENGINE_KAFKA_CONNECT
 
     def known_urls(self, cluster: str) -> tuple[str, ...]:
-        """The last answer of rest_urls; empty before the first."""
+        """Returns the last answer of rest_urls; empty before the first."""
         return self._known.get(cluster, ())
 
     async def agent_of(self, workload: str) -> tuple[str, str]:
-        """The node that carries the workload, and its agent's gRPC address. Raises NotFound, Unavailable (NO_AGENT)."""
+        """Returns the node of a workload, and its agent's gRPC address. Raises NotFound, Unavailable (NO_AGENT)."""
         async for found in self._calls.pages(ListWorkloadsRequest, **_among(workload)):
             if found.name == workload:
                 node: Node = (await self._calls.ask(GetNodeRequest(name=found.node))).node
@@ -130,7 +130,7 @@ class State:
 
 
 def _among(workload: str) -> dict[str, str]:
-    """What a list has to be of for a workload to be in it, as far as its name says."""
+    """Returns the filter for a list that contains a workload, as far as its name determines it."""
     kind, _, rest = workload.partition("/")
     match kind:
         case WorkloadKind.WORKER:

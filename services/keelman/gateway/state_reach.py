@@ -1,4 +1,4 @@
-"""Checks periodically whether the state service can be reached. Without it a gateway serves the workers' REST alone."""
+"""Checks periodically whether the state service can be reached. Without it a gateway serves only the workers' REST."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.runtime.ticks import tick
 LOOK_SECONDS = 1.0
 ANSWER_SECONDS = 2.0
 AWAY_SECONDS = 5.0
-"""One that is started again, or hands over to another, takes less."""
+"""A restart of the state service, or a handover to another, takes less time."""
 
 
 class StateReach:
@@ -24,7 +24,7 @@ class StateReach:
 
     @property
     def problem(self) -> str:
-        """Why this gateway serves the workers' REST alone, for people; empty while it serves all."""
+        """Why this gateway serves only the workers' REST, for people; empty while it serves all calls."""
         silent = self._clock() - self._answered >= AWAY_SECONDS
         return f"{self._peer} has not answered for {AWAY_SECONDS:g} s" if silent else ""
 

@@ -1,4 +1,4 @@
-"""Decides what the gateway shows of itself, to users and to state services and agents, and whom of these it trusts."""
+"""Decides which certificates the gateway presents to users, state services and agents, and which of these it trusts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ UNIX = "unix:"
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """Asks agents: with TLS where there are certificates to trust them by, or by certificates of the installation's CA,
-    which have a node's name."""
+    """Calls agents: with TLS if there are certificates to trust them by, or with certificates of the installation's CA,
+    which contain the node's name."""
 
     certificates: bytes | None = None
     trust: str = "loopback"
@@ -42,7 +42,8 @@ class Agents:
     by_name: bool = False
 
     def channel(self, address: str, node: str = "") -> Channel:
-        """To a node's agent at this address. Raises FailedPrecondition for one off loopback that nobody secures."""
+        """Opens a channel to a node's agent at this address. Raises FailedPrecondition for an unsecured address that is
+        not loopback."""
         if self.newest is not None:
             pems = self.newest()
             name = server_name(Identity(IdentityKind.NODE, node)) if self.by_name else ""
@@ -60,7 +61,7 @@ class Agents:
     async def logs(
         self, node: str, address: str, request: agent.StreamLogsRequest, *, seconds: float | None = None
     ) -> AsyncIterator[agent.StreamLogsResponse]:
-        """A workload's log from the agent of a node at this address, piece by piece, for at most so long."""
+        """Yields a workload's log from the agent of a node at this address, for at most `seconds`."""
         async with self.channel(address, node) as to_agent:
             call: Any = AgentServiceStub(to_agent).StreamLogs(request, timeout=seconds)
             async for piece in translated_stream(call, peer=f"the agent at {address}"):
@@ -69,8 +70,7 @@ class Agents:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`tls` is what the gateway's server is given, and `agents` how agents are asked; `member` has its certificate
-    renewed."""
+    """The gateway's certificates: `tls` is for its server, `agents` for calls of agents; `member` renews its own."""
 
     settings: Settings
     tls: Tls | Newest | None
@@ -81,8 +81,8 @@ class Trust:
 
     @classmethod
     async def of(cls, settings: Settings) -> Trust:
-        """Reads what the settings name, or what joining has left in the home; or has a certificate from the state
-        service of this host, for which it waits. Raises InvalidArgument, FailedPrecondition and Unavailable."""
+        """Reads the files that the settings name, or the member files that joining left in the home; or waits for a
+        certificate from the state service of this host. Raises InvalidArgument, FailedPrecondition and Unavailable."""
         tls = Tls.of("gateway", settings.tls_certificate, settings.tls_key)
         roots = root_certificates("gateway.state_ca", settings.state_ca)
         if settings.trust != INSTALLATION:
@@ -116,7 +116,8 @@ class Trust:
         return cls(settings, tls, Agents(newest=of_agents.newest), files.newest)
 
     def to_state(self, *, peer: str = "", translate: bool = True, apart: bool = False) -> Channel:
-        """A channel to the state services, with the newest certificate on each connection; `apart` as of `channel`."""
+        """Opens a channel to the state services, with the newest certificate on each connection; `apart` as in
+        `channel`."""
 
         def make(pems: Pems) -> Channel:
             return channel(
@@ -128,7 +129,7 @@ class Trust:
 
 
 async def _given(holder: Identity, settings: Settings) -> Member:
-    """A member whose certificate a state service of this host signs, for a key that is in memory alone."""
+    """Returns a member whose certificate a state service of this host signs, for a key that is only in memory."""
 
     async def ask(request: str) -> Pems:
         sent = IssueGatewayCertificateRequest(name=holder.name, certificate_request=request, hosts=list(settings.hosts))
@@ -150,7 +151,7 @@ async def _given(holder: Identity, settings: Settings) -> Member:
 
 
 def _for_anybody(newest: Newest) -> Newest:
-    """The same for a server that asks no client for a certificate: users have tokens."""
+    """Removes the roots, for a server that requires no client certificates: users have tokens."""
     return partial(_without_roots, newest)
 
 

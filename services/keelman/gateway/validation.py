@@ -1,4 +1,4 @@
-"""Checks a request as far as it can be checked without asking anybody."""
+"""Checks a request as far as possible without a call to another service."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ NAMED = frozenset(
     }
 )
 UNNAMED = ("CreateDedicatedConnector", "")
-"""The state service makes a name where none is given."""
+"""A create without a name, for which the state service generates one."""
 OF_CLUSTER = {
     "CreateWorkerCluster": "broker_cluster",
     "CreateTopic": "broker_cluster",
     "CreateConnectorDefinition": "worker_cluster",
 }
-"""Creates whose spec has to name a cluster."""
+"""Creates whose spec must name a cluster."""
 FILTERS = ("node", "worker_cluster", "broker_cluster")
 DOCUMENTS = "keelman.api.connect.v1.DocumentService"
 BATCHES = "keelman.api.connect.v1.BatchService"
@@ -51,7 +51,7 @@ WATCHES = "keelman.api.event.v1.WatchService"  # its `name` is a filter too, of 
 
 
 def check(service: str, method: str, request: Message) -> None:
-    """Raises InvalidArgument for a name, id, page size or spec that cannot be; called for every forwarded request."""
+    """Raises InvalidArgument for an illegal name, id, page size or spec; called for every forwarded request."""
     if service == BATCHES:
         _check_batch(request)
     else:
@@ -87,7 +87,7 @@ def _check_one(service: str, method: str, request: Message) -> None:
 
 
 def _check_batch(request: Any) -> None:
-    """Judges each request in a batch. Raises InvalidArgument that names all that cannot be by their places."""
+    """Checks each request in a batch. Raises InvalidArgument with the place of each illegal request."""
     checked_request_id("request_id", request.request_id)
     wrong: list[Violation] = []
     for number, one in enumerate(methods_in(request)):
@@ -100,7 +100,7 @@ def _check_batch(request: Any) -> None:
 
 
 def _check_plugin(method: str, request: Any) -> None:
-    """Judges the names in a request about plugins; of an upload those in its header."""
+    """Checks the names in a request about plugins; for an upload the names in its header."""
     given, field = (request.header, "header.") if method == "UploadPlugin" else (request, "")
     if given.name or method not in ("UploadPlugin", "ListPlugins"):
         checked_name(f"{field}name", given.name)
@@ -109,7 +109,7 @@ def _check_plugin(method: str, request: Any) -> None:
 
 
 def _check_document(method: str, request: Any) -> None:
-    """Judges which document a request is about; a list may leave that open."""
+    """Checks the key of the document in a request; a list may leave parts of it open."""
     if method == "ListDocuments":
         if request.kind:
             checked_name("kind", request.kind)
@@ -120,7 +120,7 @@ def _check_document(method: str, request: Any) -> None:
 
 
 def _check_spec(spec: Any) -> None:
-    """Judges what a create or an update says of a node or a cluster: each field by itself."""
+    """Checks the spec of a create or an update: each field by itself."""
     check_labels("spec.labels", spec.labels)
     match spec:
         case WorkerClusterSpec():

@@ -1,4 +1,4 @@
-"""The gateway's HTTP server: an index, health, metrics, the worker clusters' Connect REST APIs, and others'."""
+"""The gateway's HTTP server: an index, health, metrics, the worker clusters' Connect REST APIs, and further APIs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def application(
     state: State, rest: Rest, logins: Logins, *, max_body_bytes: int, apis: Mapping[str, ASGIApp],
     served: Mapping[str, str], is_draining: Callable[[], bool] = lambda: False, problem: Callable[[], str] = str,
 ) -> Starlette:  # fmt: skip
-    """The ASGI application. `apis`: further applications by their paths; `served`: which versions of APIs those are;
-    `is_draining`: whether callers are to look elsewhere; `problem`: why only workers' REST is served, empty else."""
+    """Returns the ASGI application. `apis`: further applications by their paths; `served`: the versions of their APIs;
+    `is_draining`: whether callers should use another gateway; `problem`: why only workers' REST is served, else empty.
+    """
     legal = [
         "/",
         "/healthz",
@@ -65,7 +66,7 @@ def application(
     async def readyz(_: Request) -> Response:
         if is_draining():
             return _json({"status": "draining"}, 503)
-        why = problem()  # no reason to look elsewhere: requests to worker clusters are passed on all the same
+        why = problem()  # still ready: requests to worker clusters are passed on all the same
         return _json({"status": "degraded", "message": why} if why else {"status": "ready"})
 
     async def metrics(_: Request) -> Response:
@@ -95,7 +96,7 @@ def application(
 
 
 def _below(path: str, app: ASGIApp) -> Mount:
-    """All that begins with this path, also where a line break follows."""
+    """Returns a mount for all paths that begin with this one, even if a line break follows."""
     mount = Mount(path, app=app)
     mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
     return mount

@@ -1,4 +1,4 @@
-"""Gathers workers' figures of their connectors, named as managed Connect services name them: one scrape of all."""
+"""Gathers the workers' metrics of their connectors, named as in managed Connect services, into one scrape."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ FRESH_SECONDS = 5.0
 ANSWER_SECONDS = 3.0
 AT_ONCE = 16
 TARGET = b"/metrics"
-# A family of these names begins with a capital, and no other does.
+# Only the families with these names begin with a capital.
 _HEAD = re.compile(r"# (?:HELP|TYPE) ([A-Z][A-Za-z]+) .*")
 _SAMPLE = re.compile(r"([A-Z][A-Za-z]+)\{(.*)\} (\S+)")
 
 
 class WorkerFigures:
-    """Asks each worker at most every few seconds, however many scrape. A worker that does not answer is left out."""
+    """Scrapes each worker at most every few seconds, for any number of scrapers. Leaves out workers
+    without an answer."""
 
     def __init__(self, ask: Callable[[str, bytes], Awaitable[str]]) -> None:
-        """`ask` gets a path of a worker by its URL. It raises KeelmanError."""
+        """`ask` reads a path of the worker at a URL. It raises KeelmanError."""
         self._ask = ask
         self._alone = asyncio.Lock()
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -31,8 +32,8 @@ class WorkerFigures:
         self._made_at = float("-inf")
 
     async def text(self, workers: Mapping[str, Sequence[str]]) -> bytes:
-        """The exposition: the samples of the workers of these clusters, by the clusters' names, with the cluster's name
-        as one label more."""
+        """Returns the exposition: the samples of the workers' URLs by cluster name, with that name as
+        one more label."""
         async with self._alone:
             if time.monotonic() - self._made_at >= FRESH_SECONDS:
                 asked = [(cluster, url) for cluster, urls in workers.items() for url in urls]
@@ -51,7 +52,7 @@ class WorkerFigures:
 
 
 def merged(texts: Iterable[tuple[str, str]]) -> bytes:
-    """One exposition of several, each of a worker of the cluster before it, of these families alone. Pure."""
+    """Merges the expositions of workers, each with its cluster's name, and keeps only these families. Pure."""
     heads: dict[str, list[str]] = {}
     samples: dict[str, list[str]] = {}
     for cluster, text in texts:

@@ -19,7 +19,7 @@ from keelman.runtime.java.process import JavaProcess, java_process
 LOG4J = Path(__file__).with_name("log4j2.xml")
 MAIN = "org.apache.kafka.connect.cli.ConnectDistributed"
 OPTIONS_OF = ("KAFKA_OPTS",)
-"""Variables in which start scripts of Kafka Connect have options of Java's."""
+"""Environment variables with Java options, as Kafka Connect's start scripts read them."""
 KEPT_AWAY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 SMALL_HEAP_MB = 2048
 LAST_BYTES = 1 << 16
@@ -33,7 +33,7 @@ _EXCEPTION = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|
 
 
 async def command_of(settings: Settings, environment: Mapping[str, str]) -> list[str]:
-    """The command line of a worker; fetches its jars where they are missing, and writes its configuration of metrics.
+    """Returns the command line of a worker; fetches missing jars, and writes its configuration of metrics.
 
     Raises JavaMissing, Unavailable (jars cannot be fetched), FailedPrecondition (no PySpark, whose Ivy fetches them).
     """
@@ -76,7 +76,7 @@ class Jvm(JavaProcess):
         self._home = home
 
     async def ended(self) -> None:
-        """Waits until it ends by itself, which is always a failure: raises Internal with its exit code and reason."""
+        """Waits until the worker ends by itself, always a failure: raises Internal with its exit code and reason."""
         how, may_have_said = await self.end()
         why = reason_in(self._errors()) if may_have_said else ""
         raise Internal(
@@ -94,7 +94,7 @@ class Jvm(JavaProcess):
 
 @contextlib.asynccontextmanager
 async def started(command: Sequence[str], home: Path) -> AsyncIterator[Jvm]:
-    """Starts the worker; it is killed at the end of the block if it still runs."""
+    """Starts the worker, and kills it at the end of the block if it still runs."""
     (home / "errors.log").unlink(missing_ok=True)
     environment = {name: value for name, value in os.environ.items() if name not in (*OPTIONS_OF, *KEPT_AWAY)}
     async with java_process(command, home, environment) as child:
@@ -102,7 +102,7 @@ async def started(command: Sequence[str], home: Path) -> AsyncIterator[Jvm]:
 
 
 def reason_in(text: str) -> str:
-    """The cause at the bottom of the first trace of what Java logged, else the first line; empty when there is none."""
+    """Returns the cause at the bottom of the first trace in Java's log, else the first line; empty for none."""
     lines = text.splitlines()
     found = ""
     for line in lines:

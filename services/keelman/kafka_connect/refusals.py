@@ -1,4 +1,4 @@
-"""Says in words of its properties why a worker of Apache Kafka Connect did not start, where Java's words name none."""
+"""Explains by its properties why a worker of Apache Kafka Connect did not start, if Java's message names none."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REFERENCE = "${"
 
 
 def refused_stores(properties_file: Path) -> InvalidArgument | None:
-    """What is wrong with the keystore or truststore of its https listeners; None for nothing that is known here.
+    """Returns the error in the keystore or truststore of its https listeners; None if no error is found.
 
-    Asked once Java has refused to start with them: what Java takes is never refused."""
+    Call it only after Java failed to start with them, so that stores that Java accepts are never refused."""
     properties = javaproperties.loads(properties_file.read_text(encoding="utf-8"))
     if any(REFERENCE in value for key, value in properties.items() if ".ssl." in f".{key}"):
-        return None  # values that Connect alone can read
+        return None  # only Connect can read these values
     return next(filter(None, (_refused(properties, key, admin=admin) for key, admin in LISTENERS)), None)
 
 

@@ -22,16 +22,16 @@ log = get_logger()
 READY_POLL_SECONDS = 0.3
 CHECK_SECONDS = 2.0
 ANSWER_SECONDS = 5.0
-DRAIN_SHARE = 0.75  # of the grace period; the rest is for killing and for saying so
+DRAIN_SHARE = 0.75  # of the grace period; the rest is for the kill and its log lines
 ALIVE = (200, 401, 403)
-"""Whoever wants a password to say that it is well is well."""
+"""Status codes of a healthy worker: it may require a password for its health too."""
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs the worker until `stop`, then drains it.
 
-    Raises JavaMissing, FailedPrecondition or Unavailable when it cannot start, InvalidArgument for a keystore that it
-    did not start with, Internal when it ends by itself.
+    Raises JavaMissing, FailedPrecondition or Unavailable if it cannot start, InvalidArgument for a keystore that it
+    cannot start with, Internal if it ends by itself.
     """
     private_folder(settings.home)
     async with contextlib.AsyncExitStack() as stack:
@@ -57,7 +57,7 @@ async def _prepare(settings: Settings, command: list[str]) -> None:
 
 
 async def _live(settings: Settings, jvm: Jvm, health: Health | None, begun: float) -> None:
-    """From its start to its end by itself, which is an error."""
+    """Watches the worker from its start until it ends by itself, which is an error."""
     async with httpx.AsyncClient(timeout=ANSWER_SECONDS, trust_env=False, verify=False) as client:
         try:
             async with asyncio.timeout(settings.start_seconds):
@@ -87,7 +87,7 @@ async def _ready(client: httpx.AsyncClient, url: str) -> None:
 
 
 async def _watch(client: httpx.AsyncClient, url: str, health: Health | None) -> None:
-    """Keeps health true to what the worker answers. One that is silent for long is its agent's to start again."""
+    """Sets the health by the worker's answers. It is for the agent to restart a worker that is silent for long."""
     answers = True
     while True:
         await asyncio.sleep(CHECK_SECONDS)
@@ -104,7 +104,7 @@ async def _watch(client: httpx.AsyncClient, url: str, health: Health | None) -> 
 
 
 async def _answers(client: httpx.AsyncClient, url: str) -> bool:
-    """Whether it says that it is well: once its plugins are read and it has joined its group."""
+    """Tells whether the worker reports good health, as it does once it has read its plugins and joined its group."""
     try:
         return (await client.get(f"{url}/health")).status_code in ALIVE
     except httpx.HTTPError:

@@ -24,20 +24,20 @@ from keelman.spark.dispatch import Dispatcher
 
 
 class Watchers:
-    """Sends changed copy runs to everyone who watches; a slow watcher gets the newest of each and misses none."""
+    """Sends changed copy runs to all watchers; a slow watcher gets the newest of each and misses none."""
 
     def __init__(self) -> None:
         self._open: list[tuple[dict[str, CopyRun], asyncio.Event]] = []
 
     def changed(self, run: CopyRun) -> None:
-        """A copy run is new or has changed."""
+        """Takes a copy run that is new or has changed."""
         for pending, filled in self._open:
             pending[run.uid] = run
             filled.set()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[tuple[dict[str, CopyRun], asyncio.Event]]:
-        """Collects changes by uid until the block is left; the event says that there are some."""
+        """Collects changes by uid until the block is left; the event tells that there are some."""
         entry: tuple[dict[str, CopyRun], asyncio.Event] = ({}, asyncio.Event())
         self._open.append(entry)
         try:

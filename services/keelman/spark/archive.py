@@ -29,7 +29,8 @@ MASTER = Master.of("local[4,1]")
 
 
 async def make_archive(*, heap_mb: int = 512) -> Path:
-    """Starts Spark once, runs what every service runs, and keeps the classes that it loaded. Returns the file."""
+    """Starts Spark once, runs the jobs that every service runs, and keeps the classes that it loaded. Returns the
+    file."""
     java = find()
     archive = linked_archive(java)
     if archive.made:

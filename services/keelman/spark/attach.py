@@ -15,7 +15,7 @@ from keelman.spark.slots.choice import Slot
 from keelman.spark.slots.mailbox import Mailbox
 
 BEAT_SECONDS = 1.0
-# Anybody may open a stream: one that does not say whose it is holds nothing for long.
+# Any process may open a stream: one without a greeting holds nothing for long.
 GREETING_SECONDS = 10.0
 END_SECONDS = 0.2
 
@@ -38,7 +38,7 @@ class SlotApi(SlotServiceServicer):
         try:
             await first_of(self._hear(slot, requests), self._speak(mail, context), mail.closed.wait())
         finally:
-            if slot.usable and slot.runs:  # its process may have died, and its reaper is about to say how
+            if slot.usable and slot.runs:  # its process may have died, and its reaper is about to report how
                 asyncio.get_running_loop().call_later(END_SECONDS, self._dispatcher.pool.detached, slot)
             else:
                 self._dispatcher.pool.detached(slot)

@@ -1,6 +1,6 @@
 """Brings copy runs, slots and leases together: the one place where an event of one of them changes the others.
 
-Plain synchronous code on the service's event loop; what it does to the world goes through `Jobs`, mailboxes and links.
+Plain synchronous code on the service's event loop; its effects go through `Jobs`, mailboxes and links.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Dispatcher:
     def greet(
         self, owner: Owner, link: Link, bounds: Bounds | None = None, routes: Mapping[str, str] | None = None
     ) -> list[Owner]:
-        """A worker opened a link. Cuts and returns older incarnations of it; raises Conflict for one of those."""
+        """Opens a worker's link. Cuts and returns older incarnations of it; raises Conflict if the worker is such an
+        incarnation."""
         old = self.leases.grant(owner, link, [s.owner for s in self.pool.slots.values()], bounds, routes)
         for other in old:
             self._end_owner(other, "SUPERSEDED", f"worker {owner.worker} was started again")
@@ -78,15 +79,15 @@ class Dispatcher:
         return old
 
     def present(self, owner: Owner) -> list[RunUpdate]:
-        """The owner's copy runs that have not ended, for the welcome."""
+        """Returns the owner's copy runs that have not ended, for the welcome."""
         return [self._life.last(run) for run in self.book.live(owner)]
 
     def usage(self, owner: Owner) -> SlotUsage:
-        """What the worker's slots use now, for the answer to a renewal."""
+        """Returns the present use of the worker's slots, for the answer to a renewal."""
         return self._usage.of(owner, self.pool.of(owner))
 
     def order(self, owner: Owner, order: RunOrder) -> None:
-        """Carries out a worker's order; what cannot be done is answered with a FAILED update."""
+        """Carries out a worker's order; answers an impossible one with a FAILED update."""
         kind, run = order.WhichOneof("order"), self.book.get(order.run_uid)
         if kind == "start":
             self._open(owner, order, run)
@@ -124,7 +125,7 @@ class Dispatcher:
             self.place()
 
     def _looked_at(self, run: Run, ticket: StartTicket, found: Split | Unread) -> None:
-        """Spark has said how it splits a data set, or why it cannot read it."""
+        """Takes Spark's answer: how it splits a data set, or why it cannot read it."""
         if not run.live:
             return
         if isinstance(found, Split):
@@ -137,12 +138,12 @@ class Dispatcher:
         self.place()
 
     def data_of(self, slot: Slot) -> PartRequest | None:
-        """The rows that a slot's Spark job is to give it."""
+        """Returns the rows that a slot's Spark job has to give it."""
         run = self.book.get(slot.data) if slot.data else None
         return None if run is None else run.data
 
     def routes_of(self, owner: Owner) -> Mapping[str, str]:
-        """Host names that the owner's slots have for themselves."""
+        """Returns the host names that only the owner's slots have."""
         return self.leases.routes(owner)
 
     def _pass_on(self, run: Run, order: RunOrder) -> None:
@@ -164,13 +165,13 @@ class Dispatcher:
         self._placing.forgive(owner)
 
     def attach(self, greeting: SlotGreeting) -> tuple[Slot, Mailbox]:
-        """A slot calls home. Raises Unauthenticated for a wrong or used token, FailedPrecondition when too late."""
+        """Accepts a slot's call. Raises Unauthenticated for a wrong or used token, FailedPrecondition when too late."""
         slot = self.pool.attach(greeting)
         self._placing.attached(slot)
         return slot, self.pool.mail(slot)
 
     def update(self, slot: Slot, update: RunUpdate) -> None:
-        """A slot has reported on one of its copy runs; of others it has nothing to say."""
+        """Takes a slot's report on its copy runs; ignores reports on others."""
         slot.heard = self._clock()
         run = self.book.get(update.run_uid)
         if run is not None and run.copy_run.slot == slot.id:
@@ -180,7 +181,7 @@ class Dispatcher:
             self._life.apply(run, update)
 
     def _have_written(self, run: Run, job: WriteJob) -> None:
-        """Has Spark write what a copy run asks for, once, though it says so until it is done."""
+        """Has Spark do a copy run's write job, once, though the copy run repeats the request until it is done."""
         if job.number <= run.writes or not run.live:
             return
         run.writes = number = job.number
@@ -193,14 +194,15 @@ class Dispatcher:
         self._jobs.write(run.uid, WriteJob.FromString(job.SerializeToString()), done)
 
     def slot_lost(self, slot: Slot, why: str) -> None:
-        """The pool gave a slot up."""
+        """Fails the copy runs of a slot that the pool gave up."""
         self._placing.lost(slot, self._runs_in(slot))
         for run in self._runs_in(slot):
             self._life.fail(run, "SLOT_LOST", f"slot {slot.id} was lost: {why}")
         self.place()
 
     def slot_unstarted(self, slot: Slot, why: str) -> None:
-        """A slot did not start: its copy runs wait for another. Not what was to read its rows: that is Spark's word."""
+        """Has the copy runs of a slot that did not start wait for another. A run that should read its rows fails
+        instead: the reason is Spark's."""
         if slot.data:
             for run in self._runs_in(slot):
                 self._life.fail(run, "DATA_UNREAD", why)
@@ -209,7 +211,7 @@ class Dispatcher:
         slot.runs.clear()
 
     def slot_ended(self, slot: Slot) -> None:
-        """A slot is gone and its place free."""
+        """Takes note that a slot is gone and its place free."""
         self._usage.ended(slot)
         self.place()
 
@@ -218,7 +220,7 @@ class Dispatcher:
         return [run for run in found if run is not None and run.live]
 
     def place(self) -> None:
-        """Gives every copy run without a slot its place, or says why there is none."""
+        """Gives every copy run without a slot its place, or records why there is none."""
         self._placing.place(warm=not self.draining)
 
     def _run_ended(self, run: Run) -> None:
@@ -254,7 +256,7 @@ class Dispatcher:
             self.place()
 
     def _look(self, now: float) -> None:
-        """Once a second: what is used, who is busy, who has had enough."""
+        """Measures usage, finds busy tasks, and ends slots over their bounds, once a second."""
         living = {slot.owner for slot in self.pool.slots.values()} | set(self.leases)
         self._usage.forget([owner for owner in self._usage.known() if owner not in living])
         for slot, message in self._bounder.look(now):

@@ -17,7 +17,7 @@ from keelman.spark.dispatch import Dispatcher
 from keelman.spark.waits import settled
 
 GONE_SECONDS = 5.0
-# Stands for the answer to a renewal among the updates: so the link has one writer and one bounded queue. It goes first:
+# Represents the answer to a renewal among the updates: so the link has one writer and one bounded queue. It goes first:
 # behind the updates of hundreds of copy runs that begin together it came so late that the worker gave the link up.
 RENEWED = RunUpdate()
 
@@ -26,13 +26,13 @@ class LinkApi(WorkerLinkServiceServicer):
     """Serves WorkerLinkService."""
 
     def __init__(self, dispatcher: Dispatcher, lease_seconds: float, problem: Callable[[], str] = str) -> None:
-        """`problem` says why there is no Spark, empty while there is."""
+        """`problem` returns why there is no Spark, empty while there is."""
         self._dispatcher, self._lease_seconds, self._problem = dispatcher, lease_seconds, problem
 
     async def OpenLink(  # type: ignore[override]  # writes through the context: reader and writer side by side
         self, requests: AsyncIterator[OpenLinkRequest], context: Context
     ) -> None:
-        """Holds one worker's link until it closes; the lease goes on without it until it lapses."""
+        """Holds one worker's link until it closes; the lease continues without it until it lapses."""
         first = await anext(aiter(requests), OpenLinkRequest())
         greeting = first.greeting
         if first.WhichOneof("message") != "greeting" or not greeting.worker_id or not greeting.incarnation:
@@ -77,5 +77,5 @@ class LinkApi(WorkerLinkServiceServicer):
 
 
 def superseded(owner: Owner) -> Conflict:
-    """The error for a link whose place another one has taken."""
+    """Returns the error for a link whose place another one has taken."""
     return Conflict(f"another link of worker {owner.worker} has taken over", reason="SUPERSEDED")

@@ -133,7 +133,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
 
 
 def slot_order(settings: Settings, home: SlotHome, loop: str) -> SlotOrder:
-    """What every slot is started with; the pool adds its name and token."""
+    """Returns the common part of all slots' orders; the pool adds name and token."""
     return SlotOrder(
         slot="",
         token="",
@@ -151,7 +151,8 @@ def slot_order(settings: Settings, home: SlotHome, loop: str) -> SlotOrder:
 def starter(
     settings: Settings, master: Master, pack: Pack | None, path: Sequence[str], stop: asyncio.Event
 ) -> Callable[[Path], AbstractAsyncContextManager[Spark | None]]:
-    """How a life of Spark begins, given an empty folder. Raises InvalidArgument for settings that cannot be."""
+    """Returns the function that begins a life of Spark in an empty folder. Raises InvalidArgument for impossible
+    settings."""
     if master.kind is MasterKind.CONNECT:
         archive = FOLDER if pack else ""
         script = interpreter(executor_python(settings), slot_variables(path, PRELOAD), archive)
@@ -162,7 +163,7 @@ def starter(
 
 @contextlib.asynccontextmanager
 async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> AsyncIterator[None]:
-    """Serves slots of other hosts, and nothing else: what workers and people may ask stays on loopback."""
+    """Serves slots of other hosts, and nothing else: the APIs for workers and people stay on loopback."""
     if not port_is_free(listener.host, listener.port):
         what = f"spark.advertised_address: port {listener.port} on {listener.host} is taken by another process"
         raise Unavailable(f"{what}: stop it, or give an address with another one", reason="PORT_TAKEN")
@@ -182,7 +183,7 @@ async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> 
 def services(
     dispatcher: Dispatcher, watchers: Watchers, settings: Settings, problem: Callable[[], str] = str
 ) -> list[Service]:
-    """What is served on the port. `problem` says to workers why there is no Spark, empty while there is."""
+    """Returns the services of the port. `problem` tells workers why there is no Spark, empty while there is."""
     links = LinkApi(dispatcher, settings.lease_seconds, problem)
     return [Service.of(api) for api in (links, SlotApi(dispatcher), CopyRunApi(dispatcher, watchers))]
 
@@ -208,12 +209,13 @@ async def _tick(dispatcher: Dispatcher, reporter: Reporter) -> None:
 
 
 def package_roots() -> list[Path]:
-    """The folders that slots import keelman from."""
+    """Returns the folders that slots import keelman from."""
     return [Path(p).parent for p in keelman.__path__]
 
 
 def fresh_folder(folder: Path) -> Path:
-    """An empty folder; what an earlier life left in it is removed. Raises InvalidArgument when it cannot be had."""
+    """Returns an empty folder; removes the leftovers of an earlier life. Raises InvalidArgument when it cannot be
+    had."""
     shutil.rmtree(folder, ignore_errors=True)
     writable("spark.work_folder", folder, private=True)
     return folder

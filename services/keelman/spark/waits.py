@@ -9,7 +9,7 @@ LOOK_SECONDS = 0.02
 
 
 async def settled(condition: Callable[[], bool], seconds: float) -> bool:
-    """True as soon as the condition holds; False when it does not within `seconds`."""
+    """Returns True as soon as the condition holds; False when it does not within `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             while True:

@@ -1,1 +1,2 @@
-"""The state service: nodes, clusters and placements in one database: planned, assigned to agents, put out to Kafka."""
+"""The state service: nodes, clusters and placements in one database: planned, assigned to agents, published to
+Kafka."""

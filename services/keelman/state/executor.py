@@ -1,4 +1,4 @@
-"""Plans for what changed and writes what was decided. What was cut off before it was written is planned again."""
+"""Plans for changed resources and writes the plans. A plan cut off before it was written is made again."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from keelman.state.store import Change, Store, Transaction
 
 log = get_logger()
 CHECK_SECONDS = 300.0
-"""So often everything is planned, whatever changed."""
+"""How often everything is planned, whatever changed."""
 FIGURES_SECONDS = 5.0
-"""For so long what hosts use is taken to be what it was."""
+"""How long the figures of hosts are used before they are read again."""
 
 
 @dataclass(slots=True)
 class Executor:
-    """Where this process leads, a reconciler calls `reconcile` after each commit and by its timer; the store calls
-    `changed` with what commits did.
+    """While this process leads, a reconciler calls `reconcile` after each commit and by its timer; the store calls
+    `changed` with each commit's changes.
 
-    `alive` gives a node with what its host uses; `on_planned` is called with the revision up to which all is planned.
+    `alive` gives a node with its host's figures; `on_planned` is called with the revision up to which all is planned.
     """
 
     store: Store
@@ -43,31 +43,31 @@ class Executor:
     idle: IdleSparks = field(default_factory=IdleSparks)
     _changes: list[tuple[Resource | None, Resource | None]] = field(default_factory=list)
     _unplanned: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    """By noun and name of clusters of which a newer generation is not planned yet: the one before, and the revision by
-    which it was there."""
+    """By noun and name of clusters with a newer generation not planned yet: the generation before, and the revision by
+    which the newer one existed."""
     _leads: bool = True
     _checked: float | None = None
     _figures: dict[str, NodeFigures | None] = field(default_factory=dict)
     _figures_taken: float | None = None
 
     def lead(self, leads: bool) -> None:
-        """Called when this process begins or ends to lead: the first plan of a leader is of everything."""
+        """Called when this process begins or ends to lead: a leader's first plan covers everything."""
         self._leads, self._checked, self.idle = leads, None, IdleSparks(self.idle.grace_seconds)
         self._changes.clear()
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Has the next plan look at what these changes concern."""
+        """Adds these changes to the scope of the next plan."""
         pairs = [(change.old, change.new) for change in changes]
         if self._leads:
             self._changes += pairs
         self._note_unplanned(pairs)
 
     def planned(self, revision: int) -> None:
-        """Called with the revision up to which another process, which leads, has planned."""
+        """Called with the revision up to which another process, the leader, has planned."""
         self._unplanned = {key: noted for key, noted in self._unplanned.items() if noted[1] > revision}
 
     def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:
-        """The newest generation of a cluster that has been planned; 0 before the first plan of one that leads."""
+        """Returns the newest generation of a cluster that has been planned; 0 before a leader's first plan."""
         if self._leads and self._checked is None:
             return 0
         return self._unplanned.get((cluster.NOUN, cluster.name), (cluster.generation, 0))[0]
@@ -133,13 +133,13 @@ class Executor:
             self.on_planned(seen)
 
     def _forget_old_figures(self) -> None:
-        """Forgets what hosts used, once that is old."""
+        """Forgets the figures of hosts once they are old."""
         if self._figures_taken is None or self.clock() - self._figures_taken >= FIGURES_SECONDS:
             self._figures.clear()
             self._figures_taken = self.clock()
 
     def _figures_of(self, node: Node) -> NodeFigures | None:
-        """What a node's host uses, as the planner is to see it. Nothing of that is stored."""
+        """Returns the figures of a node's host for the planner; they are never stored."""
         if node.name not in self._figures:
             self._figures[node.name] = self.alive(node).figures
         return self._figures[node.name]

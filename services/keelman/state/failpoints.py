@@ -1,7 +1,7 @@
-"""Named points between the steps of writes, plans and sessions, at which a test lets this process die.
+"""Defines named points between the steps of writes, plans and sessions, at which a test lets this process die.
 
-KEELMAN_FAILPOINT names one, and KEELMAN_FAILPOINT_FILE a file: from when the file is there, the process ends at that
-point as by kill -9, after as many passages as the file says. Without them a point costs one comparison.
+KEELMAN_FAILPOINT names one, and KEELMAN_FAILPOINT_FILE a file: once the file exists, the process ends at that point as
+by kill -9, after the number of passages in the file. Without them a point costs one comparison.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ OPERATIONS = (
     "operations-led", "operation-begun", "step-begun", "step-tried", "step-ended", "step-failed", "operation-turned",
     "undo-tried", "undo-ended", "operation-ended", "operations-forgotten",
 )  # fmt: skip
-"""Between what the runner of operations stores and does."""
+"""Between the writes and the actions of the runner of operations."""
 ON_BROKERS = ("topic-created", "topic-grown", "topic-configured", "topic-deleted")
 ON_WORKERS = ("connector-written", "connector-steered", "connector-deleted", "connector-put-back")
-"""Between what an operation asked of brokers or workers and its note that they did it."""
+"""Between an operation's call of brokers or workers and its record of the result."""
 DEDICATED = ("dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
-"""Between what an operation on a dedicated connector wrote and its note that it did."""
+"""Between the writes of an operation on a dedicated connector and its record of them."""
 AUTOSCALING = ("scale-written",)
-"""Between what an operation that scales wrote and its note that it did."""
+"""Between the write of an operation that scales and its record of that."""
 IMPORTS = ("import-fetched", "plugin-stored", "import-stored")
-"""Between what a plugin import fetched and stored and its note that it did."""
+"""Between a plugin import's fetch and store and its record of these."""
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")
 _FILE = os.environ.get("KEELMAN_FAILPOINT_FILE", "")
 _passages = itertools.count()
 
 
 def hit(name: str) -> None:
-    """Ends the process when this is the point that was named and its file is there; does nothing else."""
+    """Ends the process if this is the named point and its file exists; does nothing else."""
     if name != _ACTIVE:
         return
     if _FILE and Path(_FILE).exists() and next(_passages) >= int(Path(_FILE).read_text() or 0):

@@ -1,4 +1,4 @@
-"""Wakes whoever waits for a change of something; never says what changed."""
+"""Wakes waiting tasks at a change; does not tell them the change."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ EVERYTHING = ("everything",)
 
 
 class Hub:
-    """Commits wake it; planner, sessions, relay and watches wait on it, each for what concerns it."""
+    """Commits wake it; planner, sessions, relay and watches wait on it, each for its own subjects."""
 
     def __init__(self) -> None:
         self._waiting: dict[Hashable, dict[asyncio.Event, None]] = {}
-        """In the order in which they came: a set of events would have another one at each start."""
+        """In the order of subscription: the order of a set of events would differ at each start."""
 
     def wake(self, subjects: Iterable[Hashable] = ()) -> None:
-        """Wakes who waits for one of these subjects, and who waits for everything."""
+        """Wakes the subscribers of these subjects, and the subscribers of everything."""
         for subject in (EVERYTHING, *subjects):
             for event in self._waiting.get(subject, ()):
                 event.set()
 
     @contextlib.contextmanager
     def subscribe(self, *subjects: Hashable) -> Iterator[asyncio.Event]:
-        """An event that is set at each change of these subjects, or of anything; its user clears it before it looks."""
+        """Yields an event that is set at each change of these subjects, or of anything; its user clears it before it
+        looks."""
         event = asyncio.Event()
         for subject in subjects or (EVERYTHING,):
             self._waiting.setdefault(subject, {})[event] = None

@@ -22,7 +22,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
-    """Where a resource stands in the index; nowhere where its noun has no line here. `host_of` gives a node's host."""
+    """Returns the index keys of a resource; none if its noun has no case here. `host_of` gives a node's host."""
     found: set[Key] = set()
     match resource:
         case BrokerCluster():
@@ -100,7 +100,7 @@ def _of_origin(noun: str, origin: Origin | None) -> set[Key]:
 
 
 def _plugins_named_by(cluster: WorkerCluster) -> set[str]:
-    """The plugins of its spec, and those of its former set while its workers have that or may go back to it."""
+    """Returns the plugins of its spec, and those of its former set while its workers have that or may go back to it."""
     former, refs = cluster.plugin_history.former, cluster.spec.plugin_set.refs
     if former is not None and (cluster.went_back is not None or cluster.status.rollout is not None):
         refs += former.refs

@@ -1,4 +1,4 @@
-"""Mappings over others that they do not change: what a transaction or a plan would make of a snapshot. Pure."""
+"""Mappings over others that they do not change: a transaction's or a plan's version of a snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _UNKNOWN: Any = object()
 
 
 class Layer(MutableMapping[K, V]):
-    """Reads go through to the mapping below; writes stay here. Costs what is written, not what is below."""
+    """Reads go through to the mapping below; writes stay here. Costs grow with the writes, not with the mapping
+    below."""
 
     __slots__ = ("_below", "_own")
 
@@ -29,7 +30,7 @@ class Layer(MutableMapping[K, V]):
         return found
 
     def get(self, key: K, default: Any = None) -> Any:
-        """As a dict's."""
+        """Returns the value of a key, or the default, as a dict's."""
         found = self._own.get(key, _UNKNOWN)
         if found is _UNKNOWN:
             return self._below.get(key, default)
@@ -56,11 +57,11 @@ class Layer(MutableMapping[K, V]):
         return sum(1 for _ in self)
 
     def changes(self) -> dict[K, V | None]:
-        """What was written: the value, or None for what is gone."""
+        """Returns the writes: the value, or None for a deleted key."""
         return {key: None if value is _GONE else value for key, value in self._own.items()}
 
     def write_to(self, other: MutableMapping[K, V]) -> None:
-        """Does to another mapping what was done here."""
+        """Applies the writes to another mapping."""
         for key, value in self._own.items():
             if value is _GONE:
                 other.pop(key, None)

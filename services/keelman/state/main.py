@@ -15,7 +15,7 @@ from keelman.state.settings import Settings
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs what the words behind `keelman state` say; returns the exit code."""
+    """Runs the command given by the words after `keelman state`; returns the exit code."""
     return _rekey(words[1:]) if words[:1] == ["rekey"] else service_main("state", words)
 
 

@@ -1,4 +1,4 @@
-"""The state service's whole life: builds the parts and runs them."""
+"""Builds the parts of the state service and runs them until its end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     async with contextlib.AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(url, key_file=settings.secrets_key))
         gc.collect()
-        gc.freeze()  # what is stored stays: with many nodes it is a tenth of a second to look through
+        gc.freeze()  # stored resources stay: with many nodes they take a tenth of a second to scan
         store.listen(lambda changes: commits.wake(subjects_of(changes)))
         heard, lease = Heard(), Lease(store.database, LEADER)
         stack.push_async_callback(lease.release)
@@ -142,7 +142,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def _following(store: Store, settings: Settings, trust: Trust) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-    """Parts that take in what others have changed: rows, the key of secrets, this process's own certificate."""
+    """Yields the parts that apply others' changes: rows, the key of secrets, this process's own certificate."""
     yield "follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()
     change = KeyChange(store.database, settings.secrets_key)
     yield "secrets-key", Reconciler("secrets-key", change.look, LOOK_SECONDS).run()
@@ -220,7 +220,7 @@ def _sessions(store: Store, commits: Hub, heard: Heard, settings: Settings, buck
 
 
 def _bucket_keys(settings: Settings, buckets: str) -> BucketKeys | None:
-    """The keys that agents are given for the delivery of logs; None where there are none to give."""
+    """Returns the keys that agents get for the delivery of logs; None if there are none."""
     if not (settings.buckets_access_key_id and buckets.startswith("http")):
         return None
     keys = (settings.buckets_access_key_id, settings.buckets_secret_access_key)
@@ -243,7 +243,7 @@ async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncI
 
 
 def _reconcilers(store: Store, commits: Hub, executor: Executor, settings: Settings) -> Iterator[Part]:
-    """Parts of the leader that look at the whole state by a timer and when it has changed."""
+    """Yields the leader's parts that check the whole state by a timer and when it has changed."""
     planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
     probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
     in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)

@@ -1,4 +1,5 @@
-"""Everything the state service knows at one moment, with indexes, so that a question costs what it concerns. Pure."""
+"""Holds all resources of the state service at one moment, with indexes, so that a query costs no more than its result.
+Pure."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class _Named(Generic[T]):
 
 
 def _one(kind: type[T]) -> Callable[[Snapshot, str], T]:
-    """Of a snapshot: the resource of a kind that has a name. Raises NotFound."""
+    """Makes the method of a snapshot that returns the resource of a kind by name, or raises NotFound."""
 
     def found(snapshot: Snapshot, name: str) -> T:
         made: T = snapshot.named(kind.NOUN, name)  # type: ignore[attr-defined]
@@ -70,7 +71,7 @@ def _one(kind: type[T]) -> Callable[[Snapshot, str], T]:
 
 
 class Snapshot:
-    """Nodes, clusters, workloads, plugins and documents by name. Whoever has one reads it; its maker puts into it."""
+    """Nodes, clusters, workloads, plugins and documents by name. Its users read it; only its maker writes to it."""
 
     __slots__ = ("_below", "_index", "_loads", "_names", "_tables")
     nodes, workloads, operations = _Named(Node), _Named(Workload), _Named(Operation)
@@ -90,7 +91,7 @@ class Snapshot:
         self._below: Snapshot | None = None
 
     def fill(self, resources: Sequence[Resource]) -> None:
-        """Takes in many at once; none of them is known yet."""
+        """Adds many resources at once, all of them new."""
         for resource in resources:
             self.resources(resource.NOUN)[resource.name] = resource
         index: dict[tuple[Any, ...], set[str]] = {}
@@ -101,14 +102,14 @@ class Snapshot:
             self._index[key] = self._index.get(key, NO_NAMES) | names
 
     def draft(self) -> Snapshot:
-        """A snapshot over this one: what is put into it changes this one only when `advance` is given it."""
+        """Returns a snapshot over this one: writes to it change this one only through `advance`."""
         made = Snapshot()
         made._tables = {noun: Layer(named) for noun, named in self._tables.items()}
         made._index, made._below = Layer(self._index), self
         return made
 
     def advance(self, draft: Snapshot) -> None:
-        """Takes in what was put into a draft of this one."""
+        """Applies the writes to a draft of this snapshot."""
         for noun in draft._tables:
             table = self.resources(noun)
             for name, new in draft.changes(noun).items():
@@ -120,7 +121,7 @@ class Snapshot:
         self._loads |= draft._loads
 
     def changes(self, noun: str) -> Mapping[str, Any]:
-        """Of a draft: what was put into it, by name; None for what is gone."""
+        """Returns the writes to a draft, by name; None for a deleted resource."""
         return self._layer(noun).changes()
 
     def _layer(self, noun: str) -> Layer[str, Any]:
@@ -129,13 +130,13 @@ class Snapshot:
         return table
 
     def resources(self, noun: str) -> MutableMapping[str, Any]:
-        """All resources of a noun by name."""
+        """Returns all resources of a noun by name."""
         if noun not in self._tables:
             self._tables[noun] = {} if self._below is None else Layer({})
         return self._tables[noun]
 
     def put(self, resource: Resource) -> None:
-        """Takes in a resource that is new or has changed."""
+        """Stores a resource that is new or has changed."""
         noun = resource.NOUN
         self._names.pop(noun, None)
         if isinstance(resource, Node):
@@ -154,14 +155,14 @@ class Snapshot:
         del self.resources(noun)[name]
 
     def names(self, noun: str) -> Sequence[str]:
-        """The names of all resources of a noun, in order."""
+        """Returns the names of all resources of a noun, in order."""
         found = self._names.get(noun)
         if found is None:
             found = self._names[noun] = sorted(self.resources(noun))
         return found
 
     def _put_node(self, name: str, node: Node | None) -> None:
-        """With another host the ports of what is on the node are another host's."""
+        """Stores a node; if its host changes, the ports of its workloads count for the new host."""
         moved = self._host_of(name) != (name if node is None else _host(node))
         carried = self.workloads_on(name) if moved else []
         for workload in carried:
@@ -195,37 +196,38 @@ class Snapshot:
         return node if found is None else _host(found)
 
     def documents_of(self, kind: str, scope: str) -> list[Document]:
-        """The documents of a kind and a scope, in no order; empty ones mean all."""
+        """Returns the documents of a kind and a scope, in no order; empty ones mean all."""
         if not kind:
             return [one for one in self.documents.values() if scope in ("", one.scope)]
         key = ("document", kind, scope) if scope else ("document", kind)
         return [self.documents[name] for name in self._index.get(key, NO_NAMES)]
 
     def users_of_configuration(self, name: str) -> list[str]:
-        """Connectors with workers of their own that name a worker configuration or may go back to it, by name."""
+        """Returns the dedicated connectors that name a worker configuration or may go back to it, by name."""
         updates = self._index.get(("former worker configuration", name), NO_NAMES)
         may_go_back = {self.operations[one].target.name for one in updates}
         return sorted(self._index.get(("worker configuration", name), NO_NAMES) | may_go_back)
 
     def definitions_on(self, worker_cluster: str) -> Names:
-        """Connector definitions of a worker cluster, which may be gone."""
+        """Returns the connector definitions of a worker cluster, which may be gone."""
         return self._index.get(("definitions", worker_cluster), NO_NAMES)
 
     def definitions_of_connector(self, worker_cluster: str, connector: str) -> Names:
-        """Connector definitions of a connector of a worker cluster: one at most."""
+        """Returns the connector definitions of a connector of a worker cluster: one at most."""
         return self._index.get(("connector", worker_cluster, connector), NO_NAMES)
 
     def workloads_in(self, kind: WorkloadKind, cluster: str) -> list[Workload]:
-        """The brokers or workers of a cluster, in the order of their numbers."""
+        """Returns the brokers or workers of a cluster, in the order of their numbers."""
         found = [self.workloads[name] for name in self._index.get(("in", kind, cluster), NO_NAMES)]
         return sorted(found, key=lambda w: int(w.name.rpartition("/")[2]))
 
     def workloads_on(self, node: str) -> list[Workload]:
-        """Everything that is placed on a node, by name."""
+        """Returns all workloads placed on a node, by name."""
         return [self.workloads[name] for name in sorted(self._index.get(("on", node), NO_NAMES))]
 
     def load(self, node: str) -> Load:
-        """What is to run on a node. What no draft has touched is reckoned once, for all drafts."""
+        """Returns the load planned for a node. If no draft has changed the node, it is computed once, for all
+        drafts."""
         if self._below is not None and node not in self._loads:
             return self._below.load(node)
         found = self._loads.get(node)
@@ -238,7 +240,7 @@ class Snapshot:
         return self._index.get(("port", self._host_of(node), port), NO_NAMES)
 
     def naming(self, port: int) -> list[tuple[str, str]]:
-        """Noun and name of the clusters whose specs name a port."""
+        """Returns noun and name of the clusters whose specs name a port."""
         nouns = (BROKER_CLUSTER, WORKER_CLUSTER)
         return [(noun, name) for noun in nouns for name in self._index.get(("naming", noun, port), NO_NAMES)]
 
@@ -247,12 +249,13 @@ class Snapshot:
         return self._index.get(("origin", noun, origin), NO_NAMES)
 
     def named_in_kafka(self, broker_cluster: str, group: str, topics: Iterable[str]) -> Names:
-        """Worker clusters on a broker cluster that have this group, or one of these topics."""
+        """Returns the worker clusters on a broker cluster that have this group, or any of these topics."""
         keys = [("group", broker_cluster, group), *(("topic", broker_cluster, topic) for topic in topics)]
         return NO_NAMES.union(*(self._index.get(key, NO_NAMES) for key in keys))
 
     def users_of_plugin(self, key: str) -> list[str]:
-        """Worker clusters that name a plugin (name/version), may go back to it or have a worker with it, by name."""
+        """Returns the worker clusters that name a plugin (name/version), may go back to it or have a worker with it, by
+        name."""
         workers = self._index.get(("loads", key), NO_NAMES)
         return sorted({*self._index.get(("plugin", key), NO_NAMES), *(self.workloads[w].cluster for w in workers)})
 
@@ -262,12 +265,12 @@ class Snapshot:
         return self._index.get(("unfinished",), NO_NAMES)
 
     def unfinished_operation(self, noun: str, name: str) -> Operation | None:
-        """The operation on a resource that has not ended, if there is one."""
+        """Returns the operation on a resource that has not ended, if there is one."""
         found = self._index.get(("unfinished", noun, name), NO_NAMES)
         return next((self.operations[one] for one in sorted(found)), None)
 
     def waiting(self, noun: str) -> Names:
-        """Clusters that something stands in the way of."""
+        """Returns the clusters whose plan is obstructed."""
         return self._index.get(("waits", noun), NO_NAMES)
 
     def pinned_to(self, noun: str, node: str) -> Names:
@@ -275,15 +278,15 @@ class Snapshot:
         return self._index.get(("pinned", noun, node), NO_NAMES)
 
     def is_offline(self, node: str) -> bool:
-        """True when the node is known to be offline or not known at all."""
+        """Returns True when the node is known to be offline or not known at all."""
         return node not in self.nodes or self.nodes[node].state is NodeState.OFFLINE
 
     def users_of(self, broker_cluster: str) -> list[WorkerCluster]:
-        """Worker clusters on a broker cluster, by name."""
+        """Returns the worker clusters on a broker cluster, by name."""
         return [self.worker_clusters[n] for n in sorted(self._index.get(("users", broker_cluster), NO_NAMES))]
 
     def names_of_kafka(self, broker_cluster: str) -> list[str]:
-        """The broker clusters that are the same Kafka, itself included, by name; none where it is unknown."""
+        """Returns the broker clusters that are the same Kafka, itself included, by name; none if it is unknown."""
         mine = self.broker_clusters.get(broker_cluster)
         if mine is None:
             return []
@@ -291,7 +294,8 @@ class Snapshot:
         return [name for name in sorted(alike) if same_kafka(mine, self.broker_clusters[name])]
 
     def is_past(self, cluster: BrokerCluster | WorkerCluster) -> bool:
-        """True of a cluster that is being deleted and of which nothing runs: what only one can have is free."""
+        """Returns True for a cluster that is being deleted and of which nothing runs: its unique names and ports are
+        free."""
         kind = WorkloadKind.BROKER if isinstance(cluster, BrokerCluster) else WorkloadKind.WORKER
         return cluster.goal is ClusterGoal.DELETED and all(
             workload.has_ended for workload in self.workloads_in(kind, cluster.name)
@@ -302,19 +306,19 @@ class Snapshot:
         return [self.topics[name] for name in sorted(self._index.get(("topics", broker_cluster), NO_NAMES))]
 
     def clusters_with_topics(self) -> Names:
-        """The broker clusters that topics name."""
+        """Returns the broker clusters that topics name."""
         return frozenset(name for name in self.broker_clusters if ("topics", name) in self._index)
 
     def topics_named(self, broker_cluster: str, topic: str) -> Names:
-        """The topic resources that have a topic of a broker cluster."""
+        """Returns the topic resources of a topic of a broker cluster."""
         return self._index.get(("topic resource", broker_cluster, topic), NO_NAMES)
 
     def named(self, noun: str, name: str) -> Any:
-        """The resource of a noun and a name; raises NotFound."""
+        """Returns the resource of a noun and a name; raises NotFound."""
         return found_by_name(noun.replace("_", " "), self.resources(noun), name)
 
     def worker(self, name: str) -> Workload:
-        """The workload of a worker's name, e.g. "demo/0"; raises NotFound."""
+        """Returns the workload of a worker's name, e.g. "demo/0"; raises NotFound."""
         workload = self.workloads.get(f"{WorkloadKind.WORKER}/{name}")
         if workload is None:
             if cluster := name.rpartition("/")[0]:

@@ -1,7 +1,7 @@
-"""Nodes, clusters and workloads: kept in the database, and as a snapshot in memory that each commit advances.
+"""Keeps all resources in the database, and as a snapshot in memory that each commit advances.
 
 A transaction works on a draft of the snapshot; at its end the rows that it changed are written with their events, and
-the statuses of the clusters that it touched are derived again, so no stored status is behind what it is derived from.
+the statuses of the clusters that it touched are derived again, so a stored status always fits the rows behind it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLU
 
 
 class Change(NamedTuple):
-    """A commit's change of a resource; `old` is None for one that is new, `new` for one that is gone."""
+    """A commit's change of a resource; `old` is None for a new resource, `new` for a deleted one."""
 
     noun: str
     name: str
@@ -49,8 +49,8 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Transaction:
-    """One writing transaction. `before` is what was there, `snapshot` shows what it has written so far; `now` is the
-    time of everything in it."""
+    """One writing transaction. `before` is the snapshot at its start, `snapshot` includes its writes so far; `now` is
+    the time of everything in it."""
 
     turn: Turn
     before: Snapshot
@@ -58,11 +58,11 @@ class Transaction:
     now: datetime
     events: list[dict[str, Any]] = field(default_factory=list)
     statements: list[sa.Executable] = field(default_factory=list)
-    """For tables that are no noun's; executed at its end."""
+    """For tables that belong to no noun; executed at the end."""
 
     @property
     def session(self) -> AsyncSession:
-        """For tables that are no noun's."""
+        """Returns the session, for tables that belong to no noun."""
         return self.turn.session
 
     def put(self, resource: R) -> R:
@@ -96,7 +96,7 @@ class Transaction:
 
 
 class Store:
-    """The only door to what is kept: everything that reads takes `snapshot`, everything that writes a transaction."""
+    """The only access to stored resources: all readers take `snapshot`, all writers a transaction."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -109,7 +109,7 @@ class Store:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What there is, as far as this process knows."""
+        """The present resources, as far as this process knows."""
         return self._snapshot
 
     @property
@@ -119,7 +119,7 @@ class Store:
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
-        """One transaction: all of the block is stored, or nothing."""
+        """Opens one transaction: all of the block is stored, or nothing."""
         async with self._lock:
             async with self.database.write() as turn:
                 await self._catch_up(turn.session, turn.revision)
@@ -132,7 +132,8 @@ class Store:
                 await write_rows(tx.session, changes, tx.events)
                 for statement in tx.statements:
                     await (await tx.session.connection()).execute(statement)
-            # One whose commit was cut off is not here: the revision shows the next one whether it was stored.
+            # A transaction whose commit was cut off does not get here: the revision shows the next one whether it was
+            # stored.
             if tx.events:
                 hit("committed")
                 self.snapshot.advance(tx.snapshot)
@@ -144,7 +145,7 @@ class Store:
                 hit("listeners-told")
 
     def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
-        """Calls the listener after each commit, also of other processes, with what it changed; it must not wait."""
+        """Calls the listener after each commit, also of other processes, with its changes; it must not wait."""
         self._listeners.append(listener)
 
     @contextlib.contextmanager
@@ -165,12 +166,13 @@ class Store:
             listener(changes)
 
     async def catch_up(self) -> None:
-        """Takes in what other processes have written to this database."""
+        """Reads the writes of other processes to this database."""
         async with self._lock, self.database.read() as session:
             await self._catch_up(session, await revision_of(session))
 
     async def _catch_up(self, session: AsyncSession, revision: int) -> None:
-        """Reads what the outbox says has changed up to a revision, or everything where it does not go back so far."""
+        """Reads the resources that the outbox lists as changed up to a revision, or all if it does not go back that
+        far."""
         if self._loaded and revision == self.revision:
             return
         statement = select(OutboxRow.noun, OutboxRow.name).where(col(OutboxRow.revision) > self.revision)
@@ -201,8 +203,8 @@ class Store:
 
 @contextlib.asynccontextmanager
 async def open_store(url: str, *, key_file: KeySource | None = None) -> AsyncIterator[Store]:
-    """The store of a path or a postgresql:// URL, with all of it read. Secrets are sealed with the key of `key_file`;
-    None: in secrets.key beside an SQLite file.
+    """Opens the store of a path or a postgresql:// URL, with all of it read. Secrets are sealed with the key of
+    `key_file`; None: in secrets.key beside an SQLite file.
 
     Raises as `open_database` and `open_sealer`.
     """
@@ -216,7 +218,7 @@ async def open_store(url: str, *, key_file: KeySource | None = None) -> AsyncIte
 
 
 async def load(session: AsyncSession) -> Snapshot:
-    """Everything, as one moment saw it, read from the database."""
+    """Reads everything from the database, as of one moment."""
     made = Snapshot()
     for noun in NOUNS.values():
         rows = (await (await session.connection()).execute(sa.select(_table(noun.table)))).all()
@@ -225,12 +227,12 @@ async def load(session: AsyncSession) -> Snapshot:
 
 
 async def revision_of(session: AsyncSession) -> int:
-    """The number of the last change."""
+    """Returns the number of the last change."""
     return (await session.exec(select(CounterRow.value).where(col(CounterRow.name) == "revision"))).one()
 
 
 async def next_session(tx: Transaction) -> int:
-    """A number that no session ever had."""
+    """Returns a new session number, never used before."""
     counter = await tx.session.get_one(CounterRow, "session", with_for_update=True)
     counter.value += 1
     return counter.value
@@ -251,7 +253,7 @@ def settle(tx: Transaction) -> None:
 
 
 def _touched(tx: Transaction) -> tuple[set[str], set[str]]:
-    """Broker clusters and worker clusters whose status may be another one for what was written."""
+    """Returns the broker clusters and worker clusters whose status may change by the transaction's writes."""
     found = {kind: set(tx.snapshot.changes(noun)) for kind, noun in CLUSTERS.items()}
     nodes = set(tx.snapshot.changes(NODE))
     for name, workload in tx.snapshot.changes(WORKLOAD).items():
@@ -268,8 +270,8 @@ def _touched(tx: Transaction) -> tuple[set[str], set[str]]:
 
 
 def _sharing_names(tx: Transaction) -> set[str]:
-    """Worker clusters that may have a name in Kafka in common with another, or have it no longer, for what was
-    written."""
+    """Returns the worker clusters that may share a name in Kafka with another, or no longer do, by the transaction's
+    writes."""
     found: set[str] = set()
     for name, brokers in tx.snapshot.changes(BROKER_CLUSTER).items():
         known = tx.before.broker_clusters.get(name)
@@ -313,7 +315,7 @@ async def write_rows(session: AsyncSession, changes: Sequence[Change], events: l
 
 @cache
 def _in_order() -> Sequence[Noun[Any]]:
-    """The nouns so that each comes after those that its table refers to."""
+    """Returns the nouns so that each comes after those that its table refers to."""
     order = {table.name: number for number, table in enumerate(SQLModel.metadata.sorted_tables)}
     return sorted(NOUNS.values(), key=lambda n: order[_table(n.table).name])
 
@@ -347,7 +349,7 @@ def _table(row: type[SQLModel]) -> sa.Table:
 
 
 def subjects_of(changes: Sequence[Change]) -> set[Hashable]:
-    """What the hub is to be woken for: nouns, single resources, and what is on nodes."""
+    """Returns the subjects to wake the hub for: nouns, single resources, and the workloads of nodes."""
     found: set[Hashable] = {change.noun for change in changes}
     found |= {(change.noun, change.name) for change in changes}
     found |= {carried_by(w.node) for c in changes if c.noun == WORKLOAD for w in (c.old, c.new) if w is not None}
@@ -355,5 +357,5 @@ def subjects_of(changes: Sequence[Change]) -> set[Hashable]:
 
 
 def carried_by(node: str) -> Hashable:
-    """The subject of a node's workloads."""
+    """Returns the subject of a node's workloads."""
     return ("carried by", node)

@@ -25,7 +25,7 @@ from keelman.state.trust.callers import Callers
 
 @dataclass(frozen=True, slots=True)
 class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
-    """The link of the agents. `callers` is None where they show no certificates."""
+    """The link of the agents. `callers` is None if they show no certificates."""
 
     sessions: Sessions
     callers: Callers | None = None
@@ -33,7 +33,8 @@ class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
     async def OpenSession(  # type: ignore[override]  # grpc takes a coroutine that writes as well
         self, request_iterator: AsyncIterator[session_service_pb2.OpenSessionRequest], context: Context
     ) -> None:
-        """One session; it writes from more than one task, so it is no generator. It ends with its certificate."""
+        """Serves one session; it writes from more than one task, so it is no generator. It ends with its
+        certificate."""
         if self.callers is None:
             await self.sessions.serve(request_iterator, context.write)
             return
@@ -44,7 +45,7 @@ class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
 
 @dataclass(frozen=True, slots=True)
 class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
-    """Copy runs, as they were reported."""
+    """Copy runs, as reported."""
 
     store: Store
     reports: Reports
@@ -52,7 +53,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def GetCopyRun(self, request: runs_pb.GetCopyRunRequest, context: Context) -> runs_pb.GetCopyRunResponse:
-        """One copy run."""
+        """Returns one copy run."""
         run = self.reports.runs.one(request.uid, self.store.snapshot)
         if run is None:
             raise NotFound(f"no copy run has the uid {request.uid!r}", metadata={"uid": request.uid})
@@ -61,7 +62,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
     async def ListCopyRuns(
         self, request: runs_pb.ListCopyRunsRequest, context: Context
     ) -> runs_pb.ListCopyRunsResponse:
-        """A page of copy runs. Raises NotFound for an unknown worker cluster."""
+        """Returns a page of copy runs. Raises NotFound for an unknown worker cluster."""
         self._check_known(request.worker_cluster)
         everything = self.reports.runs.all(self.store.snapshot, request.worker_cluster, request.connector)
         found = [run for run in everything if request.include_ended or run.state not in ENDED]
@@ -71,8 +72,8 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
     async def WatchCopyRuns(
         self, request: runs_pb.WatchCopyRunsRequest, context: Context
     ) -> AsyncIterator[runs_pb.WatchCopyRunsResponse]:
-        """The present copy runs, then each change: reports change them, and so does what happens to their processes.
-        Raises NotFound for a worker cluster that is unknown when the watch begins."""
+        """Sends the present copy runs, then each change, by reports or by events of their processes. Raises NotFound
+        for a worker cluster that is unknown when the watch begins."""
         self._check_known(request.worker_cluster)
         followed = Followed(self.reports.runs, request.worker_cluster, request.connector)
         first = True
@@ -89,6 +90,6 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
 
     def _check_known(self, cluster: str) -> None:
-        """Raises NotFound for a worker cluster that is unknown. One that is deleted is known by its copy runs."""
+        """Raises NotFound for an unknown worker cluster. A deleted one is known by its copy runs."""
         if cluster and not self.reports.runs.tasks(cluster):
             self.store.snapshot.worker_cluster(cluster)

@@ -1,5 +1,5 @@
-"""Has a worker notice that its brokers, or others that it needs, are out of its reach, and note it for its agent: state
-may reach them."""
+"""Has a worker notice that its brokers, or other services that it needs, are out of its reach, and note it for its
+agent: state may reach them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from keelman.workers.reach_note import ReachNote
 
 log = get_logger()
 SILENT_SECONDS = 10.0
-"""For so long brokers may be silent: one that restarts takes some seconds."""
+"""The time for which brokers may be silent: one that restarts takes some seconds."""
 ASK_SECONDS = 3.0
 LOOK_SECONDS = 1.0
 Problem: TypeAlias = Callable[[], Awaitable[ReachNote | None]]
 
 
 class BrokersReach:
-    """Keeps the note. While nothing was heard of the brokers for SILENT_SECONDS they are asked: the answer is the
-    cause. While they answer, the others that a worker needs are looked at in turn."""
+    """Keeps the note. When the brokers have been silent for SILENT_SECONDS they are queried: the answer is the cause.
+    While they answer, the other services that a worker needs are checked in turn."""
 
     def __init__(self, file: Path | None, properties: Mapping[str, str], *, client_id: str) -> None:
         """`file` is the note's, None for none."""
@@ -39,8 +39,8 @@ class BrokersReach:
         self._noted: ReachNote | None = None
 
     def follow(self, heard: Callable[[], float], *others: Problem) -> None:
-        """`heard` says from now on when the brokers have last been heard of, by the monotonic clock, each of `others`
-        why something else that is needed does not answer."""
+        """Watches others from now on: `heard` returns the time of the brokers' last message, by the monotonic clock,
+        and each of `others` why another needed service does not answer."""
         self._heard, self._others = heard, others
 
     @contextlib.asynccontextmanager
@@ -82,8 +82,8 @@ class BrokersReach:
         self._noted = problem
 
     async def _problem(self) -> ReachNote | None:
-        """Why the brokers do not answer; None where they do. Who does not is asked again: where processors are short an
-        answer may be late once."""
+        """Returns why the brokers do not answer; None where they do. Tries silent brokers twice: where processors are
+        short an answer may be late once."""
         found = await self._asked()
         return await self._asked() if found is not None and found.reason == BROKERS_UNREACHABLE else found
 

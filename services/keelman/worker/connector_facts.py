@@ -13,7 +13,7 @@ from keelman.model.work import Work
 from keelman.workers.properties.typed import WorkerProperties
 
 UNKNOWN = "unknown"
-# What of the worker's properties matters to copying.
+# The worker's properties that matter to copying.
 PREFIXES = (
     "bootstrap.servers",
     "key.converter",
@@ -35,22 +35,22 @@ PREFIXES = (
 
 
 def shared_worker_properties(raw: Mapping[str, str]) -> dict[str, str]:
-    """What of the worker's properties goes to other processes, in tickets and in questions: no more does."""
+    """Returns the only worker properties that go to other processes, in tickets and in questions."""
     return {key: value for key, value in raw.items() if key.startswith(PREFIXES)}
 
 
 def is_source(connector_config: Mapping[str, str]) -> bool:
-    """True for a connector that writes to Kafka. Raises NotFound for an unknown class."""
+    """Returns True for a connector that writes to Kafka. Raises NotFound for an unknown class."""
     return class_of(connector_config).direction is Direction.SOURCE
 
 
 def class_of(config: Mapping[str, str]) -> type[Connector]:
-    """The class that a connector's configuration names. Raises NotFound for an unknown one."""
+    """Returns the class that a connector's configuration names. Raises NotFound for an unknown one."""
     return find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
 
 
 def is_sink(connector_config: Mapping[str, str]) -> bool:
-    """True for a connector that reads from Kafka; False for an unknown class."""
+    """Returns True for a connector that reads from Kafka; False for an unknown class."""
     try:
         return not is_source(connector_config)
     except NotFound:
@@ -58,7 +58,7 @@ def is_sink(connector_config: Mapping[str, str]) -> bool:
 
 
 def is_exactly_once_source(properties: WorkerProperties, connector_config: Mapping[str, str]) -> bool:
-    """True for a source whose tasks write in transactions; False for a sink and for an unknown class."""
+    """Returns True for a source whose tasks write in transactions; False for a sink and for an unknown class."""
     try:
         return properties.exactly_once_sources and is_source(connector_config)
     except NotFound:
@@ -66,12 +66,12 @@ def is_exactly_once_source(properties: WorkerProperties, connector_config: Mappi
 
 
 def transactional_id(group_id: str, work: Work) -> str:
-    """The id of a source task's producer: the one that Connect uses, so that each side fences the other."""
+    """Returns the id of a source task's producer, the same as Connect's, so that each side fences the other."""
     return f"{group_id}-{work.connector}-{work.task}"
 
 
 def connector_type(config: Mapping[str, str]) -> str:
-    """source, sink or unknown. A search for the class: many connectors have the same."""
+    """Returns source, sink or unknown. It searches for the class: many connectors have the same."""
     try:
         return "source" if is_source(config) else "sink"
     except (ConnectError, KeelmanError):

@@ -19,7 +19,7 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class FileConnector:
-    """A connector as a file has it."""
+    """A connector in a file."""
 
     file: str
     name: str
@@ -28,7 +28,7 @@ class FileConnector:
 
 
 def read_connectors(files: Sequence[str]) -> list[FileConnector]:
-    """The connectors of all files, in order. Raises InvalidArgument naming the file and what is wrong with it."""
+    """Returns the connectors of all files, in order. Raises InvalidArgument naming the file and its problem."""
     found = [read_connector(Path(file)) for file in files]
     names = [one.name for one in found]
     for one in found:
@@ -39,7 +39,7 @@ def read_connectors(files: Sequence[str]) -> list[FileConnector]:
 
 
 def read_connector(file: Path) -> FileConnector:
-    """One file, whose content says what it is, as for Connect. Raises InvalidArgument."""
+    """Reads one file, whose kind follows from its content, as in Connect. Raises InvalidArgument."""
     try:
         raw = file.read_bytes()
     except OSError as error:
@@ -70,7 +70,8 @@ def _made(file: Path, name: str | None, config: Mapping[str, str | None], state:
 
 
 async def begin_connectors(connectors: Sequence[FileConnector], herder: Herder, operations: Operations) -> None:
-    """Creates them once the worker is there. Raises InvalidArgument naming the file of one that cannot be."""
+    """Creates them once the worker has joined. Raises InvalidArgument naming the file of a connector that cannot be
+    created."""
     await herder.joined.wait()
     for one in connectors:
         try:

@@ -12,26 +12,27 @@ from keelman.model.workload import BROKERS_UNREACHABLE, CONSUMER_GROUP_UNREACHAB
 from keelman.workers.reach_note import ReachNote
 
 SILENT_SECONDS = 15.0
-"""For so long a coordinator may be silent: some 9 s after it has gone its brokers make another one of them."""
+"""The time for which a coordinator may be silent: some 9 s after it has gone its brokers choose another."""
 ASK_SECONDS = 3.0
 CONSUMERS_SECONDS = 5.0
-"""So often the coordinator of a consumer group is asked while it answers: the worker hears of it in no other way."""
+"""The interval of queries to the coordinator of a consumer group while it answers: the worker has no other signs of
+it."""
 
 
 class CoordinatorsReach:
-    """Those of the worker's own group and of the consumer group of its only connector. Of many connectors one without
-    its coordinator does not keep the others from copying."""
+    """The coordinators of the worker's own group and of the consumer group of its only connector. Of many connectors
+    one without its coordinator does not keep the others from copying."""
 
     def __init__(self, group: GroupClient, heard: Callable[[], float], consumers: Callable[[], str]) -> None:
-        """`heard` says when the coordinator of `group`, the worker's own, has last been heard of, by the monotonic
-        clock; `consumers` which consumer group its only connector has, empty for none."""
+        """`heard` returns the time of the last message of the coordinator of `group`, the worker's own, by the
+        monotonic clock; `consumers` the consumer group of its only connector, empty for none."""
         self._group, self._heard, self._consumers = group, heard, consumers
         self._answered = self._answered_consumers = time.monotonic()
         self._consumer_group = ""
         self._asked = -math.inf
 
     async def problem(self) -> ReachNote | None:
-        """Why one of them does not answer; None where both do, or have not been silent for long."""
+        """Returns why a coordinator does not answer; None where both do, or have not been silent for long."""
         return await self._of_own_group() or await self._of_consumers()
 
     async def _of_own_group(self) -> ReachNote | None:

@@ -1,4 +1,4 @@
-"""Keeps the deadline of a REST request: its work is not begun after it, by another worker neither."""
+"""Keeps the deadline of a REST request: its work is not begun after it, on other workers neither."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _until: ContextVar[float] = ContextVar("until")
 
 
 def begin(headers: Mapping[str, str]) -> None:
-    """A request has come: it has Connect's 90 s, or what is left of them when another worker has forwarded it."""
+    """Begins a request: it has Connect's 90 s, or the rest of them when another worker has forwarded it."""
     try:
         given = float(headers.get(HEADER, SECONDS))
     except ValueError:
@@ -25,7 +25,7 @@ def begin(headers: Mapping[str, str]) -> None:
 
 
 def remaining() -> float:
-    """Seconds that this request has left, at least 0. Raises DeadlineExceeded when there are none."""
+    """Returns the seconds that this request has left, at least 0. Raises DeadlineExceeded when there are none."""
     left = _until.get(time.monotonic() + SECONDS) - time.monotonic()
     if left <= 0:
         raise DeadlineExceeded(TIMED_OUT)

@@ -1,4 +1,4 @@
-"""The errors that any room of the worker raises to answer a request, in Connect's words."""
+"""The errors that any package of the worker raises to answer a request, in Connect's words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 class RestError(Exception):
-    """An answer other than success; `headers` stand beside Connect's own."""
+    """An answer other than success; `headers` are sent beside Connect's own."""
 
     def __init__(self, status: int, message: str | None, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class RestError(Exception):
 class Elsewhere(Exception):
     """Only another worker, the leader or the owner of a task, can do this.
 
-    `url` is where it answers, empty while nobody knows.
+    `url` is that worker's address, empty while unknown.
     """
 
     def __init__(self, url: str) -> None:
@@ -27,12 +27,12 @@ class Elsewhere(Exception):
 
 
 def not_found(message: str) -> RestError:
-    """404 with this message."""
+    """Returns 404 with this message."""
     return RestError(404, message)
 
 
 def invalid_config(problems: Sequence[str], headers: Mapping[str, str] | None = None) -> RestError:
-    """400 with Connect's block for an invalid configuration."""
+    """Returns 400 with Connect's block for an invalid configuration."""
     lines = "\n".join(problems)
     return RestError(
         400,

@@ -1,8 +1,8 @@
-"""Times that several rooms of a worker agree on."""
+"""Times that several packages of a worker share."""
 
 LEASE_SECONDS = 3.0
-"""The Spark service ends what a worker has there when it has not heard of the worker for so long."""
+"""Seconds of a worker's silence after which the Spark service ends the worker's copy runs and slots there."""
 LOOK_AGAIN_SECONDS = 900.0
-"""How often everything is looked at, also what nothing was notified of."""
+"""The interval of looks at everything, also at changes without a notice."""
 SPARK_AWAY_SECONDS = 10.0
-"""So long a worker's Spark service may be away before the worker gives its tasks back: one that restarts takes less."""
+"""Seconds that a worker's Spark service may be away before the worker gives its tasks back: a restart takes less."""

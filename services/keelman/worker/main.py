@@ -12,7 +12,7 @@ from keelman.runtime.main import CONFIG, Command, service_main
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs what the words behind `keelman worker` say; returns the exit code."""
+    """Runs the command in the words after `keelman worker`; returns the exit code."""
     grpc_forks.keep_out()
     if words and words[0].startswith("-") and words[0] not in ("-h", "--help"):
         from keelman.worker.short_flags import main as with_short_flags  # noqa: PLC0415

@@ -19,24 +19,24 @@ PASSING_SECONDS = (0.1, 10.0)
 CONFIG_INVALID, FAILED = "CONFIG_INVALID", "TASK_FAILED"
 CONFIG_REASONS = frozenset(
     {CONFIG_INVALID, "BROKER_REFUSED", "CONNECTOR_CLASS_UNKNOWN", "INVALID_ARGUMENT", "PLUGIN_BROKEN", "RUNS_ON_NODE"}
-) | {"ERROR_BUDGET_SPENT"}  # so much was passed over that somebody should look
-# Somebody has to give a permission, which needs no other configuration.
+) | {"ERROR_BUDGET_SPENT"}  # so much was passed over that a user should look
+# A permission has to be given, which needs no other configuration.
 FORBIDDEN_REASONS = frozenset({"NOT_ALLOWED"})
-# Its process is gone. Once may be chance; again and again it is the code that runs there alone.
+# Its process is gone. Once may be chance; again and again the cause is the code that runs there alone.
 CRASH_REASONS = frozenset({"SLOT_LOST", "MEMORY_BOUND", "PLUGIN_DIED", "PLUGIN_HUNG"})
 
 _KEYS = tuple(key.name for key in (ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS))
 
 
 class Cause(Enum):
-    """The kind of a failure, by which it is tried again or not."""
+    """The kind of a failure, which decides whether it is tried again."""
 
     PASSING = "passing"
     """Something that it needs is away: brokers, a slot, a lease. Tried again without end, as Connect's clients do."""
     OWN = "own"
     """The connector's code or its data. Tried again within the budget."""
     FORBIDDEN = "forbidden"
-    """A broker does not permit it. FAILED, so that somebody sees it; tried again ever less often, at no cost."""
+    """A broker does not permit it. FAILED, so that users see it; tried again ever less often, at no cost."""
     CONFIG = "config"
     """Its configuration. Not tried again."""
 
@@ -53,7 +53,7 @@ class RestartPolicy:
 
 
 def policy_of(config: Mapping[str, str], worker: Mapping[str, str]) -> RestartPolicy:
-    """The connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
+    """Returns the connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
     given = (config.get(key, "") for key in _KEYS)
     return _policy(*(text if text.strip() else worker.get(key, "") for key, text in zip(_KEYS, given, strict=True)))
 
@@ -70,8 +70,8 @@ class Restarts:
     """The failures of one task or connector since it was last healthy. `attempts` are those that its budget paid,
     `forbidden` those for lack of a permission.
 
-    `passing_seconds` are the first and the longest delay where nothing has to be paid. `chance` gives numbers from 0 up
-    to 1: delays differ, so that what failed together does not come back together.
+    `passing_seconds` are the first and the longest delay where no budget is used. `chance` returns numbers from 0 up to
+    1: delays differ, so that tasks that failed together do not come back together.
     """
 
     policy: RestartPolicy
@@ -85,9 +85,10 @@ class Restarts:
     def failed(
         self, reason: str, *, retriable: bool, alone: bool, healthy_seconds: float
     ) -> tuple[Cause, float | None]:
-        """What kind of failure this was, and the seconds until the next attempt; None when there is none.
+        """Returns the kind of this failure, and the seconds until the next attempt; None when there is none.
 
-        `alone` says that no other code ran in the process that is gone; `healthy_seconds` how long all was well before.
+        `alone` tells whether no other code ran in the process that is gone; `healthy_seconds` how long all was well
+        before.
         """
         if healthy_seconds >= self.policy.reset_seconds:
             self.healthy()
@@ -108,7 +109,7 @@ class Restarts:
         return cause, self._delay(self.policy.first_seconds, self.policy.most_seconds, self.attempts)
 
     def healthy(self) -> None:
-        """All is well: the budget is whole again."""
+        """Makes the budget whole again: all is well."""
         self.attempts = self.forbidden = self._passing = self._crashes = 0
 
     @property
@@ -133,7 +134,7 @@ class Restarts:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Where a failed task or connector stands with its restarts, for its status. `next` is empty when there is none."""
+    """The restart state of a failed task or connector, for its status. `next` is empty when there is none."""
 
     reason: str
     attempt: int
@@ -142,21 +143,21 @@ class Attempt:
 
     @staticmethod
     def made(reason: str, restarts: Restarts, delay: float | None, now: datetime) -> Attempt:
-        """What the status says after a failure."""
+        """Makes the state after a failure."""
         at = "" if delay is None else stamp(now + timedelta(seconds=delay))
         if reason in FORBIDDEN_REASONS and at:
             return Attempt(reason, restarts.forbidden, -1, at)
         return Attempt(reason, restarts.attempts, restarts.policy.attempts, at)
 
     def value(self) -> dict[str, object]:
-        """As a status shows it."""
+        """Returns it as a status shows it."""
         shown: dict[str, object] = {"reason": self.reason, "attempt": self.attempt}
         if self.most >= 0:
             shown["max_attempts"] = self.most
         return {**shown, "next": self.next} if self.next else shown
 
     def explained(self, trace: str) -> str:
-        """The trace with one more line: what comes next. Unchanged when it stays as in Connect."""
+        """Returns the trace with one more line about the next step. Unchanged when it stays as in Connect."""
         if self.next:
             line = f"Next automatic restart ({self._number}) at {self.next}: {self.reason}"
         elif self.most > 0 and self.attempt:
@@ -166,7 +167,7 @@ class Attempt:
         return _with_line(trace, line)
 
     def held(self, trace: str) -> str:
-        """The trace with one more line: that the next restart waits for the connector to be resumed."""
+        """Returns the trace with one more line: that the next restart waits for the connector to be resumed."""
         return _with_line(trace, f"Next automatic restart ({self._number}) when it is resumed: {self.reason}")
 
     @property
@@ -186,7 +187,7 @@ def ordinal(number: int) -> str:
 
 
 def reason_of(error: Exception) -> tuple[str, bool]:
-    """What to call an error that was met before there was a copy run, and whether it passes by itself."""
+    """Returns the reason of an error before there was a copy run, and whether it passes by itself."""
     if isinstance(error, ConfigValueError):
         return CONFIG_INVALID, False
     if isinstance(error, KeelmanError):
@@ -195,5 +196,5 @@ def reason_of(error: Exception) -> tuple[str, bool]:
 
 
 def stamp(at: datetime) -> str:
-    """A time as a status shows it, e.g. 2025-11-21T21:05:03Z."""
+    """Returns a time as a status shows it, e.g. 2025-11-21T21:05:03Z."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -53,13 +53,14 @@ log = get_logger()
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
-    """The whole life of the worker process. Raises KeelmanError with one message for whatever cannot be."""
+    """Runs the worker process from start to end. Raises KeelmanError with one message for each impossible setting or
+    state."""
     begun = asyncio.Event()
     await first_of(_work(settings, stop, begun), _stop_before(stop, begun))
 
 
 async def _stop_before(stop: asyncio.Event, begun: asyncio.Event) -> None:
-    """Returns when the worker is to stop while it has nothing yet that it would have to give up in good order."""
+    """Returns when the worker has to stop before it has anything that it would have to give up in good order."""
     await stop.wait()
     if begun.is_set():
         await asyncio.Event().wait()
@@ -74,14 +75,14 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
 
 
 def _may_use(settings: Settings, properties: WorkerProperties) -> MayUse:
-    """What its agent holds it to, else what its slots are held to."""
+    """Returns the limits that its agent enforces, else those of its slots."""
     return MayUse(
         settings.limit_cpus or properties.cpus or 0.0, settings.limit_memory_bytes or properties.memory_bytes or 0
     )
 
 
 def _follow(reach: BrokersReach, group: GroupClient, membership: Membership, store: Store, link: SparkLink) -> None:
-    """Has the brokers count as reached while the group or the config topic hears of them, and coordinators and the
+    """Has the brokers count as reached while the group or the config topic gets their answers, and coordinators and the
     Spark service watched."""
     coordinators = CoordinatorsReach(group, lambda: membership.heard_at, lambda: only_sink_group(store))
     spark = SparkReach(lambda: link.away)
@@ -111,7 +112,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         membership = Membership(
             group,
             group_id=properties.group_id,
-            session_ms=min(properties.session_ms, properties.rebalance_ms),  # so soon its work may be another's
+            session_ms=min(properties.session_ms, properties.rebalance_ms),  # after that its work may be another's
             heartbeat_ms=properties.heartbeat_ms,
             wake=wake.set,
             on_member=_note_keeper(stack, settings, properties, url),
@@ -161,7 +162,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
 
 
 def _greeting(settings: Settings, properties: WorkerProperties, *, cluster: str, worker: str) -> WorkerGreeting:
-    """Says to the Spark service who this worker is, new at each start, and what its slots may use."""
+    """Returns the worker's greeting to the Spark service: its identity, new at each start, and its slots' bounds."""
     return WorkerGreeting(
         worker_cluster=cluster,
         worker_id=worker,
@@ -177,7 +178,7 @@ def _third_party(properties: WorkerProperties, wake: asyncio.Event) -> AbstractA
 
 
 def _note_keeper(stack: AsyncExitStack, settings: Settings, properties: WorkerProperties, url: str) -> NoteKeeper:
-    """Keeps the note with which somebody says farewell for this worker when it dies."""
+    """Keeps the note for the farewell of this worker when it dies."""
     return NoteKeeper(
         settings.member_file,
         url,
@@ -189,7 +190,8 @@ def _note_keeper(stack: AsyncExitStack, settings: Settings, properties: WorkerPr
 
 
 async def _close_on(stop: asyncio.Event, entrance: AsyncExitStack, leave: asyncio.Event, wake: asyncio.Event) -> None:
-    """As a worker of Connect's: takes no more requests, answers those that it has, and only then leaves the group."""
+    """Takes no more requests, answers those that it has, and only then leaves the group, as a worker of Connect's
+    does."""
     await stop.wait()
     await entrance.aclose()
     leave.set()

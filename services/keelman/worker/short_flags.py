@@ -1,7 +1,7 @@
 """Translates the flags of Connect's first distributed agents into properties: a worker without a file.
 
 `-brokers h:9092 -group g -cluster c -registry http://r:8081 -offsets o -configs c -port 8083`, each with one dash or
-two, its value behind it or behind `=`. Settings of `keelman worker` may stand beside them.
+two, its value behind it or behind `=`. Settings of `keelman worker` may be given beside them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FLAG_OF = {
     "listeners": "-port",
     **dict.fromkeys(REGISTRY_URLS, "-registry"),
 }
-"""Which flag says what a worker property says."""
+"""The flag behind each worker property."""
 NOT_BESIDE = ("properties_file", "properties", "standalone", "connector_files", "post_config")
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 AVRO = "io.confluent.connect.avro.AvroConverter"
@@ -72,7 +72,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def wrong(given: Mapping[str, str | None]) -> list[str]:
-    """All that is missing or not legal, a sentence each."""
+    """Returns all missing or illegal flags, a sentence each."""
     missing = [f"-{name}" for name in REQUIRED if not given[name]]
     found = [f"{', '.join(missing)} must be given"] if missing else []
     if brokers := given["brokers"]:
@@ -94,7 +94,7 @@ def wrong(given: Mapping[str, str | None]) -> list[str]:
 
 
 def properties(given: Mapping[str, str | None]) -> dict[str, str]:
-    """The worker properties that the flags stand for."""
+    """Returns the worker properties for these flags."""
     converter = AVRO if given["registry"] else JSON
     made = {
         "bootstrap.servers": given["brokers"] or "",

@@ -1,9 +1,9 @@
 """Runs a Spark service of the worker's own: starts it beside the worker, and again when it dies, and ends it with the
 worker.
 
-Each worker that is given no Spark service has one for itself, so that none loses its copy runs with another worker's
-end, and nothing has to be agreed on between workers of different groups and users. Workers that are to share one name
-it with `spark_address`.
+Each worker without a named Spark service has one for itself, so that none loses its copy runs with another worker's
+end, and workers of different groups and users need not agree on anything. Workers that share one name it with
+`spark_address`.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ class SparkBeside:
 
     @classmethod
     def of(cls, home: Home, worker: str, flags: Sequence[str] = ()) -> SparkBeside:
-        """That of a worker, by its worker_id. `flags` are further flags of the Spark service."""
+        """Returns the service of a worker, by its worker_id. `flags` are further flags of the Spark service."""
         name = worker.replace(":", "-")
         return cls(home.root / "workers" / name, home.socket(f"{name}-spark"), flags)
 
     @property
     def address(self) -> str:
-        """For the worker's link."""
+        """The address for the worker's link."""
         return f"unix:{self.socket}"
 
     @property
     def log_file(self) -> Path:
-        """All that it writes."""
+        """The file of all its output."""
         return self.folder / "spark.log"
 
     @contextlib.asynccontextmanager
     async def running(self, stop: asyncio.Event) -> AsyncIterator[SparkBeside]:
-        """Keeps it running for the block. Sets `stop` when it cannot run at all, and raises why after the block.
+        """Keeps it running for the block. Sets `stop` when it cannot run at all, and raises the reason after the block.
 
         Raises InvalidArgument before it for a home that cannot be written.
         """
@@ -76,7 +76,7 @@ class SparkBeside:
             if self.log_file.exists() and self.log_file.stat().st_size > MAX_LOG_BYTES:
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
             with self.log_file.open("ab") as output:
-                output.write(b"\n")  # on a full disk Spark could not even say why it does not start
+                output.write(b"\n")  # on a full disk Spark could not even log why it does not start
         except OSError as error:
             raise InvalidArgument.of("worker.home", str(self.folder), f"a writable folder ({error.strerror})") from None
         async with Siblings() as siblings:
@@ -125,7 +125,7 @@ class SparkBeside:
             *self.flags,
         ]
         command = tethered([sys.executable, "-m", "keelman.spark", "run", *flags])
-        for left in (self._record, self.socket):  # of one that was killed
+        for left in (self._record, self.socket):  # left by a killed one
             left.unlink(missing_ok=True)
         with self.log_file.open("ab") as output:
             # A session of its own: Ctrl-C on the terminal is for the worker, which ends it once all is drained.
@@ -145,7 +145,8 @@ class SparkBeside:
         return self.folder / "spark-exit.json"
 
     def _why(self, pid: int, code: int) -> tuple[str, str]:
-        """Reason and message of an end. What ends before its life began, for wrong usage, leaves no record."""
+        """Returns reason and message of an end. A process that ends before its start, for wrong usage, leaves no
+        record."""
         left = exit_record.read(self._record, pid)
         if left is not None and left.message:
             return left.reason, left.message
@@ -172,7 +173,7 @@ class SparkBeside:
 
 
 def last_line(file: Path) -> str:
-    """The last line of a log that says something."""
+    """Returns the last line of a log with text."""
     try:
         with file.open("rb") as stream:
             stream.seek(max(0, file.stat().st_size - LAST_BYTES))

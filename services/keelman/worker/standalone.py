@@ -1,7 +1,7 @@
 """Replaces a standalone worker's group by itself, and its three topics by memory.
 
-Each class stands in for the one that speaks with Kafka, at the lowest place there is, so that all above is the same
-code for both kinds of workers. Offsets alone outlive the process (see keelman.worker.storage.offset_file).
+Each class takes the place of a class that talks to Kafka, at the lowest possible layer, so that all code above is the
+same for both kinds of workers. Only offsets outlive the process (see keelman.worker.storage.offset_file).
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ MakeTable: TypeAlias = "Callable[[str, Callable[[Row], None]], MemoryTable]"
 
 
 class GroupOfOne(GroupClient):
-    """A group whose only member is always there, and leads."""
+    """A group whose only member is always present, and leads."""
 
     def __init__(self) -> None:
         self._generation = 0
 
     async def join(self, member: str, protocol_type: str, protocols: Sequence[tuple[str, bytes]]) -> Joined:
-        """A new generation."""
+        """Begins a new generation."""
         self._generation += 1
         ((_, metadata),) = protocols
         return Joined(codes.NONE, self._generation, STANDALONE, STANDALONE, ((STANDALONE, metadata),))
 
     async def sync(self, generation: int, member: str, assignments: Sequence[tuple[str, bytes]]) -> tuple[int, bytes]:
-        """What the member has given itself."""
+        """Returns the assignment that the member has given itself."""
         return codes.NONE, dict(assignments)[member]
 
     async def heartbeat(self, generation: int, member: str, *, seconds: float) -> int:
-        """It lives."""
+        """Always succeeds."""
         return codes.NONE
 
     async def leave(self, member: str) -> int:
-        """There is nobody who waits."""
+        """Does nothing: no other member waits."""
         return codes.NONE
 
     async def describe(self) -> Described:
-        """Nobody was here before."""
+        """Returns an empty group."""
         return Described("Empty", "", "", ())
 
     async def problem(self, group: str = "", *, seconds: float) -> str:
-        """It needs no coordinator, and knows of no other group's."""
+        """Returns no problem: it needs no coordinator, and knows of no other group's."""
         return ""
 
 
 class MemoryTable(TopicTable):
-    """A topic that is nothing but what was applied."""
+    """A topic that consists of its applied records only."""
 
     def __init__(self, topic: str, apply: Callable[[Row], None]) -> None:
         super().__init__(topic, 1, apply)
@@ -80,25 +80,25 @@ class MemoryTable(TopicTable):
         """Called after a write; memory has nothing more to do."""
 
     async def read_to_end(self, *, seconds: float = 30.0) -> None:
-        """What was written is applied."""
+        """Does nothing: written records are applied."""
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
-        """What was written is applied."""
+        """Does nothing: written records are applied."""
 
     async def end_offsets(self) -> dict[int, int]:
-        """Of the only partition."""
+        """Returns the end of the only partition."""
         return {0: self._end}
 
 
 class FileTable(MemoryTable):
-    """The offset topic: what is applied is written to a file too, a little later."""
+    """The offset topic: applied records are written to a file too, a little later."""
 
     def __init__(self, topic: str, apply: Callable[[Row], None], file: OffsetFile) -> None:
         super().__init__(topic, apply)
         self._file = file
 
     def load(self) -> None:
-        """Applies what the file has."""
+        """Applies the file's records."""
         for record in list(self._file.entries.items()):
             super().append(record)
 
@@ -108,7 +108,7 @@ class FileTable(MemoryTable):
         self._file.set(*record)
 
     def keep(self) -> None:
-        """Offsets that were altered from outside are in the file when the write returns."""
+        """Writes the file, so that offsets altered from outside are in it when the write returns."""
         self._file.write()
 
 
@@ -135,7 +135,7 @@ class MemoryTopics:
         self._offsets, self._file, self._memory_table = offsets, file, memory_table
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> MemoryTable:
-        """An empty table, which the writer knows."""
+        """Returns an empty table, which the writer knows."""
         kept = topic == self._offsets
         made = FileTable(topic, apply, self._file) if kept else self._memory_table(topic, apply)
         self.writer.tables[topic] = made
@@ -166,7 +166,7 @@ class StandaloneStore(Store):
     async def open(
         properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks
     ) -> AsyncIterator[StandaloneStore]:
-        """Reads the file of offsets; on leaving writes what is not written yet. `run()` must run inside the block.
+        """Reads the file of offsets; writes unwritten ones on leaving. `run()` must run inside the block.
 
         Raises InvalidArgument for a file that cannot be used, or that another worker has.
         """
@@ -193,7 +193,7 @@ class StandaloneStore(Store):
                 self._offset_table.append(known.record(partition, offset))
 
     def changed_about(self, connector: str) -> None:
-        """Warns, once for each connector, of an offset topic of its own, which a standalone worker has no use for."""
+        """Warns, once for each connector, of an offset topic of its own, which a standalone worker does not use."""
         config = self.config.connectors.get(connector)
         if config is None:
             self._warned.discard(connector)

@@ -1,4 +1,4 @@
-"""The ways to start a worker, and what each prints on the terminal before its logs."""
+"""The ways to start a worker, and the lines that each prints on the terminal before its logs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REGISTRY = "value.converter.schema.registry.url"
 def open_store(
     properties: WorkerProperties, worker: str, callbacks: StoreCallbacks
 ) -> AbstractAsyncContextManager[Store]:
-    """What the worker knows: from three topics, or a file and memory."""
+    """Returns the worker's tables: from three topics, or a file and memory."""
     if properties.standalone:
         from keelman.worker.standalone import StandaloneStore  # noqa: PLC0415
 
@@ -47,7 +47,7 @@ def open_store(
 
 @contextlib.asynccontextmanager
 async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator[GroupClient]:
-    """The group whose member the worker is."""
+    """Opens the group whose member the worker is."""
     if properties.standalone:
         from keelman.worker.standalone import GroupOfOne  # noqa: PLC0415
 
@@ -61,10 +61,10 @@ async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator
 
 
 def waiting_ms(settings: Settings, properties: WorkerProperties) -> int:
-    """How long the work of a member that vanished waits for it to come back.
+    """Returns how long the work of a member that vanished waits for it to come back.
 
-    Under an agent not at all unless it is set: the agent says farewell for each worker that dies, so one that vanishes
-    without a word has lost its host, or is frozen.
+    Under an agent not at all unless it is set: the agent runs the farewell for each worker that dies, so a worker that
+    vanishes without one has lost its host, or is frozen.
     """
     is_looked_after = settings.member_file is not None and REBALANCE_DELAY not in properties.raw
     return 0 if is_looked_after else properties.rebalance_delay_ms
@@ -73,7 +73,7 @@ def waiting_ms(settings: Settings, properties: WorkerProperties) -> int:
 def open_farewell(
     stack: contextlib.AsyncExitStack, settings: Settings, properties: WorkerProperties
 ) -> Callable[[Note | None], None]:
-    """Leaves the group for a worker that dies, and so hears of its place there; an agent does it itself."""
+    """Returns the receiver of the worker's place, for a farewell after its death; an agent does that itself."""
     if properties.standalone or settings.member_file is not None:
         return lambda note: None
     farewell = LastFarewell(properties.raw)
@@ -83,7 +83,8 @@ def open_farewell(
 
 @contextlib.asynccontextmanager
 async def open_health(socket: Path | None) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """What to call once the worker is ready. Whoever started it by hand asks GET /health: then there is no server."""
+    """Yields the function to call once the worker is ready. A worker started by hand has GET /health instead, and no
+    server."""
     if socket is None:
         yield _nobody_asks
         return
@@ -97,7 +98,7 @@ async def _nobody_asks() -> None:
 
 @dataclass(frozen=True, slots=True)
 class SparkPlace:
-    """Where a Spark service is. `problem` says why it is not there, empty where that is not known."""
+    """The address of a Spark service. `problem` tells why it is not there, empty where that is not known."""
 
     address: str
     problem: Callable[[], str] = str
@@ -107,7 +108,8 @@ class SparkPlace:
 async def open_spark(
     settings: Settings, properties: WorkerProperties, front: Front, stop: asyncio.Event
 ) -> AsyncIterator[SparkPlace]:
-    """Where the worker's Spark service is: the one that is named, else one that runs beside it for the block."""
+    """Yields the place of the worker's Spark service: the named service, else a service that runs beside it for the
+    block."""
     beside: SparkBeside | None = None
     if not settings.spark_address:
         flags = [
@@ -133,7 +135,7 @@ async def open_spark(
 async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:
     """Runs the link for ever and has it notify `runs`.
 
-    A Spark service that starts beside the worker is given its time first, in silence.
+    First gives a Spark service that starts beside the worker its time, in silence.
     """
     socket = Path(address.removeprefix("unix:"))
     for _ in range(LOOKS if address.startswith("unix:") else 0):
@@ -144,7 +146,7 @@ async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:
 
 
 def print_start(settings: Settings, properties: WorkerProperties, url: str, spark_log: Path | None) -> None:
-    """A few lines for whoever has just started it, where its logs go too."""
+    """Prints a few lines for the user who has just started it, before its logs."""
     lines = {"REST": url}
     if properties.standalone:
         lines |= {"standalone": f"no group; offsets in {properties.offset_file}"}

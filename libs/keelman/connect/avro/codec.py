@@ -34,17 +34,17 @@ FAULTS = (
     ValueError,
     struct.error,
 )
-"""What the library raises about values and bytes that are not of the schema."""
+"""The library's errors about values and bytes that do not fit the schema."""
 
 
 def schema_text(schema: Schema | None, options: AvroOptions) -> tuple[SchemaText, str]:
-    """The text of the Avro schema for values of a schema, and its full name. Raises DataError."""
+    """Returns the text of the Avro schema for values of a schema, and its full name. Raises DataError."""
     made = write_schema(schema, options)
     return SchemaText(SchemaKind.AVRO, json_text(made)), full_name(made)
 
 
 class _Last:
-    """Takes what the library writes in one piece."""
+    """Receives the library's output in one piece."""
 
     __slots__ = ("data",)
 
@@ -54,9 +54,9 @@ class _Last:
 
 
 def write_bytes(schema: Schema | None, avro: SchemaText, references: Mapping[str, str], options: AvroOptions) -> Write:
-    """Writes values of a schema as of an Avro schema. Raises DataError; the function also FAULTS.
+    """Returns a function that writes values of a schema in an Avro schema. Raises DataError; the function also FAULTS.
 
-    Bytes by themselves are written as they are, without a length, as Confluent's serializer does.
+    A bytes value alone is written as is, without a length, as Confluent's serializer does.
     """
     parsed = parse(avro.text, references)
     function = write_anything if schema is None else write_function(schema, parsed, options)
@@ -82,7 +82,8 @@ def write_bytes(schema: Schema | None, avro: SchemaText, references: Mapping[str
 def read_bytes(
     avro: SchemaText, references: Mapping[str, str], options: AvroOptions, version: int | None
 ) -> tuple[Schema | None, Read]:
-    """The schema of values that were written with an Avro schema, and what reads them behind a payload's header.
+    """Returns the schema of values that were written with an Avro schema, and a function that reads them after a
+    payload's header.
 
     Raises DataError; the function also FAULTS. `version` is that of the schema in the registry.
     """
@@ -100,7 +101,7 @@ def read_bytes(
 
 
 def name_of(text: str) -> str | None:
-    """The full name of a schema by its text; None where the text is none."""
+    """Returns the full name of a schema by its text; None for an invalid text."""
     try:
         return full_name(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -108,10 +109,10 @@ def name_of(text: str) -> str | None:
 
 
 def _read_carefully(whole: Any, payload: bytes) -> Any:
-    """The same of values that may be nested without end, a level a byte.
+    """Reads values that may be nested without limit, a level per byte.
 
-    The library's fast reader goes down on the processor's own stack, which some thousand levels break, and the process
-    with it; its other one raises RecursionError.
+    The library's fast reader recurses on the C stack, which overflows at some thousand levels and ends the process;
+    its Python reader raises RecursionError.
     """
     if len(payload) <= MAX_LEVELS:
         return _read(whole, payload)
@@ -125,7 +126,7 @@ def _read(whole: Any, payload: bytes) -> Any:
     stream.seek(HEADER_BYTES)
     try:
         return schemaless_reader(stream, whole, None, return_named_type=True)
-    except UnicodeDecodeError:  # Java shows what is none of UTF-8 as U+FFFD
+    except UnicodeDecodeError:  # Java shows invalid UTF-8 as U+FFFD
         stream.seek(HEADER_BYTES)
         return schemaless_reader(stream, whole, None, return_named_type=True, handle_unicode_errors="replace")
 

@@ -20,14 +20,14 @@ Read = tuple[Schema | None, Callable[[bytes], Any]]
 
 
 class AvroConverter(RegistryConverter):
-    """Writes and reads Avro; values without a schema as a record that can be anything."""
+    """Writes and reads Avro; values without a schema become a record that can hold anything."""
 
     name = "io.confluent.connect.avro.AvroConverter"
     kind = SchemaKind.AVRO
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Those of the registry and `enhanced.avro.schema.support`, `scrub.invalid.names`, `connect.meta.data`,
+        """Returns the registry's keys and `enhanced.avro.schema.support`, `scrub.invalid.names`, `connect.meta.data`,
         `discard.type.doc.default`, `allow.optional.map.keys`, `flatten.singleton.unions`."""
         flag = Type.BOOLEAN
         return super().config_def() + ConfigDef(
@@ -47,12 +47,12 @@ class AvroConverter(RegistryConverter):
         self.begin_topic()
 
     def begin_topic(self) -> None:
-        """Ids are of a topic's subject, and so are the versions of what is read."""
+        """Clears the caches: ids to write with and versions of schemas read are those of a topic's subject."""
         self._writes: dict[Schema | None, Write] = {}
         self._reads: dict[int, Read] = {}
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Null stays null. Raises DataError, and what Registry raises."""
+        """Returns payloads; null stays null. Raises DataError, and Registry's errors."""
         column = column.texts()
         schemas, schema = column.schemas, column.schema
         made: list[bytes | None] = []
@@ -73,7 +73,7 @@ class AvroConverter(RegistryConverter):
         return made
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Each with its schema; null for null. Raises DataError, and what Registry raises."""
+        """Returns values, each with its schema; null for null. Raises DataError, and Registry's errors."""
         values: list[Any] = []
         schemas: list[Schema | None] = []
         with self._errors_named("deserialize data for", " to Avro"):
@@ -90,7 +90,7 @@ class AvroConverter(RegistryConverter):
 
     @contextmanager
     def _errors_named(self, what: str, more: str = "") -> Iterator[None]:
-        """Raises DataError that says what failed, for values and payloads; what Registry raises stays as it is."""
+        """Raises a DataError that names the failed operation, for values and payloads; Registry's errors pass."""
         from keelman.connect.avro.codec import FAULTS  # noqa: PLC0415  (memory for who writes Avro alone)
 
         try:

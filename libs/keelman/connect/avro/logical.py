@@ -13,7 +13,7 @@ from keelman.connect.times import TIMES, moment
 
 
 def writer(schema: Schema) -> Callable[[Any], Any]:
-    """From a logical value to a number or bytes; those themselves are taken, too. Raises DataError."""
+    """Returns a function from a logical value to a number or bytes, which it also accepts. Raises DataError."""
     if schema.name == logical.DECIMAL:
         scale = logical.scale_of(schema)
         return lambda value: value if isinstance(value, bytes) else logical.unscaled(logical.scaled(value, scale))
@@ -22,7 +22,7 @@ def writer(schema: Schema) -> Callable[[Any], Any]:
 
 
 def reader(schema: Schema) -> Callable[[Any], Any]:
-    """From a number or bytes to the logical value. Raises DataError."""
+    """Returns a function from a number or bytes to the logical value. Raises DataError."""
     if schema.name == logical.DECIMAL:
         scale = logical.scale_of(schema)
         return lambda data: logical.decimal_of(data, scale)

@@ -1,8 +1,8 @@
-"""Turns names of Connect's schemas into legal ones of Avro, in Confluent's mapping; holds the options that both
-directions share.
+"""Converts names of Connect's schemas to legal ones of Avro, in Confluent's mapping; holds the options of both
+directions.
 
 As of Confluent's AvroData (Apache License 2.0), https://docs.confluent.io/platform/current/schema-registry/connect.html;
-tests/recorded/data/avro.json holds what a converter derived from it makes of many schemas and values.
+tests/recorded/data/avro.json holds the results of a converter derived from it for many schemas and values.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
 @dataclass(frozen=True, slots=True)
 class AvroOptions(Options):
-    """The keys of a configuration that steer the mapping of schemas. Fields are named as the keys, with underscores."""
+    """The keys of a configuration for the mapping of schemas. Fields have the keys' names, with underscores."""
 
     enhanced_avro_schema_support: bool = False
     connect_meta_data: bool = True
@@ -68,15 +68,15 @@ class AvroOptions(Options):
     ignore_default_for_nullables: bool = False
 
     def scrubbed(self, name: str) -> str:
-        """A field's name as Avro has it."""
+        """Returns a field's name in Avro."""
         return scrubbed(name) if self.scrub_invalid_names else name
 
     def scrubbed_full(self, name: str) -> str:
-        """A schema's full name as Avro has it: its last part made legal, the namespace too."""
+        """Returns a schema's full name in Avro: its last part made legal, the namespace too."""
         return ".".join(scrubbed(part) for part in name.split(".")) if self.scrub_invalid_names else name
 
     def plain_keys(self, schema: Schema) -> bool:
-        """Whether a map's keys can be those of an Avro map."""
+        """Whether a map's keys can be the keys of an Avro map."""
         key = schema.key
         return key is not None and key.type == "string" and (not key.optional or self.allow_optional_map_keys)
 
@@ -88,7 +88,7 @@ class AvroOptions(Options):
         return ENUM if self.enhanced_avro_schema_support else None
 
     def member_name(self, full_name: str | None, kind: str, index: int) -> str:
-        """The field of a union's struct for a member: of a named type its name, else the type's. `index` counts all."""
+        """Returns the field for a union's member: the name of a named type, else the type. `index` counts all."""
         if self.generalized_sum_type_support:
             return f"{ANY_UNION_FIELD}{index}"
         if full_name is None:
@@ -97,7 +97,7 @@ class AvroOptions(Options):
 
 
 def scrubbed(name: str) -> str:
-    """A name with what Avro does not take replaced: as URLs have it, then each other character by `_`."""
+    """Returns a name with illegal characters replaced: URL-encoded, then each other character by `_`."""
     if not name or _LEGAL.fullmatch(name):
         return name
     encoded = quote_plus(name, safe="*-._")
@@ -105,7 +105,7 @@ def scrubbed(name: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """The simple name, when Avro takes it; raises DataError with Avro's own words."""
+    """Returns the simple name if it is legal in Avro; raises DataError with Avro's own words."""
     if not name:
         raise DataError("Empty name")
     if not _LEGAL.fullmatch(name):
@@ -116,14 +116,14 @@ def checked_name(name: str) -> str:
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for a union: one of its fields is set."""
+    """Whether a struct represents a union: one of its fields is set."""
     if schema.type != "struct":
         return False
     return schema.name == UNION or is_any_union(schema)
 
 
 def fixed_size(schema: Schema) -> int | None:
-    """How many bytes there must be, of bytes that are written as a fixed; None for others."""
+    """Returns the required length of bytes that are written as a fixed; None for others."""
     if schema.type != "bytes" or schema.name is None:
         return None
     text = next((value for key, value in schema.parameters if key == FIXED_SIZE), None)

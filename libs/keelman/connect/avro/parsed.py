@@ -1,4 +1,4 @@
-"""Parses the texts of Avro schemas: full names are resolved, and the schemas that they refer to."""
+"""Parses the texts of Avro schemas and of the schemas that they refer to, and resolves full names."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from keelman.connect.errors import DataError
 
 Avro = Mapping[str, Any] | list[Any] | str
 LOGICAL_TYPE = "keelman.logicalType"
-"""Where parsed schemas have `logicalType`, so that the library does not convert values that are ours to convert."""
+"""The key of `logicalType` in parsed schemas, so that the library does not convert values that we convert."""
 TAGGED = "keelman-tagged"
-"""The logical type of a union's member that is no named one: the library then gives its values with their types, as it
-does with named ones by itself. So those of int and long, say, are distinguished."""
+"""The logical type of an unnamed member of a union: the library then gives its values with their types, as it does with
+named ones by itself. So values of, say, int and long are distinguished."""
 NO_SYMBOL = ""
-"""In place of a symbol: none may be empty."""
+"""An invalid symbol: none may be empty."""
 _NO_MEMBER = {"type": "keelman.NoMember"}
 _GUARDS = 8
-"""More would cost time with each value: the library goes through all members of a union."""
+"""More would slow down each value: the library searches all members of a union."""
 _NAMED = "__named_schemas"
 _TAGGABLE = ("boolean", "int", "long", "float", "double", "bytes", "string", "array", "map")
 
@@ -39,16 +39,16 @@ for _kind in _TAGGABLE:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A schema with full names, its own first and then only by name; and all named ones that it knows of."""
+    """A schema with full names, each defined at its first use and a name after that; and all its named schemas."""
 
     schema: Avro
     named: Mapping[str, Any]
     whole: Any
-    """What the library writes and reads: the schema if that is a record, else a record with the value as its `v`."""
+    """The schema that the library writes and reads: a record, or a record with the value in its field `v`."""
     wrapped: bool
 
     def resolved(self, avro: Avro) -> Mapping[str, Any] | list[Any]:
-        """What a name stands for; a plain type as a mapping."""
+        """Returns the schema of a name; returns a plain type as a mapping."""
         if isinstance(avro, str):
             found: Mapping[str, Any] = self.named.get(avro) or {"type": avro}
             return found
@@ -58,7 +58,7 @@ class Parsed:
 
 
 def holds_itself(parsed: Parsed) -> bool:
-    """Whether a record is met again within itself, so that values may be nested without end."""
+    """Whether a record contains itself, so that values may be nested without limit."""
 
     def within(avro: Avro, around: frozenset[str], known: set[str]) -> bool:
         node = parsed.resolved(avro)
@@ -78,7 +78,7 @@ def holds_itself(parsed: Parsed) -> bool:
 
 
 def parse(text: str, references: Mapping[str, str]) -> Parsed:
-    """A schema's text; those that it refers to, by name, what others need first. Raises DataError."""
+    """Parses a schema's text; `references` are its referenced schemas by name, in order of use. Raises DataError."""
     named: dict[str, Any] = {}
     try:
         for one in references.values():
@@ -102,8 +102,8 @@ def parse(text: str, references: Mapping[str, str]) -> Parsed:
 
 
 def guarded(whole: Any) -> Any:
-    """A parsed schema for reading: the library counts a negative place in a union, or among an enum's symbols, from the
-    end, as Python does. There it finds what it cannot read, or NO_SYMBOL."""
+    """Guards a parsed schema for reading: the library resolves a negative index of a union member or an enum symbol
+    from the end, like Python. There it finds an unreadable member, or NO_SYMBOL."""
     if isinstance(whole, list):
         return [*map(guarded, whole), *[_NO_MEMBER] * _GUARDS]
     if not isinstance(whole, dict):
@@ -119,7 +119,7 @@ def guarded(whole: Any) -> Any:
 
 
 def _unlogical(tree: Any) -> Any:
-    """The schema with its logical types under another name."""
+    """Returns the schema with its logical types under another name."""
     if isinstance(tree, list):
         members = [_unlogical(one) for one in tree]
         plain = len(members) == 2 and "null" in members
@@ -143,7 +143,7 @@ def _tagged(member: Any) -> Any:
 
 
 def member_field(parsed: Parsed, avro: Avro, options: AvroOptions, place: int) -> str:
-    """The field that stands for a member of a union."""
+    """Returns the name of the field for a member of a union."""
     node = parsed.resolved(avro)
     if isinstance(node, list):
         raise DataError("Avro has no union within a union")
@@ -152,7 +152,7 @@ def member_field(parsed: Parsed, avro: Avro, options: AvroOptions, place: int) -
 
 
 def is_entry(node: Mapping[str, Any]) -> bool:
-    """Whether a record stands for a pair of a map whose keys are no plain strings."""
+    """Whether a record is an entry of a map whose keys are no plain strings."""
     if node["type"] != "record":
         return False
     return node["name"] == f"{names.NAMESPACE}.{names.MAP_ENTRY}" or node.get(names.INTERNAL_TYPE) == names.MAP_ENTRY

@@ -34,7 +34,7 @@ _MISSING = object()
 
 
 def read_schema(parsed: Parsed, options: AvroOptions, version: int | None = None) -> Schema:
-    """The Connect schema; `version` is the one in the registry. Raises DataError."""
+    """Returns the Connect schema; `version` is the schema's version in the registry. Raises DataError."""
     try:
         return _Reader(parsed, options).schema(parsed.schema, version=version)
     except RecursionError:
@@ -43,7 +43,7 @@ def read_schema(parsed: Parsed, options: AvroOptions, version: int | None = None
 
 @dataclass(slots=True)
 class _Made:
-    """A schema on its way: what SchemaBuilder is in Java."""
+    """A schema under construction: the equivalent of Java's SchemaBuilder."""
 
     type: str
     optional: bool = False
@@ -92,7 +92,7 @@ class _Reader:
         doc: str | None = None,
         version: int | None = None,
     ) -> Schema:
-        """`default` and `doc` are those of the field that it is the type of."""
+        """Translates a type; `default` and `doc` are those of the field with this type."""
         node = self.parsed.resolved(avro)
         if isinstance(node, list):
             return self._union(node, default, doc)
@@ -281,7 +281,7 @@ class _Reader:
 
 
 def read_default(parsed: Parsed, schema: Schema, node: Mapping[str, Any], value: Any) -> Any:
-    """A default's JSON as Connect's value; None for one that does not fit, as in Connect."""
+    """Returns a default's JSON as Connect's value; None if it does not fit, as in Connect."""
     try:
         found = _plain(parsed, schema, node, value)
         return reader(schema)(found) if schema.name in LOGICAL else found
@@ -324,7 +324,7 @@ def _plain(parsed: Parsed, schema: Schema, node: Mapping[str, Any], value: Any) 
 
 
 def _only(parsed: Parsed, avro: Avro) -> Avro:
-    """The one member of an optional's union."""
+    """Returns the single non-null member of an optional's union."""
     node = parsed.resolved(avro)
     if isinstance(node, list):
         return next((one for one in node if one != "null"), "null")
@@ -332,6 +332,6 @@ def _only(parsed: Parsed, avro: Avro) -> Avro:
 
 
 def mapping_of(parsed: Parsed, avro: Avro) -> Mapping[str, Any]:
-    """A schema's node; of a union one that says no more than that."""
+    """Returns a schema's node; for a union a node with nothing but that type."""
     node = parsed.resolved(avro)
     return node if isinstance(node, Mapping) else {"type": "union"}

@@ -1,4 +1,4 @@
-"""Makes Connect's values of what fastavro reads, by functions that are made once for each schema."""
+"""Converts fastavro's values to Connect's, by functions that are created once for each schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Read = Callable[[Any], Any]
 
 
 def read_function(schema: Schema, parsed: Parsed, options: AvroOptions) -> Read:
-    """What makes Connect's value of the library's, for the schema that `read_schema` made. It raises DataError."""
+    """Returns a function from the library's values to Connect's, for a schema of `read_schema`; it raises DataError."""
     try:
         made = _Functions(parsed, options).of(schema, parsed.schema)
     except RecursionError:
@@ -28,7 +28,7 @@ def read_function(schema: Schema, parsed: Parsed, options: AvroOptions) -> Read:
 
 
 def read_anything(value: Mapping[str, Any]) -> Any:  # noqa: PLR0911  one line a type
-    """The value of a record Anything."""
+    """Returns the value of a record Anything."""
     for name in ("boolean", "bytes", "double"):
         if value[name] is not None:
             return value[name]
@@ -56,12 +56,12 @@ def _untagged(value: Any) -> Any:
 
 @dataclass(slots=True)
 class _Functions:
-    """None for a function that would change nothing."""
+    """Creates functions; None for a function that would change nothing."""
 
     parsed: Parsed
     options: AvroOptions
     _records: dict[str, Read] = field(default_factory=dict)
-    """Of the records around the present one, for those that come again within themselves."""
+    """The enclosing records' functions, for records that contain themselves."""
 
     def of(self, schema: Schema, avro: Avro) -> Read | None:
         node = self.parsed.resolved(avro)
@@ -76,7 +76,7 @@ class _Functions:
         return self._union(schema, real)
 
     def _member(self, schema: Schema, avro: Avro) -> Read | None:
-        """Of a union's only member, which may come with its name."""
+        """Creates the function of a union's only member, whose values may come with its name."""
         node = self.parsed.resolved(avro)
         inner = self.of(schema, avro)
         if not isinstance(node, Mapping) or not (node["type"] in names.NAMED or node.get("logicalType") == TAGGED):

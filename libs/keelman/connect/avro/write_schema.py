@@ -21,7 +21,7 @@ _LOGICAL_TYPES = {TIME: "time-millis", TIMESTAMP: "timestamp-millis", DATE: "dat
 
 
 def write_schema(schema: Schema | None, options: AvroOptions) -> Avro:
-    """The Avro schema; that of `Anything` for no schema. Raises DataError for what Avro cannot hold."""
+    """Returns the Avro schema; that of `Anything` for no schema. Raises DataError for schemas that Avro cannot hold."""
     if schema is None:
         return anything()
     try:
@@ -31,7 +31,7 @@ def write_schema(schema: Schema | None, options: AvroOptions) -> Avro:
 
 
 def anything() -> Avro:
-    """What data without a schema is written as: of each record one field is set."""
+    """Returns the schema for data without a schema: one field is set in each record."""
     plain: list[Any] = [
         {"name": name, "type": ["null", name], "default": None}
         for name in ("boolean", "bytes", "double", "float", "int", "long", "string")
@@ -50,7 +50,7 @@ def anything() -> Avro:
 
 
 def full_name(avro: Avro) -> str:
-    """The name by which strategies for subjects know a schema: a named type's own, else the type."""
+    """Returns a schema's name for subject name strategies: a named type's own, else the type."""
     if isinstance(avro, list):
         return "union"
     if isinstance(avro, str):
@@ -63,14 +63,14 @@ def full_name(avro: Avro) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """Translates one schema; knows which names it has given out already."""
+    """Translates one schema; remembers the names that it has defined."""
 
     options: AvroOptions
     _defined: dict[str, object] = field(default_factory=dict)
     _unnamed: dict[Schema, str] = field(default_factory=dict)
 
     def schema(self, schema: Schema, space: str | None) -> Avro:
-        """`space` is the namespace around it."""
+        """Translates a schema; `space` is the enclosing namespace."""
         if is_union(schema):
             return self._union(schema, space)
         base = self._base(schema, space)
@@ -79,7 +79,7 @@ class _Writer:
         return [base, "null"] if schema.default is not None else ["null", base]
 
     def _base(self, schema: Schema, space: str | None) -> Avro:
-        """It without regard to whether it is optional."""
+        """Translates a schema as if it were required."""
         made: dict[str, Any]
         if schema.type == "struct":
             return self._struct(schema, space)
@@ -184,7 +184,7 @@ class _Writer:
         return made | self._about(schema)
 
     def _named(self, kind: str, full: str, space: str | None, key: object) -> tuple[dict[str, Any], bool]:
-        """The beginning of a named type; of one that is known already only the name to refer to it, and True."""
+        """Returns the beginning of a named type; for a known one only the name to refer to it, and True."""
         own, _, simple = full.rpartition(".")
         if full in self._defined:
             if self._defined[full] != key and not isinstance(key, Recurring):
@@ -199,7 +199,7 @@ class _Writer:
         return made, False
 
     def _about(self, schema: Schema) -> dict[str, Any]:
-        """What Connect knows of a schema and Avro does not, as properties."""
+        """Returns the attributes of a Connect schema that Avro does not have, as properties."""
         made: dict[str, Any] = {}
         parameters = dict(schema.parameters)
         if self.options.connect_meta_data:
@@ -235,7 +235,7 @@ class _Writer:
             raise DataError("A Decimal's schema needs the parameter scale, and whole numbers") from None
 
     def default(self, schema: Schema, value: Any) -> Any:
-        """A default as JSON. Raises DataError."""
+        """Returns a default as JSON. Raises DataError."""
         if value is None:
             return None
         if schema.name in LOGICAL:
@@ -284,5 +284,5 @@ def _part(schema: Schema | None, kind: str) -> Schema:
 
 
 def _nameless(schema: Schema) -> Schema:
-    """The schema that distinguishes a struct from another one of the same name."""
+    """Returns the schema by which a struct is compared with another one of the same name."""
     return replace(schema, optional=False, default=None)

@@ -1,4 +1,4 @@
-"""Prepares Connect's values for fastavro to write, by functions that are made once for each pair of schemas."""
+"""Prepares Connect's values for fastavro to write, by functions that are created once for each pair of schemas."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INTS: tuple[tuple[type, str], ...] = ((Int8, "int"), (Int16, "int"), (Int32, "i
 
 
 def write_function(schema: Schema, parsed: Parsed, options: AvroOptions) -> Write:
-    """What makes the library's value of Connect's, for an Avro schema made of Connect's or one that goes with it.
+    """Returns a function from Connect's values to the library's, for an Avro schema made from Connect's or compatible.
 
-    The function raises DataError, as this does where the two do not fit.
+    The function raises DataError, as this does if the two schemas do not fit.
     """
     try:
         return _Functions(parsed, options).of(schema, parsed.schema)
@@ -33,7 +33,7 @@ def write_function(schema: Schema, parsed: Parsed, options: AvroOptions) -> Writ
 
 
 def write_anything(value: Any) -> Any:  # noqa: PLR0911  one line a type
-    """The library's value of one without a schema, of the record Anything. Raises DataError."""
+    """Returns the library's form of a value without a schema, in the record Anything. Raises DataError."""
     if value is None:
         return {}
     if isinstance(value, bool):
@@ -62,10 +62,10 @@ class _Functions:
     parsed: Parsed
     options: AvroOptions
     _records: dict[str, Write] = field(default_factory=dict)
-    """Of the records around the present one, for those that come again within themselves."""
+    """The enclosing records' functions, for records that contain themselves."""
 
     def of(self, schema: Schema, avro: Avro) -> Write:
-        """With what unions need."""
+        """Returns a function for any value, including unions."""
         node = self.parsed.resolved(avro)
         if is_union(schema):
             return self._union(schema, node)
@@ -84,7 +84,7 @@ class _Functions:
         return write
 
     def _chosen(self, schema: Schema, members: list[Any]) -> Mapping[str, Any]:
-        """The member of a union for such a value: the only one, else the first of the type."""
+        """Returns the union's member for such a value: the only member, else the first of the type."""
         nodes = [self.parsed.resolved(one) for one in members]
         real = [one for one in nodes if isinstance(one, Mapping) and one["type"] != "null"]
         wanted = {"struct": "record"}.get(schema.type) or AVRO_TYPES.get(schema.type)
@@ -95,7 +95,7 @@ class _Functions:
         return (real if len(real) == 1 else named or found or real)[0]
 
     def base(self, schema: Schema, node: Mapping[str, Any]) -> Write:  # noqa: PLR0911  one line a type
-        """Of a value that is not null."""
+        """Returns a function for non-null values."""
         kind = schema.type
         if schema.name in LOGICAL:
             return writer(schema)
@@ -198,12 +198,12 @@ class _Functions:
 
 
 def _tag(node: Mapping[str, Any]) -> str:
-    """By which the library knows a member of a union."""
+    """Returns the library's tag of a union's member."""
     return str(node["name"] if node["type"] in names.NAMED else node["type"])
 
 
 def _same(one: Schema, other: Schema) -> bool:
-    """Whether a struct of the one schema can be written as of the other: a default or `optional` are the field's."""
+    """Whether structs of one schema can be written with the other: a default or `optional` are the field's."""
     if isinstance(one, Recurring) or isinstance(other, Recurring):
         return one.name == other.name and [f.name for f in one.fields] == [f.name for f in other.fields]
     return one == other or (one.name == other.name and one.fields == other.fields)

@@ -1,1 +1,1 @@
-"""Records that cannot be copied: what is tolerated, how dead letters look, and which of them are replayed."""
+"""Records that cannot be copied: their tolerance, the form of dead letters, and the replay of dead letters."""

@@ -1,7 +1,7 @@
-"""Dead letters: records that could not be copied, as they stand in the topic that is kept for them.
+"""Dead letters: records that could not be copied, in the form in which the dead letter topic keeps them.
 
-The record is as it was; behind its own headers stand those that say where it came from and why it is here, in one
-order, so that they differ from those of an earlier dead letter that was read and failed again.
+The record is unchanged; after its own headers come those that tell its origin and the cause of the failure, in a fixed
+order, so that they can be told from those of an earlier dead letter that was read and failed again.
 The names that begin with `__connect.` and their order are Connect's (KIP-298,
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-298%3A+Error+Handling+in+Connect), their values UTF-8 texts.
 """
@@ -40,30 +40,30 @@ OURS = (SOURCE_PARTITION, SOURCE_OFFSET, TARGET_PARTITION, KEY_FORMAT, VALUE_FOR
 _PLACES = {name: place for place, name in enumerate(CONNECTS + OURS)}
 
 Format = Literal["bytes", "json", "text"]
-"""What a key or value of a dead letter is: the bytes that it was; JsonConverter's schema and payload, for what a source
-had not made bytes yet, nulls with a schema among it; Java's text of it, where even that cannot be made."""
+"""The form of a dead letter's key or value: its original bytes; JsonConverter's schema and payload, if a source had not
+made bytes yet, also for nulls with a schema; or its text in Java, if even that cannot be made."""
 
 
 class LetterProducer(Protocol):
-    """A producer as far as dead letters need one; used by its run's thread alone."""
+    """A producer with the methods that dead letters need; used by its run's thread alone."""
 
     @property
     def request_bytes(self) -> int:
-        """What a single record may take at most, before compression."""
+        """The size limit of a single record, before compression."""
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; 0 when it is not there."""
+        """Returns a topic's number of partitions; 0 for a missing topic."""
 
     def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> int:
-        """Takes a batch; the bytes of its values and keys."""
+        """Takes a batch; returns the bytes of its values and keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whence:
-    """Where a record comes from.
+    """A record's origin.
 
-    A sink's record: its topic, partition and offset. A source's: the topic that it was to go to, and its source
-    partition and source offset where the source says them; its partition and offset are None.
+    For a sink's record: its topic, partition and offset. For a source's: the topic that it was meant for, and its
+    source partition and source offset if the source gives them; its partition and offset are None.
     """
 
     topic: str
@@ -75,7 +75,7 @@ class Whence:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The cause of a dead letter: the stage in Connect's name, the full Java class that was at work, the error's Java
+    """The cause of a dead letter: the stage in Connect's name, the full class name of the Java step, the error's Java
     class, its message (None as in Java) and its trace."""
 
     stage: str
@@ -87,7 +87,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One dead letter, read back. `headers` are the record's own; the rest is None where no header says it."""
+    """One dead letter, read back. `headers` are the record's own; other fields are None without a header for them."""
 
     key: bytes | None
     value: bytes | None
@@ -99,9 +99,9 @@ class DeadLetter:
     key_format: Format = "bytes"
     value_format: Format = "bytes"
     record_bytes: int | None = None
-    """The record's size where it was too large and its value is therefore null."""
+    """The record's size if it was too large and its value is therefore null."""
     target_partition: int | None = None
-    """Of a source's record that named the partition of the topic that it was to go to."""
+    """For a source's record that named a partition of its target topic, this partition."""
 
 
 def context_headers(
@@ -115,7 +115,7 @@ def context_headers(
     record_bytes: int | None = None,
     target_partition: int | None = None,
 ) -> list[tuple[str, bytes | None]]:
-    """The headers of a dead letter, to stand behind the record's own.
+    """Returns the headers of a dead letter, which follow the record's own.
 
     The formats and the target partition are given for a source's records only, which are not records of Kafka yet.
     """
@@ -146,9 +146,9 @@ def context_headers(
 
 
 def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None) -> DeadLetter:
-    """A record of a topic of dead letters, ours or Connect's, with or without headers that describe it.
+    """Reads a record of a dead letter topic, ours or Connect's, with or without headers that describe it.
 
-    What a senseless header says counts as unknown.
+    A header with an invalid value counts as missing.
     """
     own, added = _parted(headers or ())
     texts = {name: None if raw is None else raw.decode("utf-8", "replace") for name, raw in added}
@@ -182,7 +182,7 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 def _parted(headers: Headers) -> tuple[Headers, Headers]:
-    """The record's own, and those that the last failure put behind them: at the end, each once, in their order."""
+    """Returns the record's own headers, and those of the last failure: at the end, each once, in their order."""
     at, before = len(headers), len(_PLACES)
     while at and _PLACES.get(headers[at - 1][0], before) < before:
         at -= 1

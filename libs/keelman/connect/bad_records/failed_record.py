@@ -1,4 +1,4 @@
-"""A record for which a reader that makes payloads itself could make none."""
+"""A record for which a reader that makes payloads itself could not make one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keelman.connect.bad_records.tolerance import Stage
 
 @dataclass(frozen=True, slots=True)
 class FailedRecord:
-    """At which stage it failed and why, and what its key and value are in the batch that it comes in."""
+    """The stage and cause of its failure, and the formats of its key and value in its batch."""
 
     stage: Stage
     error: Exception

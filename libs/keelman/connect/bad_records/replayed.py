@@ -1,7 +1,7 @@
 """Remembers which dead letters of a partition are replayed: all below an offset, and ranges beyond it. Pure.
 
 The offset is a consumer group's committed one and the ranges its metadata, so that both are committed together with the
-records that were sent. Between ranges are the letters that failed again, or that nobody asked for yet.
+records that were sent. Between the ranges are letters that failed again or that no replay has selected yet.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 COUNTS = ("sent", "failed", "lost", "dropped", "filtered")
-"""What a replay's letters are counted by."""
+"""The counters of a replay's letters."""
 MAX_EXAMPLES = 5
-"""Of letters that stay."""
+"""The most examples of letters that stay."""
 MARK = "replayed "
 MAX_TEXT = 4_000
 """Brokers keep 4,096 bytes of metadata by default (offset.metadata.max.bytes)."""
 
 
 class Replayed:
-    """Offsets from `begin` on."""
+    """The replayed offsets from `begin` on."""
 
     def __init__(self, begin: int, ranges: Iterable[tuple[int, int]] = ()) -> None:
         """`ranges` have their first offset and the one after their last."""
@@ -29,7 +29,7 @@ class Replayed:
 
     @classmethod
     def read(cls, begin: int, metadata: str | None) -> Replayed:
-        """As committed; metadata of others means nothing."""
+        """Parses committed metadata; ignores metadata of other writers."""
         if not metadata or not metadata.startswith(MARK):
             return cls(begin)
         ranges, at = [], begin
@@ -44,7 +44,7 @@ class Replayed:
         return cls(begin, ranges)
 
     def text(self) -> str:
-        """For the metadata; raises OverflowError when it is too long."""
+        """Returns the metadata's text; raises OverflowError when it is too long."""
         parts, at = [], self.begin
         for first, end in self._ranges:
             parts.append(f"{first - at}+{end - first}")
@@ -58,7 +58,7 @@ class Replayed:
         return offset < self.begin or any(first <= offset < end for first, end in self._ranges)
 
     def add(self, first: int, end: int) -> None:
-        """These are replayed, too."""
+        """Adds a range of replayed offsets."""
         first = max(first, self.begin)
         if first >= end:
             return
@@ -73,5 +73,5 @@ class Replayed:
             self.begin = self._ranges.pop(0)[1]
 
     def copy(self) -> Replayed:
-        """Another one that is equal."""
+        """Returns an equal copy."""
         return Replayed(self.begin, self._ranges)

@@ -1,6 +1,6 @@
-"""Decides about a record that cannot be copied: Connect's `errors.*` keys, and a budget of ours. Pure.
+"""Decides how to treat a record that cannot be copied: Connect's `errors.*` keys, and a budget of ours. Pure.
 
-As Connect's RetryWithToleranceOperator decides (KIP-298): only errors that may pass are tried again, and what is not
+As Connect's RetryWithToleranceOperator decides (KIP-298): only transient errors are retried, and an error that is not
 tolerated fails the task.
 """
 
@@ -20,7 +20,7 @@ from keelman.connect.offsets import in_json
 FIRST_DELAY_MS = 300
 MAX_LINE = 2_000
 MIN_FOR_PERCENT = 10
-"""Fewer bad records say nothing about a share of them."""
+"""With fewer bad records a share of them means nothing."""
 
 StageName = Literal[
     "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "TRANSFORMATION", "TASK_PUT", "KAFKA_PRODUCE"
@@ -35,7 +35,7 @@ TRANSFORMATION: StageName = "TRANSFORMATION"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a record can fail: the stage's name in Connect, the full Java class at work, and both for people."""
+    """A place where a record can fail: the stage's name in Connect, the step's full Java class, and both for people."""
 
     name: StageName
     class_name: str
@@ -43,22 +43,22 @@ class Stage:
 
 
 def converter_stage(role: str, class_name: str) -> Stage:
-    """Of a converter; `role` is key, value or header."""
+    """Returns the stage of a converter; `role` is key, value or header."""
     return Stage(CONVERTER_STAGES[role], class_name, f"{role} converter {simple(class_name)}")
 
 
 def transform_stage(alias: str, class_name: str) -> Stage:
-    """Of a transform under its alias."""
+    """Returns the stage of a transform under its alias."""
     return Stage(TRANSFORMATION, class_name, f"transform {alias}: {simple(class_name)}")
 
 
 def simple(class_name: str) -> str:
-    """A Java class without its package: `MaskField$Value`."""
+    """Returns a Java class without its package: `MaskField$Value`."""
     return class_name.rpartition(".")[2]
 
 
 class RecordTooLarge(ConnectError):
-    """A record is over the size that its producer or its topic takes."""
+    """A record exceeds the size limit of its producer or its topic."""
 
     java_name = "org.apache.kafka.common.errors.RecordTooLargeException"
 
@@ -92,21 +92,21 @@ class RecordRefused(ConnectError):
 
 
 def refused(failure: RecordFailure) -> RecordRefused:
-    """What ends the task, under Connect's words for the stage."""
+    """Returns the error that ends the task, with Connect's text for the stage."""
     if failure.stage.name == "KAFKA_PRODUCE":
         return RecordRefused("Unrecoverable exception from producer send callback", failure)
     return RecordRefused("Tolerance exceeded in error handler", failure)
 
 
 def known(error: Exception) -> ConnectError:
-    """The error as one of Connect's: what Python raises by itself about some data is a fault of the data."""
+    """Returns the error as one of Connect's: an error that Python itself raises about data is a fault of the data."""
     if isinstance(error, ConnectError):
         return error
     return DataError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__)
 
 
 def place_of(whence: Whence) -> str:
-    """Where a record comes from, for people."""
+    """Returns a record's origin, for people."""
     if whence.offset is not None:
         return f"topic {whence.topic}, partition {whence.partition}, offset {whence.offset}"
     if whence.source_partition is None:
@@ -116,7 +116,7 @@ def place_of(whence: Whence) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of so many characters at most."""
+    """Returns the text, cut to at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}\u2026"
 
 
@@ -126,12 +126,12 @@ class Policy:
 
     tolerant: bool = False
     retry_ms: int = 0
-    """-1: without end."""
+    """-1: without a limit."""
     delay_ms: int = 60_000
     log: bool = False
     log_messages: bool = False
     dead_letters: str = ""
-    """Their topic; empty for none."""
+    """The topic of dead letters; empty for none."""
     context: bool = False
     budget: int = -1
     budget_percent: float = 100.0
@@ -139,7 +139,7 @@ class Policy:
 
     @classmethod
     def of(cls, config: Mapping[str, str], *, sink: bool) -> Policy:
-        """Raises ConfigValueError."""
+        """Parses the keys. Raises ConfigValueError."""
         keys = common_keys() + dead_letter_keys(sink=sink) + budget_keys()
         found = {name: key.parse(config) for name, key in keys.keys.items() if "errors." in name}
         return cls(
@@ -157,11 +157,11 @@ class Policy:
 
     @property
     def keeps_dead_letters(self) -> bool:
-        """Whether what is passed over goes into a topic."""
+        """Whether skipped records go into a topic."""
         return self.tolerant and bool(self.dead_letters)
 
     def pause_ms(self, attempt: int, elapsed_ms: float) -> float | None:
-        """How long to wait after a failed attempt, counted from 1, before the next; None for no other."""
+        """Returns the pause after a failed attempt, counted from 1, before the next; None for no next attempt."""
         pause = min(FIRST_DELAY_MS << min(attempt - 1, 32), max(self.delay_ms, 0))
         if self.retry_ms < 0:
             return pause
@@ -180,9 +180,9 @@ class _Slice:
 
 @dataclass(slots=True)
 class Budget:
-    """Counts what was passed over in the last time; all times are in milliseconds.
+    """Counts the records skipped recently; all times are in milliseconds.
 
-    For a number of records each has its time: there are no more than that number. For a share slices of the window do.
+    A budget in records keeps a time for each: there are at most that many. A share is counted in slices of the window.
     """
 
     policy: Policy
@@ -192,12 +192,12 @@ class Budget:
     _bad: int = 0
 
     def took(self, records: int, now_ms: float) -> None:
-        """So many records were read, bad ones among them."""
+        """Counts records that were read, including bad ones."""
         if self.policy.budget_percent < 100:
             self._count(now_ms, records=records)
 
     def spend(self, now_ms: float) -> str | None:
-        """One more was passed over; why that is too much, None when it is not."""
+        """Counts one more skipped record; returns why that exceeds the budget, None if it does not."""
         policy, within = self.policy, f"within {self.policy.window_ms} ms"
         if policy.budget >= 0:
             self._times.append(now_ms)

@@ -1,8 +1,8 @@
-"""Lists the keys of Java's Kafka clients with type, importance and default, as of Kafka 4.3: what `validate` shows of
+"""Lists the keys of Java's Kafka clients with type, importance and default, as of Kafka 4.3: used by `validate` for
 overrides.
 
-What becomes of their values here is another matter and another table, keelman.kafka.properties.table, on which nothing
-in this package may stand. tests/recorded/data/clients.json holds both to the same keys.
+How their values are used here is in another table, keelman.kafka.properties.table, which nothing
+in this package may import. tests/recorded/data/clients.json checks that both have the same keys.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ value.serializer p CLASS HIGH !
 
 @functools.cache
 def client_keys(client: Client) -> dict[str, ConfigKey]:
-    """The keys of such a client."""
+    """Returns the keys of such a client."""
     rows = (line.split(" ", 4) for line in _TABLE.split("\n") if line)
     return {name: _key(client, name, *row) for name, clients, *row in rows if client[0] in clients}
 

@@ -43,7 +43,7 @@ _ONCE: dict[str, Any] = {"group": "Exactly Once Support", "width": Width.SHORT}
 
 
 class ConverterDefault(NamedTuple):
-    """The converter of a connector that names none: the worker's class, and its version."""
+    """The converter of a connector without one of its own: the worker's class, and its version."""
 
     class_name: str | None = None
     version: str | None = None
@@ -54,8 +54,8 @@ def common_keys(
     version: str | None = None,
     converters: tuple[ConverterDefault, ...] = (ConverterDefault(),) * 3,
 ) -> ConfigDef:
-    """The keys of every connector; `converters` has a default for each of ROLES. Without `plugins` nothing is
-    recommended and every class is taken for a converter."""
+    """Returns the keys of every connector; `converters` has a default for each of ROLES. Without `plugins` nothing is
+    recommended and every class counts as a converter."""
     return ConfigDef(*numbered(1, _own_keys(plugins, version, converters)), *numbered(1, _error_keys()))
 
 
@@ -172,7 +172,7 @@ def _converter_keys(plugins: Plugins | None, role: str, default: ConverterDefaul
 
 
 def sink_keys() -> ConfigDef:
-    """The keys of every sink."""
+    """Returns the keys of every sink."""
     topics = {"validator": names, "order": 4, **_WIDEST}
     pattern = {"validator": _pattern, "order": 4, **_WIDEST}
     title = "Dead Letter Queue Topic"
@@ -213,9 +213,9 @@ def sink_keys() -> ConfigDef:
 
 
 def source_keys() -> ConfigDef:
-    """The keys of every source."""
+    """Returns the keys of every source."""
     groups = {"group": "Topic Creation", "validator": unique("topic creation groups"), "width": Width.LONG}
-    # In the order in which a Java set of them is printed.
+    # In Java's order when it prints a set of them.
     support = {"validator": one_of_any_case("REQUIRED", "REQUESTED"), **_ONCE}
     boundary = {"validator": one_of_any_case("INTERVAL", "POLL", "CONNECTOR"), **_ONCE}
     doc = "Time between commits with the boundary interval; the worker's offset.flush.interval.ms when absent."
@@ -242,7 +242,7 @@ def _key(
 
 
 def numbered(first: int, keys: tuple[ConfigKey, ...]) -> list[ConfigKey]:
-    """The keys with their places in their group."""
+    """Returns the keys with their places in their group."""
     return [replace(key, order=first + place) for place, key in enumerate(keys)]
 
 

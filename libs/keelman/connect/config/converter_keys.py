@@ -1,5 +1,5 @@
-"""Defines keys of converters under Connect's names, in its groups; in a connector they stand behind `key.converter.`,
-say."""
+"""Defines keys of converters under Connect's names, in its groups; in a connector they have a prefix, such as
+`key.converter.`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SCHEMAS, _WRITING, _WIDE = "Schemas", "Serialization", Width.MEDIUM
 
 
 def common_keys() -> ConfigDef:
-    """The key of every converter that says what it converts. The code that makes the converter sets it."""
+    """Returns the key of every converter for its role. The code that creates the converter sets it."""
     rule = one_of("key", "value", "header")
     return ConfigDef(ConfigKey(ROLE, Type.STRING, REQUIRED, _LOW, "What it converts: key, value or header.", rule))
 
 
 def string_keys() -> ConfigDef:
-    """`converter.encoding`, UTF-8 by default."""
+    """Returns `converter.encoding`, UTF-8 by default."""
     doc = "Name of the character set of strings in Kafka."
     return common_keys() + ConfigDef(
         ConfigKey("converter.encoding", Type.STRING, "UTF-8", _HIGH, doc, width=_WIDE, display_name="Encoding")
@@ -35,8 +35,8 @@ def string_keys() -> ConfigDef:
 
 
 def json_keys(content: Validator) -> ConfigDef:
-    """`schemas.enable`, `schemas.cache.size`, `schema.content`, `decimal.format`, `replace.null.with.default`; with
-    the rule of `schema.content` (KIP-1054)."""
+    """Returns `schemas.enable`, `schemas.cache.size`, `schema.content`, `decimal.format`, `replace.null.with.default`;
+    with the rule of `schema.content` (KIP-1054)."""
     flag, form = Type.BOOLEAN, one_of_any_case("NUMERIC", "BASE64")
     beside, kept = "Keep each value's schema beside it.", "Schemas kept translated."
     given = "Schema of all values read, as JSON; none where it is empty. Then values have no schema beside them."

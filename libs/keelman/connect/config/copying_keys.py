@@ -61,10 +61,10 @@ COMMIT_INTERVAL = _key(
 PARK_AFTER = _key(
     "keelman.park.after.ms", Type.LONG, 10_000, "Idle time until a task is parked; -1: never.", at_least(-1)
 )
-"""The worker's properties of these two names hold for connectors that do not set them."""
+"""The worker's properties of these two names apply to connectors that do not set them."""
 LABELS = _key("keelman.placement.labels", Type.STRING, None, "Labels of the workers that may have it.", _labels)
 WORKER_LABELS = "keelman.labels"
-"""A property of the worker: the labels that it has."""
+"""A property of the worker: its labels."""
 SLOT_MEMORY = ConfigKey(
     "keelman.plugin.slot.memory.bytes",
     Type.LONG,
@@ -103,7 +103,7 @@ _CONNECTORS_OWN = re.compile(
     r"-D(?!com\.sun\.|sun\.|java\.|jdk\.|log4j)[A-Za-z][\w.-]*(=\S*)?|-Xss\d+[kKmM]?|-XX:[+-]Use\w+GC"
     r"|-XX:(Max\w+Size|MaxGCPauseMillis|ReservedCodeCacheSize|TieredStopAtLevel)=\d+[kKmMgG]?"
 )
-"""What starts no program, loads no code and opens no port."""
+"""Options that start no program, load no code and open no port."""
 
 
 def _connector_heap(name: str, value: int | None) -> None:
@@ -127,21 +127,21 @@ CONNECTOR_HEAP = _key(JVM_HEAP.name, Type.LONG, None, "Most memory for Java obje
 CONNECTOR_OPTIONS = _key(
     JVM_OPTIONS.name, Type.STRING, None, "Further options of a task's virtual machine.", _connector_options
 )
-"""Of a Java connector: the worker's hold for connectors that do not set them; options come behind the worker's."""
+"""Keys of a Java connector: the worker's apply to connectors that do not set them; options follow the worker's."""
 BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)
 BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least records worth splitting.", at_least(1))
 
 
 def copying_keys() -> ConfigDef:
-    """Ours, of every connector."""
+    """Returns our keys of every connector."""
     return ConfigDef(*numbered(1, (RECORDS_LIMIT, BYTES_LIMIT, COMMIT_INTERVAL, PARK_AFTER, LABELS)))
 
 
 def machine_keys() -> ConfigDef:
-    """Ours, of every Java connector."""
+    """Returns our keys of every Java connector."""
     return ConfigDef(*numbered(7, (CONNECTOR_HEAP, CONNECTOR_OPTIONS)))
 
 
 def splitting_keys() -> ConfigDef:
-    """Ours, of every source."""
+    """Returns our keys of every source."""
     return ConfigDef(*numbered(5, (BULK_SLOTS, BULK_LEAST)))

@@ -1,4 +1,4 @@
-"""Defines configuration keys, and judges a configuration by them. Unknown keys are accepted."""
+"""Defines configuration keys, and validates a configuration by them. Unknown keys are accepted."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ __all__ = [
 
 
 class Recommender(Protocol):
-    """Recommends values of a key, and says whether forms show it. `parsed` has the typed values of all keys, None for
-    those that are wrong."""
+    """Recommends values of a key, and decides whether forms show it. `parsed` has the typed values of all keys, None
+    for invalid ones."""
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
-        """Values to choose from. May raise ConfigValueError."""
+        """Returns values to choose from. May raise ConfigValueError."""
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Whether the key means anything beside the other values."""
+        """Whether the key has a meaning beside the other values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ class ConfigKey:
         return self.default is REQUIRED
 
     def parse(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> Any:
-        """The typed value. Raises ConfigValueError with Connect's text."""
+        """Returns the typed value. Raises ConfigValueError with Connect's text."""
         value = self.read(config, find)
         if self.validator is not None:
             self.validator(self.name, value)
         return value
 
     def read(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> Any:
-        """The typed value, not validated. Raises ConfigValueError."""
+        """Returns the typed value, not validated. Raises ConfigValueError."""
         if self.name in config:
             return parse_type(self.name, config[self.name], self.type, find)
         if self.default is REQUIRED:
@@ -105,9 +105,9 @@ class ConfigKey:
         return self.default
 
     def among(self, *configs: Mapping[str, str]) -> Any:
-        """The typed value of the first of these that has more than blanks under the key, else the default.
+        """Returns the typed value from the first configuration with a non-blank text under the key, else the default.
 
-        For keys that a connector may set and, for those that do not, the worker. Raises ConfigValueError.
+        For keys that a connector may set, or else the worker. Raises ConfigValueError.
         """
         texts = (config.get(self.name, "") for config in configs)
         text = next((text for text in texts if text.strip()), None)
@@ -116,8 +116,8 @@ class ConfigKey:
 
 @dataclass(slots=True)
 class ConfigValue:
-    """The result of validating one key: its typed value, values to choose from, errors, and whether it means
-    anything."""
+    """The result of validating one key: its typed value, values to choose from, errors, and whether it has a
+    meaning."""
 
     name: str
     value: Any = None
@@ -127,7 +127,7 @@ class ConfigValue:
 
 
 class ConfigDef:
-    """The keys that a connector, converter or the framework knows."""
+    """The keys of a connector, a converter or the framework."""
 
     def __init__(self, *keys: ConfigKey) -> None:
         self.keys = {key.name: key for key in keys}
@@ -138,16 +138,16 @@ class ConfigDef:
         return list(dict.fromkeys(key.group for key in self.keys.values() if key.group is not None))
 
     def __add__(self, other: ConfigDef) -> ConfigDef:
-        """Both sets of keys; where a name is in both, the right one in the place of the left one."""
+        """Combines both sets of keys; for a name in both, the right key takes the place of the left one."""
         return ConfigDef(*{**self.keys, **other.keys}.values())
 
     def parse(self, config: Mapping[str, str], find: ClassFinder | None = None) -> dict[str, Any]:
-        """Typed values of all known keys. Raises the first ConfigValueError."""
+        """Returns the typed values of all known keys. Raises the first ConfigValueError."""
         return {name: key.parse(config, find) for name, key in self.keys.items()}
 
     def validate(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> dict[str, ConfigValue]:
-        """What is found about each key, in their order. Raises only what recommenders and validators raise against
-        their contract."""
+        """Returns the result for each key, in their order. Raises only errors that recommenders and validators raise
+        against their contract."""
         found = {name: ConfigValue(name) for name in self.keys}
         for name in self._undefined():
             error = f"{name} is referred in the dependents, but not defined."
@@ -160,7 +160,7 @@ class ConfigDef:
         return found
 
     def embedded(self, prefix: str, group: str, start: int) -> list[ConfigKey]:
-        """The keys as they are within a larger definition: under a prefix, in a group, numbered from `start`.
+        """Returns the keys for a larger definition: under a prefix, in a group, numbered from `start`.
 
         Messages of validators name the key without its prefix, as Connect's do.
         """
@@ -200,7 +200,7 @@ def _read_and_check(
         found.value = key.read(config, find)
     except ConfigValueError as error:
         found.errors.append(str(error))
-    # Connect's own rules are also asked about a value that could not be read, and Connect reports both.
+    # Connect's own rules also check a value that could not be parsed, and Connect reports both errors.
     if isinstance(key.validator, Rule) or (key.validator is not None and not found.errors):
         try:
             key.validator(key.name, found.value)
@@ -230,17 +230,17 @@ def _unprefixed(prefix: str, validator: Validator | None) -> Validator | None:
 
 @dataclass(frozen=True, slots=True)
 class _Unprefixed:
-    """A recommender that does not know of its keys' prefix."""
+    """A recommender that does not know its keys' prefix."""
 
     prefix: str
     inner: Recommender
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
-        """As the inner one."""
+        """Returns the inner recommender's values."""
         return self.inner.valid_values(name.removeprefix(self.prefix), self._own(parsed))
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """As the inner one."""
+        """Returns the inner recommender's answer."""
         return self.inner.visible(name.removeprefix(self.prefix), self._own(parsed))
 
     def _own(self, parsed: Mapping[str, Any]) -> dict[str, Any]:

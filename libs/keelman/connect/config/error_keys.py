@@ -1,4 +1,4 @@
-"""Defines keys about bad records that Connect does not have: a budget for those passed over, dead letters of
+"""Defines keys about bad records that Connect does not have: a budget for skipped records, dead letters of
 sources."""
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ BUDGET_WINDOW = _key(
 
 
 def budget_keys() -> ConfigDef:
-    """Ours, of every connector."""
+    """Returns our keys of every connector."""
     return ConfigDef(*numbered(1, (BUDGET, BUDGET_PERCENT, BUDGET_WINDOW)))
 
 
 def dead_letter_keys(*, sink: bool) -> ConfigDef:
-    """The keys of dead letters: Connect's of a sink; of a source the same, but that headers describe the error unless
-    that is not wanted."""
+    """Returns the keys of dead letters: Connect's for a sink; for a source the same, except that headers describe the
+    error by default."""
     keys = [key for name, key in sink_keys().keys.items() if name.startswith(PREFIX)]
     if sink:
         return ConfigDef(*keys)

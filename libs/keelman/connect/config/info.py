@@ -1,4 +1,4 @@
-"""Makes JSON of keys and values as Connect's REST API shows them: `ConfigKeyInfo`, `ConfigValueInfo`, `ConfigInfos`."""
+"""Converts keys and values to the JSON of Connect's REST API: `ConfigKeyInfo`, `ConfigValueInfo`, `ConfigInfos`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Info = dict[str, Any]
 
 
 def key_info(key: ConfigKey, prefix: str = "") -> dict[str, Any]:
-    """ConfigKeyInfo, its keys in Connect's order."""
+    """Returns ConfigKeyInfo, its keys in Connect's order."""
     return {
         "name": prefix + key.name,
         "type": key.type.value,
@@ -41,7 +41,7 @@ def key_info(key: ConfigKey, prefix: str = "") -> dict[str, Any]:
 
 
 def value_info(value: ConfigValue, kind: Type | None, prefix: str = "") -> dict[str, Any]:
-    """ConfigValueInfo."""
+    """Returns ConfigValueInfo."""
     single = Type.STRING if kind is Type.LIST else kind
     return {
         "name": prefix + value.name,
@@ -53,7 +53,7 @@ def value_info(value: ConfigValue, kind: Type | None, prefix: str = "") -> dict[
 
 
 def infos(keys: Mapping[str, ConfigKey], values: Mapping[str, ConfigValue]) -> list[Info]:
-    """Values of undefined keys first, then the keys in their order."""
+    """Returns the values of undefined keys first, then the keys in their order."""
     undefined = [value for name, value in values.items() if name not in keys]
     return [
         *({"definition": None, "value": value_info(value, None)} for value in undefined),
@@ -65,7 +65,7 @@ def infos(keys: Mapping[str, ConfigKey], values: Mapping[str, ConfigValue]) -> l
 
 
 def prefixed_infos(keys: Mapping[str, ConfigKey], values: Iterable[ConfigValue], prefix: str) -> list[Info]:
-    """Values in their own order, under a prefix."""
+    """Returns values in their own order, under a prefix."""
     found: list[Info] = []
     for value in values:
         key = keys.get(value.name)
@@ -76,19 +76,19 @@ def prefixed_infos(keys: Mapping[str, ConfigKey], values: Iterable[ConfigValue],
 
 
 def config_infos(name: str, groups: Iterable[str], configs: Sequence[Info]) -> dict[str, Any]:
-    """ConfigInfos for a connector class of this name."""
+    """Returns ConfigInfos for a connector class of this name."""
     errors = sum(len(one["value"]["errors"]) for one in configs if one["value"])
     return {"name": name, "error_count": errors, "groups": list(dict.fromkeys(groups)), "configs": list(configs)}
 
 
 def problems(answer: Mapping[str, Any], config: Mapping[str, str | None]) -> list[ConfigError]:
-    """All errors of ConfigInfos for a configuration, in their order: the lines of a refused creation."""
+    """Returns all errors of ConfigInfos for a configuration, in their order: the lines of a refused creation."""
     found = (one["value"] for one in answer["configs"] if one["value"])
     return [ConfigError(v["name"], config.get(v["name"]), text) for v in found for text in v["errors"]]
 
 
 def keys_to_json(definition: ConfigDef) -> list[dict[str, Any]]:
-    """A definition as JSON, without validators and recommenders. Raises TypeError for a default that JSON lacks."""
+    """Returns a definition as JSON, without validators and recommenders. Raises TypeError for a non-JSON default."""
     return [
         {
             "name": k.name,
@@ -109,7 +109,7 @@ def keys_to_json(definition: ConfigDef) -> list[dict[str, Any]]:
 
 
 def keys_from_json(keys: Iterable[Mapping[str, Any]]) -> ConfigDef:
-    """What `keys_to_json` was given, without validators and recommenders."""
+    """Returns the definition given to `keys_to_json`, without validators and recommenders."""
     return ConfigDef(
         *(
             ConfigKey(

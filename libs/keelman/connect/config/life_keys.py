@@ -1,6 +1,6 @@
-"""Defines keys of ours for the life of every connector: restarts after a failure, and when a task counts as stalled.
+"""Defines our keys for the life of every connector: restarts after a failure, and when a task counts as stalled.
 
-The worker's properties of the same names hold for connectors that do not set them.
+The worker's properties of the same names apply to connectors that do not set them.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ STALL_MS = _key(
 
 
 def life_keys() -> ConfigDef:
-    """All of them, in the order of a form."""
+    """Returns all of them, in the order of a form."""
     return ConfigDef(*numbered(1, (ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS, STALL_MS)))

@@ -1,4 +1,4 @@
-"""Finds the known key that an unknown one was probably meant to be."""
+"""Finds the known key that was probably meant by an unknown one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Collection
 
 MAX_SLIPS = 2
-"""So many letters at most differ in a key that was mistyped."""
+"""The most letters in which a mistyped key differs."""
 
 
 def mistyped(key: str, known: Collection[str]) -> str:
-    """The known key that differs in a letter or two; empty where there is none."""
+    """Returns the known key that differs in a letter or two; empty without one."""
     most = MAX_SLIPS if len(key) > 5 else 1 if len(key) > 2 else 0
     close = difflib.get_close_matches(key, known, n=5, cutoff=0.6)
     found = min(((_slips(key, one), one) for one in close), default=(most + 1, ""))
@@ -18,13 +18,13 @@ def mistyped(key: str, known: Collection[str]) -> str:
 
 
 def similar(key: str, known: Collection[str]) -> str:
-    """The known key that goes on where this one ends, or else has most of its letters."""
+    """Returns the known key that continues this one, or else has most of its letters."""
     longer = min((one for one in known if one.startswith(f"{key}.")), key=len, default="")
     return longer or next(iter(difflib.get_close_matches(key, known, n=1, cutoff=0.85)), "")
 
 
 def _slips(one: str, other: str) -> int:
-    """How many letters were left out, added, mistaken or exchanged with their neighbour (optimal string alignment)."""
+    """Returns the number of omitted, added, wrong or swapped letters (optimal string alignment)."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):

@@ -16,14 +16,14 @@ _PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 
 
 def policy(worker: Mapping[str, str]) -> str:
-    """The worker's policy, one of POLICIES; as it stands in the properties when it is none of them."""
+    """Returns the worker's policy, one of POLICIES; or the text of its properties if it is another."""
     named = worker.get(POLICY_KEY, "").strip() or "All"
     short = named.removeprefix(_PACKAGE).removesuffix(_SUFFIX)
     return short if short in POLICIES else named
 
 
 def refused(worker: Mapping[str, str], key: str) -> str:
-    """Connect's message when the worker's policy does not allow this key of a client; empty when it does."""
+    """Returns Connect's message when the worker's policy does not allow this key of a client; empty when it does."""
     name = policy(worker)
     allowed = {
         "All": True,

@@ -34,7 +34,7 @@ PLACES = {PluginType.TRANSFORMATION: ("transforms", "Transforms"), PluginType.PR
 
 
 def version_rule(name: str, value: str | None) -> None:
-    """A version or a range of versions."""
+    """Requires a version or a range of versions."""
     try:
         requirement(value)
     except VersionRangeError as error:
@@ -42,7 +42,7 @@ def version_rule(name: str, value: str | None) -> None:
 
 
 def converter_rule(plugins: Plugins | None, kind: PluginType) -> Validator:
-    """The class, if any, is of the kind."""
+    """Requires a class of this kind, or none."""
 
     def check(name: str, value: str | None) -> None:
         if value is not None and plugins is not None:
@@ -64,7 +64,7 @@ def check_kind(plugins: Plugins, name: str, class_name: str, kind: PluginType) -
 
 
 def version_problem(plugins: Plugins, class_name: str, wanted: str | None) -> str:
-    """Why no version of the class is as wanted; empty when one is. Raises VersionRangeError."""
+    """Returns why no version of the class is within `wanted`; empty when one is. Raises VersionRangeError."""
     versions = plugins.versions(class_name)
     within = requirement(wanted)
     if within is None or within.latest(versions) is not None:
@@ -73,7 +73,7 @@ def version_problem(plugins: Plugins, class_name: str, wanted: str | None) -> st
 
 
 def misfit(class_name: str, within: VersionRange, versions: Sequence[str]) -> str:
-    """Connect's text for a class of which no version is within a range."""
+    """Returns Connect's text for a class of which no version is within a range."""
     return (
         f"Plugin {class_name} not found that matches the version range {within}, "
         f"available versions: [{', '.join(versions)}]"
@@ -81,7 +81,7 @@ def misfit(class_name: str, within: VersionRange, versions: Sequence[str]) -> st
 
 
 def latest(plugins: Plugins, class_name: str | None) -> str | None:
-    """The class's version when none is asked for; None for an unknown class, under any name."""
+    """Returns the class's default version; None for an unknown class, under any name."""
     found = None if class_name is None else plugins.find(class_name)
     return next(iter(plugins.versions(found)), None) if found else None
 
@@ -93,12 +93,12 @@ class ConnectorVersions:
     plugins: Plugins | None
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
-        """Each once."""
+        """Returns each version once."""
         found = self.plugins.find(parsed[CLASS] or "") if self.plugins else None
         return list(dict.fromkeys(self.plugins.versions(found))) if self.plugins and found else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """When there is a class."""
+        """Whether there is a class."""
         return parsed[CLASS] is not None
 
 
@@ -110,17 +110,17 @@ class Classes:
     kind: PluginType
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
-        """All of them."""
+        """Returns all classes of the kind."""
         return self.plugins.classes(self.kind) if self.plugins else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Always."""
+        """Returns True."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Recommends the versions of the class that another key names."""
+    """Recommends the versions of the class in another key."""
 
     plugins: Plugins | None
     kind: PluginType
@@ -128,18 +128,18 @@ class Versions:
     always: bool = False
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
-        """Each once."""
+        """Returns each version once."""
         found, plugins = parsed[self.key], self.plugins
         known = plugins is not None and found is not None and plugins.is_a(found, self.kind)
         return list(dict.fromkeys(plugins.versions(found))) if plugins and known else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """When there is a class."""
+        """Whether there is a class."""
         return self.always or parsed[self.key] is not None
 
 
 def alias_keys(plugins: Plugins, config: Mapping[str, str | None], kind: PluginType) -> list[ConfigKey]:
-    """What the aliases of transforms or of predicates add."""
+    """Returns the keys for the aliases of transforms or of predicates."""
     place = PLACES[kind][0]
     aliases = parse_type(place, config.get(place), Type.LIST) or []
     return [key for alias in dict.fromkeys(aliases) for key in _keys_of(plugins, config, kind, alias)]

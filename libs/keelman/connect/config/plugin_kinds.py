@@ -1,4 +1,4 @@
-"""Kinds of plugins, and what the validation of a configuration must know of the plugins that exist."""
+"""Kinds of plugins, and the facts about existing plugins that the validation of a configuration needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keelman.connect.config.types import trim
 
 
 class PluginType(Enum):
-    """Kinds of plugins under Connect's names, in the order in which Connect lists them."""
+    """Kinds of plugins under Connect's names, in Connect's order."""
 
     SINK = "sink"
     SOURCE = "source"
@@ -22,20 +22,20 @@ class PluginType(Enum):
 
     @property
     def interface(self) -> str:
-        """The simple name of Java's interface for it; without it a class's name is its alias."""
+        """The simple name of Java's interface for it; a class's alias is its name without that."""
         words = "connector" if self in (PluginType.SINK, PluginType.SOURCE) else self.value
         return "".join(word.capitalize() for word in words.split("_"))
 
 
 def aliases(class_name: str, kind: PluginType) -> set[str]:
-    """The simple name, and that without what its interface is called: `FileStreamSource`; of `Cast$Key` it is `Key`."""
+    """Returns the simple name, and that without its interface: `FileStreamSource`; for `Cast$Key` it is `Key`."""
     simple = class_name.rpartition(".")[2].rpartition("$")[2]
     place = simple.rfind(kind.interface)
     return {simple, simple[:place] if place > 0 else simple}
 
 
 def resolved(name: str, classes: Mapping[str, Collection[PluginType]]) -> str | None:
-    """Which class, of these with their kinds, a name means: the full name, or an alias that no other class has.
+    """Returns the class, of these with their kinds, for a name: the full name, or an alias that no other class has.
 
     None when unknown, and when several have the alias.
     """
@@ -44,7 +44,8 @@ def resolved(name: str, classes: Mapping[str, Collection[PluginType]]) -> str | 
 
 
 def meant(name: str, classes: Mapping[str, Collection[PluginType]]) -> list[str]:
-    """The classes, of these with their kinds, that a name may mean: that of the full name, else all with the alias."""
+    """Returns the classes, of these with their kinds, that a name may mean: the one with this full name, else all with
+    the alias."""
     wanted = trim(name)
     if wanted in classes:
         return [wanted]
@@ -52,23 +53,23 @@ def meant(name: str, classes: Mapping[str, Collection[PluginType]]) -> list[str]
 
 
 class Plugins(Protocol):
-    """All plugins of a worker. Class names are full ones unless said otherwise."""
+    """All plugins of a worker. Class names are full ones unless stated otherwise."""
 
     def find(self, name: str) -> str | None:
-        """The full name of a class by its full name, its simple one or its alias; None when unknown or ambiguous."""
+        """Returns a class's full name by its full name, simple name or alias; None when unknown or ambiguous."""
 
     def classes(self, kind: PluginType) -> list[str]:
-        """The classes of a kind, sorted."""
+        """Returns the classes of a kind, sorted."""
 
     def is_a(self, class_name: str, kind: PluginType) -> bool:
         """Whether the class is of this kind."""
 
     def nested(self, class_name: str) -> list[str]:
-        """Plugins within a class that is none itself: `X$Key` and `X$Value` for `X`."""
+        """Returns the plugins nested in a class that is not a plugin itself: `X$Key` and `X$Value` for `X`."""
 
     def versions(self, class_name: str) -> list[str]:
-        """The versions that there are, one for each kind that the class is of."""
+        """Returns the available versions, one for each kind that the class is of."""
 
     def definition(self, class_name: str, kind: PluginType, wanted: str | None = None) -> ConfigDef:
-        """The keys of a class, in the latest version that is as wanted. Raises VersionRangeError, and what the class
-        raises."""
+        """Returns the keys of a class, in the latest version within `wanted`. Raises VersionRangeError, and the class's
+        own errors."""

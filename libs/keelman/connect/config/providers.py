@@ -1,9 +1,9 @@
-"""Config providers under Connect's names: where the values of references come from.
+"""Config providers under Connect's names: the sources of the values of references.
 
-`org.apache.kafka.common.config.provider.{File,Directory,EnvVar}ConfigProvider` with their parameters. What they find,
-what they pass over in silence and the texts of their errors are Apache Kafka's
-(tests/recorded/worker/config_providers.json). Beyond it they read no file that is not a regular one or is larger than a
-megabyte. keelman's own secrets have one more, which has no parameter of Connect's.
+`org.apache.kafka.common.config.provider.{File,Directory,EnvVar}ConfigProvider` with their parameters. The values that
+they find or silently ignore and the texts of their errors are Apache Kafka's
+(tests/recorded/worker/config_providers.json). In addition they refuse files that are not regular or are larger than a
+megabyte. keelman's own secrets have another provider, which has no parameter of Connect's.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NAMES, PACKAGE = "config.providers", "org.apache.kafka.common.config.provider."
 LARGEST_BYTES = 1 << 20
 
 Stamp = tuple[tuple[int, ...] | None, ...]
-"""What shows whether files may have changed."""
+"""A value that changes when files may have changed."""
 
 
 class ConfigProviderError(ConnectError):
-    """A provider cannot read what a reference names. The message is Connect's and holds no value."""
+    """A provider cannot read the value of a reference. The message is Connect's and holds no value."""
 
     java_name = "org.apache.kafka.common.config.ConfigException"
 
@@ -43,24 +43,24 @@ class ConfigProvider(ABC):
 
     java_class: ClassVar[str]
     parameter: ClassVar[str]
-    """Its one parameter."""
+    """The name of its only parameter."""
 
     @classmethod
     @abstractmethod
     def check(cls, parameters: Mapping[str, str]) -> None:
-        """Raises ConfigProviderError for parameters that are illegal on every host; looks at no file."""
+        """Raises ConfigProviderError for parameters that are illegal on every host; reads no file."""
 
     @classmethod
     def check_path(cls, path: str) -> None:
-        """Raises ConfigProviderError for a path that no reference to it can have."""
+        """Raises ConfigProviderError for a path that is illegal in any reference to this provider."""
         return
 
     @abstractmethod
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
-        """The values of those of the keys that there are. Raises ConfigProviderError."""
+        """Returns the values of the existing keys among `keys`. Raises ConfigProviderError."""
 
     def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
-        """Differs once what `get` reads was written again; costs no more than looking at files."""
+        """Returns a stamp that changes once the data that `get` reads is rewritten; only stats files."""
         return ()
 
 
@@ -72,7 +72,7 @@ class AllowedPaths:
 
     @staticmethod
     def of(parameters: Mapping[str, str], *, here: bool = True) -> AllowedPaths:
-        """Raises ConfigProviderError; with `here` also for paths that are not on this host."""
+        """Parses the parameter. Raises ConfigProviderError; with `here` also for paths that are not on this host."""
         text = parameters.get("allowed.paths", "")
         if not text:
             return AllowedPaths(None)
@@ -85,7 +85,7 @@ class AllowedPaths:
         return AllowedPaths(paths)
 
     def checked(self, path: str) -> str | None:
-        """The path to read, None for one that is not allowed."""
+        """Returns the path to read, None if it is not allowed."""
         if not path or self.paths is None:
             return path or None
         normal = os.path.normpath(path)
@@ -94,13 +94,13 @@ class AllowedPaths:
 
 
 class _OfPaths(ConfigProvider):
-    """A provider of what is in files, below paths that are allowed."""
+    """A provider that reads files below allowed paths."""
 
     parameter = "allowed.paths"
 
     @classmethod
     def check(cls, parameters: Mapping[str, str]) -> None:
-        """Paths must be absolute."""
+        """Raises ConfigProviderError unless the paths are absolute."""
         AllowedPaths.of(parameters, here=False)
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
@@ -114,7 +114,7 @@ class FileProvider(_OfPaths):
     java_class = PACKAGE + "FileConfigProvider"
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
-        """The keys of the file."""
+        """Returns the values of the file's keys."""
         file = self._allowed.checked(path)
         if file is None:
             return {}
@@ -125,7 +125,7 @@ class FileProvider(_OfPaths):
         return {key: found[key] for key in keys if key in found}
 
     def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
-        """The file's."""
+        """Returns the file's stamp."""
         file = self._allowed.checked(path)
         return () if file is None else (_stamp(file),)
 
@@ -136,7 +136,7 @@ class DirectoryProvider(_OfPaths):
     java_class = PACKAGE + "DirectoryConfigProvider"
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
-        """The texts of the files of these names."""
+        """Returns the texts of the files with these names."""
         folder = self._allowed.checked(path)
         if folder is None or not os.path.isdir(folder):
             return {}
@@ -151,7 +151,7 @@ class DirectoryProvider(_OfPaths):
         return found
 
     def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
-        """Those of the files."""
+        """Returns the files' stamps."""
         folder = self._allowed.checked(path)
         return (
             () if folder is None else tuple(_stamp(os.path.join(folder, key)) for key in sorted(filter(_is_name, keys)))
@@ -166,12 +166,12 @@ class EnvVarProvider(ConfigProvider):
 
     @classmethod
     def check(cls, parameters: Mapping[str, str]) -> None:
-        """It must be a pattern."""
+        """Raises ConfigProviderError unless the parameter is a pattern."""
         cls._pattern(parameters)
 
     @classmethod
     def check_path(cls, path: str) -> None:
-        """A variable has none."""
+        """Raises ConfigProviderError for any path: a variable has none."""
         if path:
             raise ConfigProviderError(f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'")
 
@@ -189,23 +189,23 @@ class EnvVarProvider(ConfigProvider):
         self._variables = {name: value for name, value in os.environ.items() if allowed.fullmatch(name)}
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
-        """The variables of these names."""
+        """Returns the variables with these names."""
         self.check_path(path)
         return {key: self._variables[key] for key in keys if key in self._variables}
 
 
 class SecretsProvider(ConfigProvider):
     """`${secrets:name:key}`: a value of a secret of the installation, from the file that the agent keeps beside the
-    worker. What is not there is an error, not a reference that stays as it is."""
+    worker. A missing value is an error, rather than a reference that stays unchanged."""
 
     java_class = "keelman.SecretsConfigProvider"
     parameter = "names"
     file_parameter = "file"
-    """Where the agent keeps them; it sets this."""
+    """The file that the agent keeps; the agent sets this parameter."""
 
     @classmethod
     def check(cls, parameters: Mapping[str, str]) -> None:
-        """The names must be some."""
+        """Raises ConfigProviderError unless there are names."""
         if cls.parameter in parameters and not secret_patterns(parameters):
             raise ConfigProviderError(
                 f"{cls.parameter} {parameters[cls.parameter]!r} must be names of secrets with commas, * for any rest"
@@ -213,7 +213,7 @@ class SecretsProvider(ConfigProvider):
 
     @classmethod
     def check_path(cls, path: str) -> None:
-        """A secret has a name."""
+        """Raises ConfigProviderError without the name of a secret."""
         if not path:
             raise ConfigProviderError("A secret is referred to with its name and a key: ${provider:name:key}")
 
@@ -223,7 +223,7 @@ class SecretsProvider(ConfigProvider):
         self._file = parameters.get(self.file_parameter, "")
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
-        """The values of a secret."""
+        """Returns the values of a secret."""
         self.check_path(path)
         try:
             known = json.loads(_text(self._file)) if self._file else {}
@@ -237,16 +237,16 @@ class SecretsProvider(ConfigProvider):
         return {key: str(found[key]) for key in wanted}
 
     def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
-        """The file's."""
+        """Returns the file's stamp."""
         return (_stamp(self._file),) if self._file else ()
 
 
 SECRETS_OF_OTHERS = ("com.github.jcustenborder.kafka.config.aws.SecretsManagerConfigProvider",)
-"""Providers of managed services: what they would find elsewhere is a secret of the installation here."""
+"""Providers of managed services: here their values are secrets of the installation."""
 SCOPE = "keelman.secrets.scope"
-"""A worker's property: the names of secrets that all of its providers stay within, with * for any rest."""
+"""A worker's property: the names of the secrets that all of its providers may read, with * for any rest."""
 SECRET_NAMES = re.compile(r"[A-Za-z0-9/_+=.@-]{0,255}\*?")
-"""What names secrets in a scope, and so for an account: one, or the beginning of several with * for any rest."""
+"""A pattern of secret names in a scope, and so for an account: a name, or a common beginning with * for any rest."""
 LEGAL_SCOPE = "names of secrets with commas, each at most at its end with * for any rest"
 _Kind = type[FileProvider | DirectoryProvider | EnvVarProvider | SecretsProvider]
 _KINDS: Mapping[str, _Kind] = {
@@ -256,19 +256,19 @@ _ALIASES: Mapping[str, _Kind] = dict.fromkeys(SECRETS_OF_OTHERS, SecretsProvider
 
 
 def secret_patterns(parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of secrets, with * for any rest, that a provider's parameters allow; all where they name none."""
+    """Returns the secret names, with * for any rest, that a provider's parameters allow; all if they give none."""
     text = parameters.get(SecretsProvider.parameter, "*")
     return tuple(filter(None, (one.strip() for one in text.split(","))))
 
 
 def is_named(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name, of a secret or a bucket, is one of these, with * for any rest."""
+    """Whether a name, of a secret or a bucket, matches one of these, with * for any rest."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def narrowed(patterns: Iterable[str], scope: Iterable[str]) -> tuple[str, ...]:
-    """The patterns, each as far as it is within one of a scope's, which are names, or beginnings with * for any rest.
-    What both of them name in part only, of a pattern with other wildcards, is left out."""
+    """Returns the patterns, narrowed to the names or beginnings with * of a scope.
+    Leaves out partial overlaps of patterns that have other wildcards."""
     bounds, found = tuple(scope), list[str]()
     for pattern in patterns:
         begins = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
@@ -284,7 +284,7 @@ def narrowed(patterns: Iterable[str], scope: Iterable[str]) -> tuple[str, ...]:
 
 
 def secret_providers(properties: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The providers of secrets that a worker's properties name, each with the patterns of names that it may read."""
+    """Returns the secrets providers of a worker's properties, each with the patterns of names that it may read."""
     names = _names(properties) if NAMES in properties else []
     classes = (SecretsProvider.java_class, *SECRETS_OF_OTHERS)
     found = {
@@ -299,18 +299,18 @@ def secret_providers(properties: Mapping[str, str]) -> dict[str, tuple[str, ...]
 
 
 def scope_of(text: str) -> tuple[str, ...]:
-    """The names of secrets, with * for any rest, in the text of a scope."""
+    """Returns the names of secrets, with * for any rest, in the text of a scope."""
     return secret_patterns({SecretsProvider.parameter: text})
 
 
 def with_secrets_file(properties: Mapping[str, str], file: str) -> dict[str, str]:
-    """A worker's properties with the file of its secrets, where it has a provider for them."""
+    """Returns a worker's properties with the file of its secrets, if it has a provider for them."""
     key = SecretsProvider.file_parameter
     return {**properties, **{f"{NAMES}.{name}.param.{key}": file for name in secret_providers(properties)}}
 
 
 def providers_of(properties: Mapping[str, str]) -> dict[str, ConfigProvider]:
-    """The providers that a worker's properties name; those without a class are passed over, as Connect does.
+    """Returns the providers of a worker's properties; ignores those without a class, like Connect.
 
     Raises ConfigValueError for another class, ConfigProviderError for illegal parameters.
     """
@@ -318,7 +318,7 @@ def providers_of(properties: Mapping[str, str]) -> dict[str, ConfigProvider]:
 
 
 def provider_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Keys of a worker's properties that no worker can use with its providers, and why; looks at no file."""
+    """Yields keys of a worker's properties that are illegal for its providers, and why; reads no file."""
     kinds: dict[str, type[ConfigProvider]] = {}
     for name in _names(properties):
         try:
@@ -338,7 +338,7 @@ def provider_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]
 
 
 def provided(properties: Mapping[str, str]) -> set[str]:
-    """The keys of a worker's properties whose values stand elsewhere: with a provider that these name too."""
+    """Returns the keys of a worker's properties whose values come from one of its own providers."""
     names = set(_names(properties))
     return {key for key, text in properties.items() if any(one.provider in names for one in references(text))}
 
@@ -363,7 +363,7 @@ def _parameters(properties: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 def read(providers: Mapping[str, ConfigProvider], wanted: Iterable[Reference]) -> dict[Reference, str]:
-    """The values of those references that there are. Raises ConfigProviderError. For threads."""
+    """Returns the values of the existing references. Raises ConfigProviderError. For threads."""
     by_path: dict[tuple[str, str], list[str]] = {}
     for one in wanted:
         if one.provider in providers:
@@ -380,7 +380,7 @@ def _is_name(key: str) -> bool:
 
 
 def _text(file: str) -> str:
-    """Raises OSError, ValueError. Waits for nothing: neither for the writer of a pipe nor for the end of a device."""
+    """Reads a file. Raises OSError, ValueError. Never blocks: neither on a pipe without a writer nor on a device."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

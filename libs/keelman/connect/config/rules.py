@@ -11,7 +11,7 @@ from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.text import java_text
 
 Validator = Callable[[str, Any], None]
-"""Is called with a key's name and its typed value, None for none; raises ConfigValueError."""
+"""A function of a key's name and its typed value, None for none; raises ConfigValueError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,17 @@ class Rule:
 
 
 def refuse(name: str, value: Any, why: str) -> ConfigValueError:
-    """The error for a value, which the message shows as Java would."""
+    """Returns the error for a value, which the message shows as Java would."""
     return ConfigValueError(name, java_text(value), why)
 
 
 def at_least(least: float) -> Rule:
-    """The number is no less than this."""
+    """Requires a number no less than this."""
     return between(least, None)
 
 
 def between(least: float | None, most: float | None) -> Rule:
-    """The number is within these bounds, both included."""
+    """Requires a number within these bounds, both included."""
 
     def check(name: str, value: Any) -> None:
         if value is None:
@@ -56,7 +56,7 @@ def between(least: float | None, most: float | None) -> Rule:
 
 
 def one_of(*legal: str) -> Rule:
-    """The string is one of these."""
+    """Requires one of these strings."""
 
     def check(name: str, value: Any) -> None:
         if value not in legal:
@@ -66,7 +66,7 @@ def one_of(*legal: str) -> Rule:
 
 
 def one_of_any_case(*legal: str) -> Rule:
-    """The string is one of these, in upper or lower case."""
+    """Requires one of these strings, in upper or lower case."""
 
     def check(name: str, value: Any) -> None:
         if value is None or value.upper() not in {word.upper() for word in legal}:
@@ -81,7 +81,7 @@ def _non_empty(name: str, value: Any) -> None:
 
 
 non_empty = Rule(_non_empty, "non-empty string")
-"""The string has at least one character."""
+"""Requires a string with at least one character."""
 
 
 def _clean_name(name: str, value: Any) -> None:
@@ -97,7 +97,7 @@ def _clean_name(name: str, value: Any) -> None:
 
 
 clean_name = Rule(_clean_name, "non-empty string without ISO control characters")
-"""The string is not empty and has no control characters."""
+"""Requires a string that is not empty and has no control characters."""
 
 
 def _non_null(name: str, value: Any) -> None:
@@ -106,11 +106,11 @@ def _non_null(name: str, value: Any) -> None:
 
 
 non_null = Rule(_non_null, "non-null string")
-"""There is a value."""
+"""Requires a value."""
 
 
 def unique(what: str) -> Rule:
-    """The list is there and names nothing twice; `what` describes it, e.g. `transformation aliases`."""
+    """Requires a list without duplicates; `what` describes it, e.g. `transformation aliases`."""
 
     def check(name: str, value: Sequence[str] | None) -> None:
         _non_null(name, value)
@@ -121,7 +121,7 @@ def unique(what: str) -> Rule:
 
 
 def names(name: str, value: Sequence[str] | None) -> None:
-    """The list, empty or not, is there and names nothing twice, and nothing without a name."""
+    """Requires a list, empty or not, without duplicates or empty names."""
     if value is None:
         raise ConfigValueError(name, value, whole=f"Configuration '{name}' values must not be null.")
     if len(set(value)) < len(value):
@@ -131,7 +131,7 @@ def names(name: str, value: Sequence[str] | None) -> None:
 
 
 def all_of(*rules: Validator) -> Rule:
-    """The value keeps each of these rules; the error names the first that it breaks."""
+    """Requires each of these rules; the error is that of the first broken rule."""
 
     def check(name: str, value: Any) -> None:
         for rule in rules:

@@ -1,7 +1,7 @@
-"""Decides what of a configuration is secret, by the names of its keys and by what stands in its values. Pure.
+"""Finds the secrets of a configuration, by the names of its keys and by the content of its values. Pure.
 
-Of each value there is a text for people's eyes, `shown_value`. It is the value itself where nothing is secret, and a
-value is secret where it is another text. References to values that are kept elsewhere are shown: they are no secrets.
+Each value has a displayed text, `shown_value`. It equals the value if nothing in it is secret; a value is secret if the
+text differs. References to values that are kept elsewhere are displayed: they are no secrets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs.redaction import HIDDEN
 
-# The PASSWORD keys of Kafka's clients and brokers, bare or behind a prefix, and what everybody calls such things.
+# The PASSWORD keys of Kafka's clients and brokers, bare or behind a prefix, and common names of such keys.
 _CLIENTS = re.compile(
     r"(?:^|\.)(?:sasl\.jaas\.config|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates"
     r"|basic\.auth\.user\.info)$"
@@ -24,12 +24,12 @@ _WORDS = re.compile(
     r"(?:password|passwd|passphrase|secrets?|token|secret[._-]?id|(?:^|[._-])(?:pwd|credentials?(?:[._-]json)?"
     r"|(?:private|api|access|account|shared|master|signing|encryption|secret)(?:[._-](?:access|secret))?[._-]?keys?))"
     r"(?:[._-]?\d+)?$"
-    # What a client of a schema registry sends along: Authorization, X-Api-Key, Cookie.
+    # Headers that a client of a schema registry sends: Authorization, X-Api-Key, Cookie.
     r"|(?:^|\.)request\.header\..*(?:auth|key|cookie|secret|token)"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _REFERENCE = re.compile(r"\$\{[^}]*?:[^}]*?\}")
-_PLACE = "\0"  # stands for a reference while a text is looked through; no configuration has one
+_PLACE = "\0"  # replaces a reference during the search in a text; no configuration contains it
 _IN_JAAS = re.compile(
     r"(?i)[\w.]*(?:password|secret|token|passphrase)\w*\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;\"']+))"
 )
@@ -52,7 +52,7 @@ def is_secret_key(key: str) -> bool:
 
 
 def shown_value(key: str, text: str) -> str:
-    """A value for people's eyes: hidden, or with what is secret in it hidden, or as it is."""
+    """Returns a value for display: hidden, with its secret parts hidden, or unchanged."""
     if is_secret_key(key):
         return HIDDEN if text and _has_literal(key.lower(), _places(text)) else text
     if _PRIVATE_KEY.search(text) or ("LoginModule" in text and _has_literal("sasl.jaas.config", _places(text))):
@@ -61,8 +61,8 @@ def shown_value(key: str, text: str) -> str:
 
 
 def without_users(text: str) -> str:
-    """The text with what stands before the host of each URL hidden, and named passwords in it, but references left as
-    they are."""
+    """Returns the text with users and passwords in URLs and named passwords hidden, but with references
+    unchanged."""
     if "@" not in text and "=" not in text and '":' not in text and '" :' not in text:
         return text
     found = [match[0] for match in _REFERENCE.finditer(text)]
@@ -72,12 +72,12 @@ def without_users(text: str) -> str:
 
 
 def shown(config: Mapping[str, str]) -> dict[str, str]:
-    """The configuration for people's eyes: literal secrets hidden, references as they are."""
+    """Returns the configuration for display: literal secrets hidden, references unchanged."""
     return {key: shown_value(key, text) for key, text in config.items()}
 
 
 def shown_json(value: Any, key: str = "") -> Any:
-    """A JSON value for people's eyes. All texts and numbers below a key that holds a secret are hidden."""
+    """Returns a JSON value for display. All texts and numbers below a key that holds a secret are hidden."""
     if isinstance(value, str):  # as most are
         return shown_value(key, value)
     if isinstance(value, Mapping):
@@ -89,15 +89,15 @@ def shown_json(value: Any, key: str = "") -> Any:
 
 
 def kept_values(field: str, given: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """What somebody sends who was shown the stored configuration: what came back hidden is what is stored.
+    """Replaces hidden values in a submitted configuration with the stored ones.
 
-    Raises InvalidArgument, naming the key, for a hidden value that is not there.
+    Raises InvalidArgument, naming the key, for a hidden value without a stored one.
     """
     return {key: _kept(f"{field}.{key}", key, text, stored.get(key)) for key, text in sorted(given.items())}
 
 
 def kept_json(field: str, given: Any, stored: Any, key: str = "") -> Any:
-    """The same for a JSON value; in lists by their places."""
+    """Does the same for a JSON value; matches the items of lists by position."""
     if isinstance(given, Mapping):
         known = stored if isinstance(stored, Mapping) else {}
         return {
@@ -125,7 +125,7 @@ def _kept(field: str, key: str, given: str, stored: Any) -> Any:
 
 
 def literal_secrets(config: Mapping[str, str]) -> dict[str, str]:
-    """The secrets that stand in a configuration itself, each with what is to be shown instead."""
+    """Returns the literal secrets of a configuration, each with the text to display instead."""
     found: dict[str, str] = {}
     for key, text in config.items():
         if not text or shown_value(key, text) == text:
@@ -136,7 +136,7 @@ def literal_secrets(config: Mapping[str, str]) -> dict[str, str]:
                 found |= {one: HIDDEN for match in _IN_JAAS.findall(text) if (one := "".join(match))}
         for user in _IN_URL.findall(text):
             password = user.partition(":")[2]
-            # With what is around it, since a short one by itself would be found in other words.
+            # With the characters around it, since a short one alone would be found in other words.
             found |= {f"//{user}@": f"//{HIDDEN}@", password: HIDDEN, unquote(password): HIDDEN}
         found |= {one: HIDDEN for _, value in _IN_QUERY.findall(text) for one in (value, unquote(value))}
     return {secret: instead for secret, instead in found.items() if _places(secret).strip(_PLACE)}
@@ -147,7 +147,7 @@ def _places(text: str) -> str:
 
 
 def _has_literal(key: str, text: str) -> bool:
-    """Whether a secret's value, its references taken out, is more than these."""
+    """Whether a secret's value contains more than references, which `text` has taken out."""
     if _PLACE not in text:
         return True
     if key.endswith("sasl.jaas.config") and "LoginModule" in text:

@@ -1,4 +1,4 @@
-"""Types of configuration values: how texts become values and values texts, trimmed and named as Connect does."""
+"""Types of configuration values: parsing of texts and formatting of values, trimmed and named as in Connect."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.text import double_text, java_text
 
 ClassFinder = Callable[[str], str | None]
-"""The full name of a class by any of its names; None when there is none."""
+"""Returns the full name of a class by any of its names; None for an unknown name."""
 
-_SPACES = "".join(map(chr, range(0x21)))  # what Java's String.trim cuts off
+_SPACES = "".join(map(chr, range(0x21)))  # the characters that Java's String.trim removes
 _COMMA = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
 
 
 class _Required:
-    """The default of a key that has none."""
+    """The default of a key without a default."""
 
 
 REQUIRED = _Required()
@@ -74,16 +74,16 @@ _BITS = {Type.INT: 32, Type.SHORT: 16, Type.LONG: 64}
 
 
 def trim(text: str) -> str:
-    """The text without what Java calls white space at its ends: all characters up to the space."""
+    """Returns the text without Java's white space at its ends: all characters up to the space."""
     return text.strip(_SPACES)
 
 
 def parse_type(  # noqa: PLR0911  one line a type
     name: str, text: str | None, kind: Type, find: ClassFinder | None = None
 ) -> Any:
-    """A text as a value of a type: bool, str, int, float, list of str, Password; a class is its full name.
+    """Parses a text as a value of a type: bool, str, int, float, list of str, Password; a class is its full name.
 
-    Without `find` every class is taken to exist. Raises ConfigValueError with Connect's text.
+    Without `find` every class is assumed to exist. Raises ConfigValueError with Connect's text.
     """
     if text is None:
         return None
@@ -126,7 +126,7 @@ def _class(name: str, text: str, trimmed: str, find: ClassFinder | None) -> str:
 
 
 def text_of(value: Any, kind: Type | None) -> str | None:
-    """A typed value as Connect's REST API shows it; None stays None."""
+    """Returns a typed value in the form of Connect's REST API; None stays None."""
     if value is None:
         return None
     if kind is Type.LIST and isinstance(value, list | tuple):

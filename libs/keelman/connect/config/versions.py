@@ -1,4 +1,4 @@
-"""Versions of plugins and ranges of them, as Connect takes them in `connector.plugin.version`: 1.2, [1.0,2.0), latest.
+"""Versions of plugins and ranges of them, as in Connect's `connector.plugin.version`: 1.2, [1.0,2.0), latest.
 
 Source of the syntax and of the messages: Maven's version ranges (org.apache.maven.artifact.versioning, 3.9), which
 Connect uses.
@@ -17,11 +17,11 @@ Ordered = tuple[tuple[int, int, str], ...]
 
 
 class VersionRangeError(ValueError):
-    """A range that cannot be read; the message is Maven's."""
+    """An invalid range; the message is Maven's."""
 
 
 def ordered(version: str) -> Ordered:
-    """A version as something to compare: 1.0-rc1, 1.0, 1.0-acme, 1.0.1, 1.10. Noughts at the end mean nothing."""
+    """Returns a comparable version: 1.0-rc1, 1.0, 1.0-acme, 1.0.1, 1.10. Zeros at the end mean nothing."""
     found: list[tuple[int, int, str]] = []
     for part in re.findall(r"\d+|[a-z]+", version.lower()):
         if part.isdecimal():
@@ -67,7 +67,7 @@ class VersionRange:
     parts: tuple[Restriction, ...]
 
     def latest(self, versions: Iterable[str]) -> str | None:
-        """The highest of the versions that are within, None when none is."""
+        """Returns the highest of the versions within the range, None without one."""
         return max((v for v in versions if any(v in part for part in self.parts)), key=ordered, default=None)
 
     def __str__(self) -> str:
@@ -75,7 +75,8 @@ class VersionRange:
 
 
 def requirement(text: str | None) -> VersionRange | None:
-    """What a user wants: None for any, which is the latest. A bare version means that one. Raises VersionRangeError."""
+    """Parses a user's requirement: None for any, which is the latest. A bare version means that one. Raises
+    VersionRangeError."""
     if text is None or text == "latest":
         return None
     wanted = text.strip()

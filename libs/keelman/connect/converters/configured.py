@@ -50,7 +50,7 @@ _OF_REGISTRIES = {
 
 
 class _Converters(Mapping[str, type[Converter]]):
-    """Imports a converter of a schema registry when it is asked for: most workers have none."""
+    """Imports a schema registry's converter on first use: most workers have none."""
 
     def __getitem__(self, name: str) -> type[Converter]:
         if name not in _OF_REGISTRIES:
@@ -66,7 +66,7 @@ class _Converters(Mapping[str, type[Converter]]):
 
 
 CONVERTERS: Mapping[str, type[Converter]] = _Converters()
-"""Every converter there is, by the full name of its class."""
+"""Every available converter, by the full name of its class."""
 
 
 def is_own(class_name: str) -> bool:
@@ -75,7 +75,7 @@ def is_own(class_name: str) -> bool:
 
 
 def find_converter(role: Role, class_name: str) -> Callable[[Mapping[str, str]], Converter]:
-    """The class by its full name or an alias, or what makes one that is not ours.
+    """Returns the class by its full name or an alias, or the factory of a third-party converter.
 
     Raises ConfigValueError naming the role's key with Connect's message."""
     key = f"{role}.converter"
@@ -96,9 +96,9 @@ def find_converter(role: Role, class_name: str) -> Callable[[Mapping[str, str]],
 def converter_for(
     role: Role, connector: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry | None = None
 ) -> Converter:
-    """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
+    """Returns the configured converter of a role: the connector's with its keys, else the worker's with its keys.
 
-    Headers have SimpleHeaderConverter by default. Without `open_registry` it is only made to see whether it is legal.
+    Headers have SimpleHeaderConverter by default. Without `open_registry` the converter is made only to be validated.
     Raises ConfigValueError when there is none, the class is unknown or one of its values is not legal.
     """
     key = f"{role}.converter"

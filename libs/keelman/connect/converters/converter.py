@@ -26,20 +26,20 @@ SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
 class Converter(ABC):
-    """Turns columns into payloads and back. One per role and copy run; keeps no state between batches but caches."""
+    """Turns columns into payloads and back. One per role and copy run; its only state between batches are caches."""
 
     name: ClassVar[str]
     """The full name of Connect's class."""
     kinds: ClassVar[tuple[PluginType, ...]] = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
-    """What it converts, as in Connect."""
+    """The kinds of data that it converts, as in Connect."""
     by_topic: ClassVar[bool] = False
-    """Whether payloads depend on the topic: then only what `of_topic` gives converts."""
+    """Whether payloads depend on the topic: then only a converter from `of_topic` converts."""
     reads_anything: ClassVar[bool] = False
-    """Whether no bytes are bad ones for it."""
+    """Whether it accepts any bytes."""
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The converter's keys, without the prefix of its role."""
+        """Returns the converter's keys, without the prefix of its role."""
         return converter_keys.common_keys()
 
     def __init__(self, config: Mapping[str, str]) -> None:
@@ -50,29 +50,29 @@ class Converter(ABC):
         """Gives the converter access to a schema registry. Called once, before it converts."""
 
     def of_topic(self, topic: str) -> Self:
-        """The one for the records of a topic: itself, unless payloads depend on that."""
+        """Returns the converter for a topic's records: itself, unless payloads depend on the topic."""
         return self
 
     @abstractmethod
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Payloads for Kafka. Raises DataError."""
+        """Returns payloads for Kafka. Raises DataError."""
 
     def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
-        """The same of `count` structs in columns; None where they must be made one by one."""
+        """Returns payloads of `count` structs in columns; None if they must be made one by one."""
         return None
 
     @abstractmethod
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """What payloads from Kafka hold. Raises DataError."""
+        """Returns the values of payloads from Kafka. Raises DataError."""
 
     def to_columns(self, payloads: list[bytes | None]) -> Column | StructColumn:
-        """The same, for a chain: in columns where all are structs of one schema and the converter can do that."""
+        """Returns the values for a chain: in columns if all are structs of one schema and the converter supports it."""
         return self.to_connect(payloads)
 
 
 _UTF8 = frozenset({"utf8", "utf-8"})
 _PYTHONS_OWN = frozenset({"utf-7", "utf-8-sig", "idna", "punycode", "raw_unicode_escape", "unicode_escape"})
-"""What Python calls character sets, and Java does not."""
+"""Python's names of character sets that Java does not know."""
 _LONE = re.compile("[\ud800-\udfff]")
 _MARKS = {
     "utf-16": ((codecs.BOM_UTF16_BE, "utf-16-be"), (codecs.BOM_UTF16_LE, "utf-16-le")),
@@ -80,7 +80,7 @@ _MARKS = {
     "utf-32-be": ((codecs.BOM_UTF32_BE, "utf-32-be"),),
     "utf-32-le": ((codecs.BOM_UTF32_LE, "utf-32-le"),),
 }
-"""Of the character sets that look for a byte order mark; the first is the order without one."""
+"""Character sets with a byte order mark; the first is the order without one."""
 
 
 class StringConverter(Converter):
@@ -91,7 +91,7 @@ class StringConverter(Converter):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """`converter.encoding`, UTF-8 by default."""
+        """Returns `converter.encoding`, UTF-8 by default."""
         return converter_keys.string_keys()
 
     def __init__(self, config: Mapping[str, str]) -> None:
@@ -107,20 +107,20 @@ class StringConverter(Converter):
         self._utf8 = self.encoding.lower() in _UTF8
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Null stays null; anything else is its Java text."""
+        """Returns payloads; null stays null; any other value becomes its Java text."""
         if column.utf8 and self._utf8:
             return column.values
         return [None if v is None else self._encoded(java_text(v)) for v in column.texts().values]
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Optional strings; bytes that the character set does not know become U+FFFD, as in Java."""
+        """Returns optional strings; bytes invalid in the character set become U+FFFD, as in Java."""
         if self._utf8:
             return Column(payloads, OPTIONAL_STRING, utf8=True)
         texts = [None if p is None else self._decoded(p) for p in payloads]
         return Column(texts, OPTIONAL_STRING)
 
     def _encoded(self, text: str) -> bytes:
-        """As Java: in UTF-16 and UTF-32 the upper byte comes first; a mark says so in UTF-16 alone."""
+        """Encodes like Java: in UTF-16 and UTF-32 the upper byte comes first; only UTF-16 has a byte order mark."""
         if self._codec.startswith(("utf-16", "utf-32")):
             text = _LONE.sub("\ufffd", text)
         if self._codec == "utf-16":
@@ -137,13 +137,13 @@ class StringConverter(Converter):
 
 
 class ByteArrayConverter(Converter):
-    """Bytes through, unseen."""
+    """Passes bytes through unchanged."""
 
     name = "org.apache.kafka.connect.converters.ByteArrayConverter"
     reads_anything = True
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Bytes or null; raises DataError for anything else."""
+        """Returns bytes or null; raises DataError for anything else."""
         if column.utf8 or (column.schema is not None and column.schema.type != "bytes"):
             kind = "STRING" if column.utf8 or column.schema is None else java_type(column.schema)
             raise DataError(f"Invalid schema type for ByteArrayConverter: {kind}")
@@ -157,5 +157,5 @@ class ByteArrayConverter(Converter):
         return column.values
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Optional bytes."""
+        """Returns optional bytes."""
         return Column(payloads, OPTIONAL_BYTES)

@@ -1,4 +1,4 @@
-"""SimpleHeaderConverter: values as literal texts, and back by what the text looks like."""
+"""SimpleHeaderConverter: values as literal texts, and back by the form of the text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keelman.connect.times import TIMES
 
 
 class SimpleHeaderConverter(Converter):
-    """A column is that of one header's values."""
+    """Converts columns of one header's values."""
 
     name = SIMPLE_HEADERS
     reads_anything = True
@@ -25,17 +25,17 @@ class SimpleHeaderConverter(Converter):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """None."""
+        """Returns no keys."""
         return ConfigDef()
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Null stays null; a string is written without quotes, but in lists and maps with them."""
+        """Returns literals; null stays null; a string has no quotes, except in lists and maps."""
         return [
             None if v is None else literal(v, inner=False).encode("utf-8", "replace") for v in column.texts().values
         ]
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Never fails: what is no literal is a string."""
+        """Returns values and never fails: a text that is no literal is a string."""
         values: list[Any] = []
         schemas: list[Schema | None] = []
         for payload in payloads:
@@ -46,7 +46,7 @@ class SimpleHeaderConverter(Converter):
 
 
 def literal(value: Any, *, inner: bool = True) -> str:  # noqa: PLR0911  one line a type
-    """The text of a value."""
+    """Returns the text of a value."""
     if value is None:
         return "null"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Writes and reads JSON of many values at once, where the outcome is certain to be that of each alone."""
+"""Writes and reads JSON of many values at once, if the result is certain to equal that of each alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from keelman.connect.schema import INTEGER_RANGES, Schema, Struct
 from keelman.connect.shapes import merged, places_of
 from keelman.connect.times import TIMES, ms_of
 
-# What a JSON string does not have as it is; beyond the first plane Jackson writes escapes, too.
+# Characters that a JSON string escapes; Jackson writes escapes, too, beyond the first plane.
 _BEYOND = bytes(range(0xF0, 0x100))
 _SPECIAL = b'"\\' + bytes(set(range(0x20)) - {0x0A}) + _BEYOND
 _UNLIKE_JAVA = re.compile(r"[en]|\d{8}\.|0\.000")
@@ -33,7 +33,7 @@ _TIMES = set(TIMES)
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The JSON of values; of strings without their quotes, and of bytes that are UTF-8."""
+    """The JSON of values; for strings without their quotes, also as UTF-8 bytes."""
 
     values: Sequence[Any]
     quote: str = ""
@@ -49,7 +49,7 @@ class JsonColumns:
         self._plain = plain
 
     def objects(self, structs: StructColumn, count: int, begin: str = "", end: str = "") -> list[bytes]:
-        """An object each, between two texts. Raises CareError where some value needs to be looked at by itself."""
+        """Returns an object for each, between two texts. Raises CareError if some value must be written alone."""
         pieces, columns = self._members(structs, begin, end)
         if not columns:
             return [pieces[0].encode()] * count
@@ -62,12 +62,12 @@ class JsonColumns:
         return _encoded(_filled(pieces, columns))
 
     def texts(self, schema: Schema | None, values: list[Any], begin: str = "", end: str = "") -> list[bytes]:
-        """One each. Raises CareError where some value needs to be looked at by itself."""
+        """Returns one text for each. Raises CareError if some value must be written alone."""
         made = self._texts(schema, values)
         return _encoded(_filled([begin + made.quote, made.quote + end], [made]))
 
     def _members(self, structs: StructColumn, begin: str, end: str) -> tuple[list[str], list[_Texts]]:
-        """The texts before, between and behind the columns, and those."""
+        """Returns the texts before, between and after the columns, and the columns."""
         schema = structs.schema
         names = in_order(tuple(structs.names)) if schema is None else structs.names
         schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
@@ -87,7 +87,7 @@ class JsonColumns:
         return [*pieces, text + "}" + end], columns
 
     def _utf8(self, column: Column) -> _Texts | None:
-        """Those of strings that stand in JSON as they are."""
+        """Returns the texts of strings that need no escapes in JSON."""
         try:
             whole = b"\n".join(column.values)
         except TypeError:
@@ -120,7 +120,7 @@ class JsonColumns:
             raise CareError from None
 
     def _by_schema(self, schema: Schema, values: list[Any], kinds: set[type]) -> _Texts | None:
-        """None where they are written one by one."""
+        """Writes values by their schema; None if they must be written one by one."""
         if schema.name in LOGICAL and kinds <= _TIMES and schema.name != DECIMAL:
             values, kinds = _numbers(schema, values), {int}
         kind = schema.type
@@ -145,7 +145,7 @@ class JsonColumns:
         return _Texts(_filled(*self._members(StructColumn(schema, rows=values), "", ""), len(values)))
 
     def maps(self, values: list[Any]) -> _Texts | None:
-        """Of maps without a schema, by their keys."""
+        """Writes maps without a schema, grouped by their keys."""
         places = places_of(map(tuple, values))
         if len(places) == 1:
             return _Texts(_filled(*self._members(StructColumn(None, rows=values), "", ""), len(values)))
@@ -160,12 +160,12 @@ class JsonColumns:
         return _Texts([f"[{','.join(islice(texts, size))}]" for size in map(len, values)])
 
     def lists(self, values: list[Any]) -> _Texts:
-        """Of lists without a schema."""
+        """Writes lists without a schema."""
         return self._arrays(None, values)
 
 
 def _bare(columns: JsonColumns, values: list[Any], kinds: set[type]) -> _Texts | None:  # noqa: PLR0911  one a kind
-    """Of values of one kind without a schema; None where they are written one by one."""
+    """Writes values of one kind without a schema; None if they must be written one by one."""
     if kinds == {str}:
         return _Texts(values if _as_they_are(values) else [json_string(one)[1:-1] for one in values], '"')
     if kinds == {float}:
@@ -192,7 +192,7 @@ def _numbers(schema: Schema, times: list[Any]) -> list[int]:
 
 
 def _as_they_are(values: list[str]) -> bool:
-    """Whether all can stand between quotes."""
+    """Whether all can be put between quotes unchanged."""
     whole = "".join(values)
     try:
         written = orjson.dumps(whole)
@@ -225,7 +225,7 @@ _PLAIN: dict[str, type] = {"string": str, "double": float, "boolean": bool, "byt
 
 
 def read_structs(schema: Schema, trees: list[Any], *, defaults: bool) -> StructColumn | None:
-    """As columns where all are structs; None where some are not. Raises DataError."""
+    """Reads trees as columns if all are structs; None if some are not. Raises DataError."""
     if schema.type != "struct" or not schema.fields or set(map(type, trees)) != {dict}:
         return None
     columns = apart([field.name for field in schema.fields], trees)
@@ -235,7 +235,7 @@ def read_structs(schema: Schema, trees: list[Any], *, defaults: bool) -> StructC
 
 
 def read_all(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
-    """As `read` of each. Raises DataError."""
+    """Reads each tree like `read`. Raises DataError."""
     kinds = set(map(type, trees))
     if NoneType in kinds:
         there = [one for one in trees if one is not None]

@@ -45,7 +45,8 @@ class JsonConverter(Converter):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """`schemas.enable`, `schemas.cache.size`, `schema.content`, `decimal.format`, `replace.null.with.default`."""
+        """Returns the keys `schemas.enable`, `schemas.cache.size`, `schema.content`, `decimal.format` and
+        `replace.null.with.default`."""
         return converter_keys.json_keys(_legal_content)
 
     def __init__(self, config: Mapping[str, str]) -> None:
@@ -62,7 +63,7 @@ class JsonConverter(Converter):
         self._begins: dict[bytes, Schema] = {}
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """JSON in UTF-8; a null without a schema is a null record."""
+        """Returns JSON in UTF-8; a null without a schema is a null record."""
         column = column.texts()
         values, schemas = column.values, column.schemas
         if schemas is None:
@@ -76,7 +77,7 @@ class JsonConverter(Converter):
         return merged(parts, len(values))
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Values, each with its schema when schemas are enabled. Raises DataError for what is not such JSON."""
+        """Returns values, each with its schema when schemas are enabled. Raises DataError for other payloads."""
         if not self._schemas:
             return Column(_bare_all(payloads))
         if self._content is not None:
@@ -93,7 +94,7 @@ class JsonConverter(Converter):
             return self._opened(payloads, exact=True)
 
     def _opened(self, payloads: list[bytes | None], *, exact: bool) -> Column:
-        """Of any schemas. Raises DataError, and without `exact` CareError where fractions must be read exactly."""
+        """Reads any schemas. Raises DataError, and without `exact` CareError if fractions must be read exactly."""
         opened = [(None, None, False) if one is None else self._open(one, exact=exact) for one in payloads]
         schemas = [schema for schema, _, _ in opened]
         values: list[Any] = [value for _, value, _ in opened]
@@ -108,7 +109,7 @@ class JsonConverter(Converter):
         return Column(values, schemas=schemas)
 
     def to_columns(self, payloads: list[bytes | None]) -> Column | StructColumn:
-        """Structs as columns where all payloads begin with the same schema."""
+        """Returns structs as columns if all payloads begin with the same schema."""
         if self._content is not None and self._schemas:
             alike = None if None in payloads else (self._content, self._trees(payloads))
         else:
@@ -120,7 +121,7 @@ class JsonConverter(Converter):
         return self.to_connect(payloads) if structs is None else structs
 
     def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
-        """The same of a column of structs; None where each must be looked at."""
+        """Returns the payloads of a column of structs; None if each must be written alone."""
         begin, end = self._around(structs.schema)
         try:
             return self._columns.objects(structs, count, begin, end)
@@ -165,7 +166,7 @@ class JsonConverter(Converter):
         return text
 
     def _alike(self, payloads: list[bytes | None]) -> tuple[Schema, list[Any]] | None:
-        """The schema that all begin with, if it is a known one, and what stands behind it."""
+        """Returns the schema that all begin with, if it is a known one, and the JSON after it."""
         begin = next((one for one in self._begins if payloads and (payloads[0] or b"").startswith(one)), None)
         if begin is None:
             return None
@@ -178,7 +179,7 @@ class JsonConverter(Converter):
         return None if trees is None else (self._begins[begin], trees)
 
     def _under(self, schema: Schema, payloads: list[bytes | None]) -> Column:
-        """Of the schema of the configuration; a null is a null without one. Raises DataError."""
+        """Reads payloads with the configured schema; a null is a null without a schema. Raises DataError."""
         try:
             values = read_all(schema, self._trees(payloads), defaults=self._defaults)
         except CareError:
@@ -188,12 +189,12 @@ class JsonConverter(Converter):
         return Column.of_each(read, [None if one is None else schema for one in payloads])
 
     def _trees(self, payloads: list[bytes | None], *, exact: bool = False) -> list[Any]:
-        """Of those that are not null, which the schema of the configuration is for. Raises DataError."""
+        """Parses the payloads that are not null, which have the configured schema. Raises DataError."""
         there = [one for one in payloads if one is not None]
         return [loads(one, exact=exact or self._content_exact) if one.strip(SPACES) else MISSING for one in there]
 
     def _open(self, payload: bytes, *, exact: bool) -> tuple[Schema | None, Any, bool]:
-        """The schema and the payload, and whether that has still to be read."""
+        """Returns the schema and the payload, and whether the payload has still to be read."""
         for begin, known in () if exact else self._begins.items():
             if payload.startswith(begin) and payload.endswith(b"}"):
                 trees = quick_trees([payload[len(begin) : -1]])
@@ -208,7 +209,7 @@ class JsonConverter(Converter):
             if len(self._parsed) >= self.config["schemas.cache.size"]:
                 self._parsed.clear()
             schema = parse_schema(tree["schema"])
-            if has_decimals(schema):  # of defaults, too, all digits count
+            if has_decimals(schema):  # all digits count in defaults, too
                 schema = parse_schema(loads(payload, exact=True)["schema"])
             self._parsed[raw] = schema, has_decimals(schema)
         schema, decimals = self._parsed[raw]
@@ -221,7 +222,7 @@ class JsonConverter(Converter):
         return schema, tree["payload"], True
 
     def _learn(self, payload: bytes, tree: Any, schema: Schema) -> None:
-        """How payloads with this schema begin: it is mostly the same text."""
+        """Remembers how payloads with this schema begin: usually with the same text."""
         for found in _BEHIND_SCHEMA.finditer(payload):
             begin = payload[: found.end()]
             try:
@@ -239,7 +240,7 @@ _MAX_BEGINS = 8
 
 
 def schema_content(text: str | None) -> Schema | None:
-    """The schema that `schema.content` gives; None where it gives none. Raises DataError."""
+    """Returns the schema of `schema.content`; None without one. Raises DataError."""
     if not (text or "").strip():
         return None
     data = (text or "").encode()

@@ -33,21 +33,21 @@ from keelman.connect.times import TIMES, moment
 
 
 class Missing:
-    """The value of an empty text, which holds no JSON. To a schema it is no value of any type, but not null."""
+    """The value of an empty text, which holds no JSON. Under a schema it is not null, but has no legal type."""
 
 
 MISSING = Missing()
 
 
 class Plain:
-    """Connect's data as JSON's own types. Logical types are decimal.Decimal and datetimes in UTC."""
+    """Converts Connect's data to JSON's own types. Logical types are decimal.Decimal and datetimes in UTC."""
 
     def __init__(self, *, numeric: bool = False, defaults: bool = True) -> None:
         """`numeric`: decimals are numbers, not texts of their bytes; `defaults`: null becomes a field's default."""
         self._numeric, self._defaults = numeric, defaults
 
     def tree(self, schema: Schema | None, value: Any) -> Any:
-        """Raises DataError."""
+        """Returns the tree of a value. Raises DataError."""
         if schema is None:
             if isinstance(value, Struct):
                 schema = value.schema
@@ -94,7 +94,7 @@ class Plain:
 
 
 def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
-    """Connect's data of a JSON tree, whose numbers may be Decimals. Raises DataError."""
+    """Returns Connect's data for a JSON tree, whose numbers may be Decimals. Raises DataError."""
     if schema is None:
         return tree
     if tree is None:
@@ -109,7 +109,7 @@ def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
 
 
 def cut_numbers(tree: Any) -> Any:
-    """A tree whose whole numbers have 64 bits, as they do without a schema."""
+    """Returns the tree with whole numbers cut to 64 bits, as they are without a schema."""
     if isinstance(tree, dict):
         return {key: cut_numbers(one) for key, one in tree.items()}
     if isinstance(tree, list):
@@ -128,7 +128,7 @@ def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR091
         _expect(isinstance(tree, dict), "Structs should be encoded as JSON objects, but found ", tree)
         return Struct(schema, {f.name: read(f.schema, tree.get(f.name), defaults=defaults) for f in schema.fields})
     if kind == "array":
-        # Connect walks through whatever there is to walk through.
+        # Connect iterates over any container.
         items = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
         return [read(schema.value, item, defaults=defaults) for item in items]
     if kind == "map":
@@ -151,8 +151,8 @@ def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR091
 
 
 def _whole(number: int | float | decimal.Decimal) -> int:
-    """Without its fraction; of large ones the bits that 64 have room for. Raises CareError for a float that may not be
-    the very number in the text."""
+    """Returns the number without its fraction; for large ones the bits that fit 64. Raises CareError for a float that
+    may differ from the number in the text."""
     if isinstance(number, float) and abs(number) >= _INEXACT:
         raise CareError
     # Beyond this exponent the lower 64 bits are 0.
@@ -160,7 +160,7 @@ def _whole(number: int | float | decimal.Decimal) -> int:
 
 
 def base64_bytes(text: str) -> bytes:
-    """The bytes of base64, which may be several pieces with their padding, and spaces between. Raises ValueError."""
+    """Decodes base64, which may be several padded pieces with spaces between. Raises ValueError."""
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
@@ -191,7 +191,7 @@ def _map(schema: Schema, tree: Any, *, defaults: bool) -> Any:
 
 
 def has_decimals(schema: Schema | None) -> bool:
-    """Whether numbers under it may be decimals, whose digits count."""
+    """Whether numbers under the schema may be decimals, whose digits count."""
     if schema is None:
         return False
     inner = (schema.key, schema.value, *(field.schema for field in schema.fields))
@@ -199,7 +199,7 @@ def has_decimals(schema: Schema | None) -> bool:
 
 
 def schema_json(schema: Schema, field: str | None = None) -> dict[str, Any]:
-    """A schema as JSON, its keys in Connect's order."""
+    """Returns a schema as JSON, its keys in Connect's order."""
     tree: dict[str, Any] = {"type": schema.type}
     if schema.type == "array":
         tree["items"] = schema.value and schema_json(schema.value)
@@ -224,7 +224,7 @@ def schema_json(schema: Schema, field: str | None = None) -> dict[str, Any]:
 
 
 def parse_schema(tree: Any) -> Schema | None:
-    """A schema from its JSON; JSON null is no schema. Raises DataError."""
+    """Parses a schema from its JSON; JSON null is no schema. Raises DataError."""
     if tree is None:
         return None
     if not isinstance(tree, dict) or not isinstance(tree.get("type"), str):
@@ -287,7 +287,7 @@ def _from_logical(schema: Schema, value: Any) -> Any:
 
 
 def _logical(schema: Schema, name: str, tree: Any) -> Any:
-    """The value of a logical type, whose schema need not be of the type that is meant for it. Raises DataError."""
+    """Returns the value of a logical type, whose schema may have an unusual type. Raises DataError."""
     whole = isinstance(tree, int) and not isinstance(tree, bool)
     text = f"Invalid type for {name.rpartition('.')[2]}, underlying representation should be "
     if name == TIMESTAMP:
@@ -320,15 +320,15 @@ _NODES: dict[type, str] = {
 
 @lru_cache(maxsize=1000)
 def in_order(keys: tuple[str, ...]) -> list[str]:
-    """Maps are HashMaps in Connect, and are written in their order. Raises CareError for other keys than strings."""
+    """Returns the keys in a HashMap's order, in which Connect writes maps. Raises CareError for non-string keys."""
     if any(not isinstance(key, str) for key in keys):
         raise CareError
     return hash_order(keys)
 
 
 def quick_json(value: Any) -> bytes | None:
-    """The JSON of data without a schema where it needs no care: None for numbers that Java writes otherwise, for what
-    is neither text nor number, and for characters that are escaped."""
+    """Returns the JSON of simple data without a schema; None for numbers that Java writes differently, for values
+    other than texts and numbers, and for characters that are escaped."""
     try:
         written = orjson.dumps(_plain_tree(value))
     except (CareError, TypeError, orjson.JSONEncodeError):

@@ -1,4 +1,4 @@
-"""JSON texts as Connect's parser, Jackson, takes them: their encoding, numbers, limits, and what may follow them.
+"""JSON texts as Connect's parser, Jackson, accepts them: their encoding, numbers, limits, and text after them.
 
 https://github.com/FasterXML/jackson-core: ByteSourceJsonBootstrapper, StreamReadConstraints
 """
@@ -35,13 +35,13 @@ _EXPONENTS = 1 << 31
 
 
 def quick_trees(texts: Sequence[bytes | None]) -> list[Any] | None:
-    """The trees of JSON texts in UTF-8; None where one must be read with care, or is null."""
+    """Returns the trees of JSON texts in UTF-8; None if one must be read with care, or is null."""
     try:
         trees = list(map(orjson.loads, texts))  # type: ignore[arg-type]
     except (orjson.JSONDecodeError, TypeError):
         return None
     whole = b" ".join(texts)  # type: ignore[arg-type]
-    # Numbers of many digits, and zeros with a sign, are other ones to Jackson.
+    # Jackson reads numbers of many digits, and zeros with a sign, as other numbers.
     if _has_long_numbers(whole) or _MINUS_ZERO.search(whole):
         return None
     doubtful = _may_exceed(whole) or _is_any_doubtful(texts)  # type: ignore[arg-type]
@@ -49,12 +49,12 @@ def quick_trees(texts: Sequence[bytes | None]) -> list[Any] | None:
 
 
 def _has_long_numbers(text: bytes) -> bool:
-    """Whether there are 19 digits in a row, at least nine of which are among every second byte."""
+    """Whether there are 19 digits in a row, at least nine of them at every second byte."""
     return _SOME in text[::2].translate(_DIGITS) and _MANY in text.translate(_DIGITS)
 
 
 def _may_exceed(text: bytes) -> bool:
-    """Whether there may be a name that is too long: it would span half of its length without a quotation mark."""
+    """Whether a name may be too long: half of its length would have no quotation mark."""
     steps = range(0, len(text) - _HALF, _HALF)
     return len(text) > MOST_NAME and any(text.find(b'"', at, at + _HALF) < 0 for at in steps)
 
@@ -64,15 +64,15 @@ def _is_any_doubtful(texts: Sequence[bytes]) -> bool:
 
 
 def _is_doubtful(text: bytes) -> bool:
-    """Whether it has more brackets than there may be levels, or quotation marks within a name that may be too long."""
+    """Whether it has more brackets than levels are allowed, or quotation marks within a name that may be too long."""
     if len(text) <= _LEAST_DEEP:
         return False
     return text.count(b"[") + text.count(b"{") > MOST_LEVELS or (len(text) > MOST_NAME and b'\\"' in text)
 
 
 def loads(payload: bytes, *, exact: bool = False) -> Any:
-    """The tree of a JSON text: of nothing it is null, zeros may lead, what follows does not count; with `exact`
-    fractions are Decimals. Raises DataError."""
+    """Returns the tree of a JSON text: null for an empty text; leading zeros are legal, text after it is ignored; with
+    `exact` fractions are Decimals. Raises DataError."""
     found = None if exact else quick_trees([payload])
     if found is not None:
         return found[0]
@@ -87,7 +87,7 @@ def loads(payload: bytes, *, exact: bool = False) -> Any:
 
 
 def _decoded(payload: bytes) -> str:
-    """The text, by its byte order mark or by which of its first bytes are 0; bytes that are none of UTF-8's are marked.
+    """Decodes a text by its byte order mark or by the zeros among its first bytes; marks bytes that are invalid UTF-8.
     Raises ValueError."""
     four = payload[:4]
     if len(four) == 4:
@@ -117,7 +117,7 @@ def _named(data: bytes, encoding: str) -> str:
 
 
 def _shortened(found: re.Match[bytes]) -> bytes:
-    """A character that was written with more bytes than it needs, as Java does with NUL."""
+    """Returns a character that was written with more bytes than necessary, as Java does with NUL."""
     number = 0
     for byte in found[0]:
         number = (number << 6) + (byte & (0x3F if byte < 0xC0 else 0x1F if byte < 0xE0 else 0x0F))
@@ -140,11 +140,11 @@ _UTF_32 = {
     b"\0\0\1\0": "",
     b"\0\0\0\0": "utf-32-be",
 }
-"""By which of the first four bytes are other than 0; empty where the order of bytes is none that can be read."""
+"""Encodings by which of the first four bytes are not 0; empty if the order of bytes is not supported."""
 
 
 def _read(text: str, *, exact: bool) -> Any:
-    """Raises ValueError."""
+    """Parses a text. Raises ValueError."""
     text = text.lstrip(" \t\r\n")
     if not text:
         return None
@@ -161,7 +161,7 @@ def _read(text: str, *, exact: bool) -> Any:
 
 
 def _check_end(text: str, end: int) -> None:
-    """Behind a number comes a space or nothing, behind a word nothing that it could go on with."""
+    """Raises ValueError unless a number is followed by a space or nothing, a word by nothing that could continue it."""
     behind = text[end : end + 1]
     if not behind:
         return
@@ -193,7 +193,7 @@ def _is_within_limits(tree: Any) -> bool:
 
 
 def _is_longer(text: str, most: int) -> bool:
-    """By Java's characters, two of them for one beyond the first plane."""
+    """Whether a text has more than `most` of Java's characters: two for one beyond the first plane."""
     if len(text) > most or 2 * len(text) <= most or text.isascii():
         return len(text) > most
     return len(text.encode("utf-16-le", "surrogatepass")) > 2 * most

@@ -1,4 +1,4 @@
-"""Values as literal texts, as SimpleHeaderConverter and InsertHeader have them: the type is read off the text."""
+"""Values as literal texts, as in SimpleHeaderConverter and InsertHeader: the text determines the type."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from keelman.connect.schema import Schema
 from keelman.connect.times import TIMES, moment
 
 _NUMBER = re.compile(r"(?:[+-]?\d+(\.\d*)?|[+-]\.\d+)([eE][+-]?\d+)?")
-# Behind a backslash a delimiter is none.
+# A delimiter after a backslash does not count as one.
 _TOKEN = re.compile(r'[\[\]{},:"]|(?:\\.|[^\[\]{},:"\\]|\\$)+', re.DOTALL)
 _BLANKS = "".join(map(chr, range(0x21)))
-"""What Java's trim takes away."""
+"""The characters that Java's trim removes."""
 _TIMES: dict[int, tuple[JavaDateFormat, Schema]] = {
     10: (DATE_FORM, DATE_SCHEMA),
     13: (TIME_FORM, TIME_SCHEMA),
     24: (TIMESTAMP_FORM, TIMESTAMP_SCHEMA),
 }
-"""By the length of their texts."""
+"""The time formats, by the length of their texts."""
 _PARTS_OF_TIME = 4
 _WIDTHS = ("int8", "int16", "int32", "int64", "float", "double")
 _BEGINS = frozenset({"[", "{", "+", "-"})
@@ -51,8 +51,8 @@ class _NoLiteralError(Exception):
 
 
 def parse_literal(text: str) -> Parsed:
-    """The schema and the value that a text stands for; a string where it stands for nothing else. As in Connect, what
-    comes behind a value is passed over."""
+    """Returns the schema and the value of a text; a string if it is no other literal. As in Connect, any text
+    after a value is ignored."""
     word = text.strip(_BLANKS)
     if word in _WORDS:
         return _WORDS[word]
@@ -73,7 +73,7 @@ class _Reader:
         self._at = 0
 
     def _peek(self) -> str:
-        """The next token that is not blank, without blanks around it; empty at the end."""
+        """Returns the next token that is not blank, without blanks around it; empty at the end."""
         at = self._at
         while at < len(self._words) and not self._words[at]:
             at += 1
@@ -95,7 +95,7 @@ class _Reader:
         raise _NoLiteralError
 
     def value(self, *, inner: bool) -> Parsed:
-        """Raises _NoLiteralError."""
+        """Reads a value. Raises _NoLiteralError."""
         if inner and self._take('"'):
             return self._quoted()
         token = self._peek()
@@ -112,7 +112,7 @@ class _Reader:
             blank = self._tokens[begin]
             if inner or self._words[begin]:
                 raise
-            return STRING, blank  # as Connect has it
+            return STRING, blank  # as in Connect
         return self._scalar(self._next())
 
     def _quoted(self) -> Parsed:
@@ -124,7 +124,7 @@ class _Reader:
 
     def _scalar(self, token: str) -> Parsed:
         if token[:1].isdigit():
-            # A time has colons, which are tokens of their own.
+            # A time has colons, which are separate tokens.
             rest = self._tokens[self._at : self._at + _PARTS_OF_TIME]
             found = _time(token + "".join(rest)) if len(rest) == _PARTS_OF_TIME else None
             if found is not None:
@@ -152,7 +152,7 @@ class _Reader:
         pairs: list[tuple[Parsed, Parsed]] = []
         while not self._take("}"):
             key = self.value(inner=True)
-            # Python has no maps by lists and maps, as Java does.
+            # Python has no maps with lists or maps as keys, as Java does.
             if key[1] is None or isinstance(key[1], list | dict) or not self._take(":"):
                 raise _NoLiteralError
             pairs.append((key, self.value(inner=True)))
@@ -179,7 +179,7 @@ def _time(text: str) -> Parsed | None:
 def _number(text: str) -> Parsed:
     try:
         value = decimal.Decimal(text)
-    except decimal.InvalidOperation:  # its exponent is none
+    except decimal.InvalidOperation:  # its exponent is invalid
         raise _NoLiteralError from None
     scale = -int(value.as_tuple().exponent)
     if not -(1 << 31) < scale < 1 << 31:
@@ -200,7 +200,7 @@ def _number(text: str) -> Parsed:
 
 
 def _common(schemas: Iterable[Schema | None]) -> Schema | None:
-    """One that holds for all that is not null: of numbers the wider, of one type the last; None where there is none."""
+    """Returns a schema for all non-null values: the wider of numbers, the last of one type; None without one."""
     found: Schema | None = None
     for schema in schemas:
         if found is None or schema is None or found.type == schema.type:
@@ -213,7 +213,7 @@ def _common(schemas: Iterable[Schema | None]) -> Schema | None:
 
 
 def _aligned(schema: Schema | None, value: Any) -> Any:
-    """Raises _NoLiteralError."""
+    """Converts a value to the common schema. Raises _NoLiteralError."""
     if schema is None or schema.type not in _WIDTHS:
         if schema is not None and value is None:
             raise _NoLiteralError

@@ -1,5 +1,5 @@
-"""Connect's logical types: their names and schemas, and how their values, decimal.Decimal and datetimes in UTC, stand
-for numbers and bytes."""
+"""Connect's logical types: their names and schemas, and the conversion of their values, decimal.Decimal and datetimes
+in UTC, to numbers and bytes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ TIME_SCHEMA = Schema("int32", name=TIME, version=1)
 TIMESTAMP_SCHEMA = Schema("int64", name=TIMESTAMP, version=1)
 MAX_SCALE = 1_000_000
 MAX_DIGITS = 100_000
-"""More take seconds to turn into bytes and back."""
+"""More take seconds to convert to bytes and back."""
 _MAX_BYTES = MAX_DIGITS // 2
 _EXACTLY = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def number_of(value: Time, name: str | None) -> int:
-    """The number for a time under a schema of this name: days since the epoch for DATE, else ms.
+    """Returns the number for a time under a schema of this name: days since the epoch for DATE, else ms.
 
-    Raises DataError for a DATE that is within a day, and for a TIME that is not of the first day."""
+    Raises DataError for a DATE that is not midnight, and for a TIME that is not of the first day."""
     ms = ms_of(value)
     if name == DATE:
         if ms % DAY_MS:
@@ -43,19 +43,19 @@ def number_of(value: Time, name: str | None) -> int:
 
 
 def day(number: int) -> Time:
-    """A day by its number since the epoch."""
+    """Returns a day by its number since the epoch."""
     return moment(number * DAY_MS)
 
 
 def time_of_day(number: int) -> Time:
-    """A time of the first day by its ms. Raises DataError for one that a day does not have."""
+    """Returns a time of the first day by its ms. Raises DataError for ms beyond a day."""
     if not 0 <= number <= DAY_MS:
         raise DataError("Time values must use number of milliseconds greater than 0 and less than 86400000")
     return moment(number)
 
 
 def scale_of(schema: Schema) -> int:
-    """The scale of a decimal's schema. Raises DataError where it is none."""
+    """Returns the scale of a decimal's schema. Raises DataError for an invalid scale."""
     text = dict(schema.parameters).get("scale", "0")
     try:
         return _writable(int(text))
@@ -64,7 +64,7 @@ def scale_of(schema: Schema) -> int:
 
 
 def decimal_of(data: bytes, scale: int) -> decimal.Decimal:
-    """The decimal whose digits these bytes are, as a whole number (two's complement, big-endian). Raises DataError."""
+    """Returns the decimal with these digits, a whole number (two's complement, big-endian). Raises DataError."""
     if len(data) > _MAX_BYTES:
         raise DataError(f"A Decimal of {len(data)} bytes is beyond what can be read")
     if not data:
@@ -73,13 +73,13 @@ def decimal_of(data: bytes, scale: int) -> decimal.Decimal:
 
 
 def unscaled(value: decimal.Decimal) -> bytes:
-    """The opposite: the digits of a decimal that is `finite`. Raises DataError."""
+    """Returns the digits of a `finite` decimal: the inverse of `decimal_of`. Raises DataError."""
     number = int(_EXACTLY.scaleb(value, _writable(-int(value.as_tuple().exponent))))
     return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
 
 
 def finite(value: Any) -> decimal.Decimal:
-    """A value that must be a decimal, a number, and of MAX_DIGITS. Raises DataError."""
+    """Returns the value; raises DataError unless it is a finite decimal of at most MAX_DIGITS digits."""
     if not isinstance(value, decimal.Decimal) or not value.is_finite():
         raise DataError(f"Invalid type for Decimal, expected BigDecimal but was class {java_class(value)}")
     if value.adjusted() - int(value.as_tuple().exponent) >= MAX_DIGITS:
@@ -88,7 +88,7 @@ def finite(value: Any) -> decimal.Decimal:
 
 
 def scaled(value: Any, scale: int) -> decimal.Decimal:
-    """The same, and of this scale. Raises DataError."""
+    """Returns the value; raises DataError unless it is such a decimal of this scale."""
     number = finite(value)
     own = -int(number.as_tuple().exponent)
     if own != scale:
@@ -104,7 +104,7 @@ def _writable(scale: int) -> int:
 
 
 def iso_text(value: Time) -> str:
-    """A java.util.Date as Connect writes it: a day alone, a time alone up to the first day, or both."""
+    """Returns a java.util.Date in Connect's form: a day alone, a time alone up to the first day, or both."""
     ms = ms_of(value)
     form = TIME_FORM if ms < DAY_MS else DATE_FORM if ms % DAY_MS == 0 else TIMESTAMP_FORM
     return form.format(value)

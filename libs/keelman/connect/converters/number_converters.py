@@ -1,4 +1,4 @@
-"""Converters of single numbers and truth values, as Kafka's own serializers write them: big-endian, of a fixed size."""
+"""Converters of single numbers and booleans, in the form of Kafka's own serializers: big-endian, of a fixed size."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ _PACKAGE = "org.apache.kafka.connect.converters."
 
 
 class _SingleConverter(Converter):
-    """Writes and reads values one by one, of one type alone; null stays null."""
+    """Writes and reads values one by one, of one type only; null stays null."""
 
     type: ClassVar[str]
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Raises DataError for another type."""
+        """Returns payloads. Raises DataError for another type."""
         column = column.texts()
         return [self._packed(column.schema_of(n), value) for n, value in enumerate(column.values)]
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Optional values. Raises DataError for what is none of the type."""
+        """Returns optional values. Raises DataError for payloads of another type."""
         return Column([None if p is None else self._unpacked(p) for p in payloads], Schema(self.type, optional=True))
 
     @abstractmethod
     def _packed(self, schema: Schema | None, value: Any) -> bytes | None:
-        """A payload."""
+        """Returns a payload."""
 
     @abstractmethod
     def _unpacked(self, payload: bytes) -> Any:
-        """A value."""
+        """Returns a value."""
 
 
 class _NumberConverter(_SingleConverter):
-    """Big-endian, of a fixed size."""
+    """Converts numbers: big-endian, of a fixed size."""
 
     word: ClassVar[str]
-    """What Connect's texts call it."""
+    """The type's name in Connect's texts."""
     _form: ClassVar[struct.Struct]
 
     def _packed(self, schema: Schema | None, value: Any) -> bytes | None:
@@ -66,7 +66,7 @@ class _NumberConverter(_SingleConverter):
 
 
 def class_of(schema: Schema | None, value: Any) -> str:
-    """Java's class of a value; under a schema, whole numbers are of its type."""
+    """Returns Java's class of a value; under a schema, whole numbers are of its type."""
     if schema is not None and schema.type in INTEGERS and isinstance(value, int):
         return java_class(INTEGERS[schema.type][0](value))
     if schema is not None and schema.type == "float" and isinstance(value, float):

@@ -13,7 +13,7 @@ from keelman.connect.shapes import places_of
 
 
 def read(converter: Converter, payloads: list[bytes | None], topics: Sequence[str] | None) -> Column:
-    """What payloads hold, each of its topic; `topics` may be None for a converter that does not ask.
+    """Returns the values of payloads, each of its topic; `topics` may be None for a converter that does not need them.
 
     Raises DataError.
     """
@@ -32,7 +32,7 @@ def read(converter: Converter, payloads: list[bytes | None], topics: Sequence[st
 
 
 def written(converter: Converter, column: Column, topics: Sequence[str]) -> list[bytes | None]:
-    """The payloads of a column's values, each for its topic. Raises DataError."""
+    """Returns the payloads of a column's values, each for its topic. Raises DataError."""
     if not converter.by_topic or not column.values:
         return converter.from_connect(column)
     places = places_of(topics)

@@ -17,20 +17,20 @@ _BEFORE_EPOCH = {True: 719_468, False: 719_470}  # days from March 1st of the ye
 
 
 def day_of(year: int, month: int, day: int, *, gregorian: bool) -> int:
-    """The days since the epoch of a day in one of the two calendars; the year 0 is 1 BC. `day` may be any number."""
+    """Returns the days since the epoch of a day in one calendar; the year 0 is 1 BC. `day` may be any number."""
     year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
     days = year * 365 + year // 4 + (153 * month + 2) // 5 + day - 1
     return days - _BEFORE_EPOCH[gregorian] + (year // 400 - year // 100 if gregorian else 0)
 
 
 def hybrid_day(year: int, month: int, day: int) -> int:
-    """The days since the epoch of a day that is there; of one that was passed over in 1582 the Julian day."""
+    """Returns the days since the epoch of an existing day; for a day skipped in 1582 those of the Julian day."""
     found = day_of(year, month, day, gregorian=True)
     return found if found >= _CUTOVER else day_of(year, month, day, gregorian=False)
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days since the epoch."""
+    """Returns year, month and day of a number of days since the epoch."""
     gregorian = days >= _CUTOVER
     days += _BEFORE_EPOCH[gregorian]
     years = 0
@@ -47,7 +47,7 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 
 class Moment:
-    """The fields of a time, which is any number of ms since the epoch."""
+    """The fields of a time, given as any number of ms since the epoch."""
 
     def __init__(self, ms: int) -> None:
         self.days, self.ms_of_day = divmod(ms, DAY_MS)
@@ -55,54 +55,54 @@ class Moment:
 
     @property
     def hour(self) -> int:
-        """From 0 to 23."""
+        """The hour of the day, from 0 to 23."""
         return self.ms_of_day // 3_600_000
 
     @property
     def minute(self) -> int:
-        """Of the hour."""
+        """The minute of the hour."""
         return self.ms_of_day // 60_000 % 60
 
     @property
     def second(self) -> int:
-        """Of the minute."""
+        """The second of the minute."""
         return self.ms_of_day // 1000 % 60
 
     @property
     def ms(self) -> int:
-        """Of the second."""
+        """The millisecond of the second."""
         return self.ms_of_day % 1000
 
     @property
     def year_of_era(self) -> int:
-        """Before Christ counted back from 1."""
+        """The year; before Christ counted back from 1."""
         return self.year if self.year > 0 else 1 - self.year
 
     @property
     def weekday(self) -> int:
-        """1 is Monday, 7 Sunday."""
+        """The weekday; 1 is Monday, 7 Sunday."""
         return (self.days + 3) % 7 + 1
 
     @property
     def day_of_year(self) -> int:
-        """From 1."""
+        """The day of the year, from 1."""
         return self.days - hybrid_day(self.year, 1, 1) + 1
 
     @cached_property
     def week(self) -> tuple[int, int]:
-        """The year and the week of it, as in the United States: weeks begin on Sunday, the first has January 1st."""
+        """The week's year and number, as in the United States: weeks begin on Sunday, the first has January 1st."""
         if self.days >= _week_begin(hybrid_day(self.year + 1, 1, 1)):
             return self.year + 1, 1
         return self.year, (self.days - _week_begin(hybrid_day(self.year, 1, 1))) // 7 + 1
 
     @property
     def week_of_month(self) -> int:
-        """From 1."""
+        """The week of the month, from 1."""
         return (self.days - _week_begin(self._month_begin)) // 7 + 1
 
     @property
     def weekday_in_month(self) -> int:
-        """Which one of its weekday in its month, from 1."""
+        """The number of this weekday within the month, from 1."""
         return (self.days - self._month_begin) // 7 + 1
 
     @cached_property
@@ -111,7 +111,7 @@ class Moment:
 
 
 def _week_begin(days: int) -> int:
-    """The Sunday on or before a day."""
+    """Returns the Sunday on or before a day."""
     return _on_or_before(days, 7)
 
 
@@ -121,17 +121,17 @@ def _on_or_before(days: int, weekday: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Where a day lies, as the fields that were given tell."""
+    """The rule for a day, from the given fields."""
 
     year: int
     month: int
     """Any number; 13 is January of the next year."""
     given: Mapping[str, int]
     by: str
-    """The letter of the field that decides."""
+    """The letter of the deciding field."""
 
     def days(self, *, gregorian: bool) -> int:
-        """In one of the calendars."""
+        """Returns the days since the epoch in one of the calendars."""
         year, month = self.year + (self.month - 1) // 12, (self.month - 1) % 12 + 1
         first = day_of(year, month, 1, gregorian=gregorian)
         if self.by in "Dw":
@@ -155,8 +155,8 @@ class _Rule:
 
 
 def days_by(given: Mapping[str, int], year: int, before: int) -> int:
-    """The days since the epoch that fields stand for, each by its letter in a pattern, in the order in which they were
-    given; M is 1 for January and u 7 for Sunday. `before` days are added, which decides about the calendar as well."""
+    """Returns the days since the epoch for fields, each by its letter in a pattern, in the order in which they were
+    given; M is 1 for January and u 7 for Sunday. `before` days are added, which also affects the choice of calendar."""
     rule = _Rule(year, given.get("M", 1), given, _deciding(given))
     in_gregorian, in_julian = (before + rule.days(gregorian=one) for one in (True, False))
     if year > CUTOVER_YEAR and in_gregorian >= _CUTOVER:
@@ -173,7 +173,7 @@ def _after(in_gregorian: int, in_julian: int) -> int:
 
 
 def _deciding(given: Mapping[str, int]) -> str:
-    """The letter of the field that was given last among those that name a day; with `u` a week is one of them."""
+    """Returns the letter of the day field that was given last; with `u` a week counts as a day field."""
     order = list(given)
     weekday = "u" in given
 

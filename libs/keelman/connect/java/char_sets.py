@@ -1,4 +1,4 @@
-"""Sets of characters as ranges of code points, and the sets that Java's regular expressions have names for."""
+"""Sets of characters as ranges of code points, and the named sets of Java's regular expressions."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from functools import lru_cache
 from typing import TypeAlias
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
-"""In order, apart from each other, both ends within."""
+"""Sorted and disjoint, each with both ends included."""
 
 LAST = sys.maxunicode
 NOTHING: Ranges = ()
 
 
 def of(*parts: int | tuple[int, int]) -> Ranges:
-    """A set of code points and ranges of them."""
+    """Returns a set of code points and ranges of them."""
     return _joined((p, p) if isinstance(p, int) else p for p in parts)
 
 
 def chars(text: str) -> Ranges:
-    """The set of a text's characters."""
+    """Returns the set of a text's characters."""
     return of(*map(ord, text))
 
 
 def union(*sets: Ranges) -> Ranges:
-    """What is in any of them."""
+    """Returns the union of the sets."""
     return _joined(one for ranges in sets for one in ranges)
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """What is not in it."""
+    """Returns the complement of the set."""
     return tuple(_gaps(ranges))
 
 
 def intersection(left: Ranges, right: Ranges) -> Ranges:
-    """What is in both."""
+    """Returns the intersection of the two sets."""
     return complement(union(complement(left), complement(right)))
 
 
 def any_case(ranges: Ranges, *, unicode: bool) -> Ranges:
-    """With the other case of each letter: of ASCII's letters only, or of all."""
+    """Adds the other case of each letter: of ASCII's letters only, or of all."""
     if unicode:
         groups = (_same_letter().get(_folded(code), ()) for first, last in ranges for code in range(first, last + 1))
         return union(ranges, of(*(code for group in groups for code in group)))
@@ -50,7 +50,7 @@ def any_case(ranges: Ranges, *, unicode: bool) -> Ranges:
 
 
 def _folded(code: int) -> int:
-    """One for all cases of a letter, as Java compares them: the small form of its capital."""
+    """Returns one code for all cases of a letter, as Java compares them: the lower case of its upper case."""
     upper = chr(code).upper()
     lower = upper.lower() if len(upper) == 1 else chr(code).lower()
     return ord(lower) if len(lower) == 1 else code
@@ -67,7 +67,7 @@ def _same_letter() -> dict[int, tuple[int, ...]]:
 
 
 def written(ranges: Ranges) -> str:
-    """As Python's `re` takes it."""
+    """Returns the set in the syntax of Python's `re`."""
     if not ranges:
         return "(?!)"
     if ranges == ((0, LAST),):
@@ -153,8 +153,8 @@ _CASED = {
 
 @lru_cache(maxsize=64)
 def named(name: str, *, any_case: bool = False) -> Ranges | None:
-    """The set that `\\p{name}` stands for, without regard to case if asked; None for a name that Java may know and
-    this does not."""
+    """Returns the set of `\\p{name}`, regardless of case if `any_case`; None for a name that is not supported here,
+    which Java may know."""
     if name in ("Lower", "Upper") and any_case:
         return ALPHA
     if name in _FIXED:
@@ -180,7 +180,7 @@ def _category(name: str, *, any_case: bool) -> Ranges | None:
 
 @lru_cache(maxsize=1)
 def _categories() -> dict[str, Ranges]:
-    """Each general category, and each of their major classes, by one look at all characters."""
+    """Returns each general category and each major class, in one pass over all characters."""
     runs: dict[str, list[tuple[int, int]]] = {}
     first, kind = 0, unicodedata.category(chr(0))
     for code in range(1, LAST + 2):

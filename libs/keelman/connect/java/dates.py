@@ -33,7 +33,7 @@ class ParseError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some equal letters of a pattern, or a text between them when there is no letter."""
+    """A run of equal letters in a pattern, or a text between such runs, without a letter."""
 
     letter: str
     count: int
@@ -54,7 +54,7 @@ class _Found:
     before_christ: bool = False
 
     def give(self, letter: str, number: int) -> None:
-        """A field, which is then the last that was given."""
+        """Sets a field, which then counts as the last one given."""
         self.numbers.pop(letter, None)
         self.numbers[letter] = number
 
@@ -68,10 +68,10 @@ class JavaDateFormat:
         self._pieces = _pieces(pattern)
         self._quick = QuickFormat.of(self._pieces)
         self.unit_ms = min((_UNITS_MS.get(piece.letter, DAY_MS) for piece in self._pieces), default=DAY_MS)
-        """Times that are equal but for what is less than this have the same text."""
+        """Times that differ by less than this have the same text."""
 
     def format(self, value: Time) -> str:
-        """The text of a time."""
+        """Returns the text of a time."""
         if self._quick is not None and isinstance(value, datetime):
             at = value if value.tzinfo is UTC else value.astimezone(UTC)
             if at.year > CUTOVER_YEAR:
@@ -80,7 +80,7 @@ class JavaDateFormat:
         return "".join(_written(piece, moment_of) if piece.letter else piece.text for piece in self._pieces)
 
     def parse(self, text: str) -> Time:
-        """The time of a text; what stands behind it is passed over. Raises ParseError."""
+        """Returns the time of a text; ignores any text after it. Raises ParseError."""
         quick = None if self._quick is None else self._quick.parse(text)
         if quick is not None:
             return quick
@@ -162,7 +162,7 @@ def _written(piece: _Piece, at: Moment) -> str:
 
 
 def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -> int | None:
-    """Where it goes on behind a piece; None when it is not there."""
+    """Reads a piece; returns the place after it, or None when the text does not match."""
     letter, count = piece.letter, piece.count
     while text[at : at + 1] in (" ", "\t"):
         at += 1
@@ -182,7 +182,7 @@ def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -
 
 
 def _int(digits: str) -> int:
-    """Their 32 bits as a long's; what is beyond a long is the largest there is."""
+    """Returns the low 32 bits of a long; a number beyond a long is clipped to 32 bits."""
     number = int(digits)
     return cut(number if -(1 << 63) <= number < 1 << 63 else float(number), 32)
 
@@ -199,7 +199,7 @@ def _half(letter: str, text: str, at: int, found: _Found) -> int | None:
 
 
 def _near(number: int) -> int:
-    """A year of two digits: within 80 years before and 20 years after now."""
+    """Expands a year of two digits: within 80 years before and 20 years after now."""
     now = datetime.now(UTC).year
     century = (now - 80) // 100 * 100
     year = century + number
@@ -244,7 +244,7 @@ _HOURS |= dict.fromkeys(("UTC", "GMT"), 0)
 
 
 def _time(found: _Found) -> Time:
-    """The time, with what is too large carried on; beyond 64 bits of ms it begins again at the other end, as Java's."""
+    """Returns the time; carries excess values over; beyond 64 bits of ms it wraps around, like Java."""
     numbers = found.numbers
     year = next((numbers[one] for one in reversed(numbers) if one in "yY"), 1970)
     if found.before_christ:
@@ -262,7 +262,7 @@ def _time(found: _Found) -> Time:
 
 @dataclass(frozen=True, slots=True)
 class QuickFormat:
-    """Writes and reads a pattern in one go: of numbers of the usual lengths, each at most once, and texts between."""
+    """Writes and reads a pattern at once: numbers of the usual lengths, each at most once, with texts between."""
 
     form: str
     numbers: Callable[[datetime], tuple[int, ...]]
@@ -271,7 +271,7 @@ class QuickFormat:
 
     @classmethod
     def of(cls, pieces: Sequence[_Piece]) -> QuickFormat | None:
-        """None for other patterns."""
+        """Returns the format for such a pattern; None for other patterns."""
         letters = [one.letter for one in pieces if one.letter]
         if not letters or len(set(letters)) < len(letters):
             return None
@@ -279,7 +279,7 @@ class QuickFormat:
             return None
         form, text = "", ""
         for index, one in enumerate(pieces):
-            # Digits go on to the end of the number, unless another one follows at once.
+            # Digits extend to the end of the number, unless another number follows at once.
             if one.letter:
                 abutting = index + 1 < len(pieces) and pieces[index + 1].letter
                 form += f"%0{one.count}d"
@@ -290,11 +290,11 @@ class QuickFormat:
         return cls(form, _numbers(letters), re.compile(text), tuple(letters))
 
     def format(self, at: datetime) -> str:
-        """The text of a time in UTC."""
+        """Returns the text of a time in UTC."""
         return self.form % self.numbers(at)
 
     def parse(self, text: str) -> datetime | None:
-        """The time of a text; None where it has to be read with care."""
+        """Returns the time of a text; None if the text needs the lenient parser."""
         found = self.text.match(text)
         if found is None:
             return None

@@ -1,8 +1,8 @@
 """Reads and writes a Java-serialised `HashMap<byte[], byte[]>`, in which Connect's standalone worker keeps its offsets.
 
 Source of the layout: the Java Object Serialization Specification, section 6.4 (grammar of the stream), and HashMap's
-`writeObject`, as a real standalone worker of Kafka 4.3 writes it (tests/recorded/data/java_map.json). Nothing but this
-one type is read: no class is looked up and none of the file's is trusted.
+`writeObject`, as a real standalone worker of Kafka 4.3 writes it (tests/recorded/data/java_map.json). Only this type is
+read: no class is looked up and none of the file's is trusted.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ HASH_MAP = (
     + bytes([END, NULL])
 )
 BYTE_ARRAY = bytes([CLASS]) + b"\x00\x02[B" + bytes.fromhex("acf317f8060854e0") + b"\x02\x00\x00" + bytes([END, NULL])
-# Handles are given in the order of the stream: the map's class, the map, the arrays' class, then each array.
+# Handles are numbered in the order of the stream: the map's class, the map, the arrays' class, then each array.
 ARRAY_CLASS = FIRST_HANDLE + 2
 
 
 def dump_map(entries: Mapping[bytes, Entry]) -> bytes:
-    """The bytes that Java writes for these entries, in their order (Java's own is arbitrary)."""
+    """Returns Java's bytes for these entries, in their order (Java's own is arbitrary)."""
     capacity = SMALLEST_CAPACITY
     while len(entries) > capacity * LOAD_FACTOR:
         capacity *= 2
@@ -59,9 +59,9 @@ def dump_map(entries: Mapping[bytes, Entry]) -> bytes:
 
 
 def load_map(data: bytes) -> dict[bytes, Entry]:
-    """The entries. Raises DataError for anything but such a map, also for one that is cut short.
+    """Returns the entries. Raises DataError for anything but such a map, also for one that is cut short.
 
-    An empty file is an empty map, as for Connect. A null key is passed over: there is no offset that it could name.
+    An empty file is an empty map, as in Connect. A null key is ignored: no offset can have it.
     """
     if not data:
         return {}
@@ -69,7 +69,7 @@ def load_map(data: bytes) -> dict[bytes, Entry]:
     try:
         stream.expect(MAGIC + bytes([OBJECT]), "a serialised object")
         stream.expect(HASH_MAP, "a java.util.HashMap")
-        stream.take(8)  # load factor and threshold: Java finds its own when it reads
+        stream.take(8)  # load factor and threshold: Java computes its own when it reads
         stream.expect(bytes([BLOCK, 8]), "a map's size")
         _, count = struct.unpack(">ii", stream.take(8))
         if count < 0:
@@ -87,7 +87,7 @@ def load_map(data: bytes) -> dict[bytes, Entry]:
 
 
 class _Stream:
-    """The bytes that are still to be read."""
+    """The unread bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -111,7 +111,7 @@ class _Stream:
         self._at += len(wanted)
 
     def array(self, arrays: dict[int, bytes]) -> Entry:
-        """A byte array, one that was there before, or null."""
+        """Reads a byte array, a reference to an earlier one, or null."""
         at, (kind,) = self._at, self.take(1)
         if kind == NULL:
             return None

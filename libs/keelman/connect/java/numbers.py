@@ -1,4 +1,4 @@
-"""Java's numbers: the narrow kinds that data without a schema may hold, how Java cuts and parses them."""
+"""Java's numbers: the narrow kinds in data without a schema, and how Java truncates and parses them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Int32(int):
 
 
 class Float32(float):
-    """A java.lang.Float; the value is one that 32 bits can hold. A plain float is a java.lang.Double."""
+    """A java.lang.Float; the value fits 32 bits. A plain float is a java.lang.Double."""
 
     def __new__(cls, value: Any) -> Float32:
-        """Of any number, rounded to the nearest that there is; what is too large is infinite."""
+        """Rounds any number to the nearest value; a number that is too large becomes infinite."""
         wide = float(value)
         try:
             wide = struct.unpack(">f", struct.pack(">f", wide))[0]
@@ -44,7 +44,7 @@ INTEGERS: Mapping[str, tuple[type[int], int]] = {
     "int32": (Int32, 32),
     "int64": (int, 64),
 }
-"""By type: the class of such a value, and its bits."""
+"""The class of values of each type, and its bits."""
 
 _CLASSES: tuple[tuple[type, str], ...] = (
     (bool, "java.lang.Boolean"),
@@ -86,7 +86,7 @@ class NumberFormatError(ValueError):
 
 
 def java_class(value: object) -> str:
-    """The name of the class that a value would have in Java, as Class.getName returns it."""
+    """Returns the name of a value's class in Java, as Class.getName returns it."""
     found = _BY_TYPE.get(type(value))
     if found is None:
         found = next((name for kind, name in _CLASSES if isinstance(value, kind)), "java.lang.Object")
@@ -94,13 +94,13 @@ def java_class(value: object) -> str:
 
 
 def type_of(value: object) -> str | None:
-    """The type, one of keelman.connect.schema.TYPES, that a value without a schema is of; None for those of no type."""
+    """Returns the type, one of keelman.connect.schema.TYPES, of a value without a schema; None without such a type."""
     return _TYPES.get(java_class(value))
 
 
 def cut(value: Any, bits: int) -> int:
-    """A number as so many bits: whole ones lose their upper bits; others lose their fraction and stop at the ends of
-    32 bits (of 64 for 64), NaN being 0, before that. Java Language Specification 17, 5.1.3."""
+    """Returns a number in so many bits: whole numbers lose their upper bits; others first lose their fraction and are
+    clipped to 32 bits (for 64 to 64), with 0 for NaN. Java Language Specification 17, 5.1.3."""
     if isinstance(value, float):
         wide = max(bits, 32)
         if math.isnan(value):
@@ -114,12 +114,12 @@ def cut(value: Any, bits: int) -> int:
 
 
 def clipped(value: int) -> int:
-    """A whole number as the nearest of 64 bits, as java.util.concurrent.TimeUnit converts."""
+    """Returns the nearest whole number of 64 bits, as java.util.concurrent.TimeUnit converts."""
     return max(-(1 << 63), min(value, (1 << 63) - 1))
 
 
 def parse_whole(text: str, bits: int) -> int:
-    """As Byte.parseByte, Short.parseShort, Integer.parseInt and Long.parseLong. Raises NumberFormatError."""
+    """Parses like Byte.parseByte, Short.parseShort, Integer.parseInt and Long.parseLong. Raises NumberFormatError."""
     if not _WHOLE.fullmatch(text):
         raise NumberFormatError(f'For input string: "{text}"')
     value = int(text)
@@ -131,7 +131,7 @@ def parse_whole(text: str, bits: int) -> int:
 
 
 def parse_real(text: str) -> float:
-    """As Double.parseDouble, but for hexadecimal ones. Raises NumberFormatError."""
+    """Parses like Double.parseDouble, except for hexadecimal numbers. Raises NumberFormatError."""
     if not text.strip():
         raise NumberFormatError("empty String")
     if not _REAL.fullmatch(text):

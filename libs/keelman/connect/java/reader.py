@@ -13,14 +13,14 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 
 
 class PatternError(ValueError):
-    """A text that is no pattern of Java's, or one that cannot be had here."""
+    """A text that is no pattern of Java's, or a pattern that is not supported here."""
 
     def __init__(self, why: str, pattern: str = "", at: int = -1) -> None:
         super().__init__(why + (f" near index {at}" if at >= 0 else "") + (f"\n{pattern}" if pattern else ""))
 
 
 class Reader:
-    """A place in a text, and the flags that hold there."""
+    """A place in a text, and the flags that are set there."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -28,37 +28,37 @@ class Reader:
         self.flags: frozenset[str] = frozenset()
 
     def error(self, why: str, *, before: int = 0) -> PatternError:
-        """What is wrong here, or so many characters before."""
+        """Returns an error at this place, or at `before` characters before it."""
         return PatternError(why, self._text, self._at - before)
 
     def has(self, flag: str) -> bool:
-        """Whether a flag holds."""
+        """Whether a flag is set."""
         return flag in self.flags
 
     def more(self) -> bool:
-        """Whether the text goes on."""
+        """Whether any text is left."""
         return self._at < len(self._text)
 
     def peek(self, ahead: int = 0) -> str:
-        """The next character; empty at the end."""
+        """Returns the next character; empty at the end."""
         return self._text[self._at + ahead : self._at + ahead + 1]
 
     def next(self) -> str:
-        """Takes it. Raises PatternError at the end."""
+        """Takes the next character. Raises PatternError at the end."""
         if not self.more():
             raise self.error("Unexpected end of the pattern")
         self._at += 1
         return self._text[self._at - 1]
 
     def take(self, text: str) -> bool:
-        """Takes this if it comes next."""
+        """Takes this text if it comes next."""
         if not self._text.startswith(text, self._at):
             return False
         self._at += len(text)
         return True
 
     def until(self, end: str, missing: str) -> str:
-        """All before `end`, which is taken too."""
+        """Takes and returns the text before `end`, and takes `end` too."""
         found = self._text.find(end, self._at)
         if found < 0:
             raise self.error(missing)
@@ -66,28 +66,28 @@ class Reader:
         return text
 
     def digits(self, most: int = 1_000, of: str = "0123456789") -> str:
-        """As many digits as come, at most so many."""
+        """Takes all digits that come next, at most `most`."""
         start = self._at
         while self._at - start < most and self.more() and self.peek() in of:
             self._at += 1
         return self._text[start : self._at]
 
     def quoted(self) -> str:
-        """After a backslash: what stands between Q and \\E, or the end."""
+        """After a backslash: takes the text between Q and \\E, or the end."""
         self.next()
         end = self._text.find("\\E", self._at)
         text, self._at = (self._text[self._at :], len(self._text)) if end < 0 else (self._text[self._at : end], end + 2)
         return text
 
     def skip_comments(self) -> None:
-        """With the flag x: white space, and what stands between # and the end of its line."""
+        """With the flag x: skips white space, and the text from # to the end of its line."""
         while self.has("x") and self.more() and self.peek() in " \t\n\v\f\r#":
             if self.next() == "#":
                 while self.more() and self.next() not in "\n\r\x85\u2028\u2029":
                     pass
 
     def change_flags(self) -> bool:
-        """After `(?`: flags for the rest of the group around, True, or for the group that begins, False."""
+        """After `(?`: sets flags for the rest of the group around, True, or for the group that begins, False."""
         on, flags = True, set(self.flags)
         while True:
             char = self.next()
@@ -104,11 +104,11 @@ class Reader:
                 raise self.error("Unknown inline modifier" if char.isalpha() else "Unknown group type")
 
     def folded(self, ranges: Ranges) -> Ranges:
-        """With the other case of its letters, where the flags say so."""
+        """Adds the other case of its letters, if the flags require it."""
         return sets.any_case(ranges, unicode=self.has("u")) if self.has("i") else ranges
 
     def escaped_set(self) -> Ranges:
-        """After a backslash: the class or the character that is meant."""
+        """After a backslash: takes the class or the character and returns its set."""
         char = self.peek()
         if char in ("p", "P"):
             self.next()
@@ -121,7 +121,7 @@ class Reader:
         return self.folded(sets.chars(self.escaped_char()))
 
     def escaped_char(self) -> str:
-        """After a backslash: the one character that is meant."""
+        """After a backslash: takes the escape of one character and returns the character."""
         char = self.next()
         if char in _CONTROLS:
             return _CONTROLS[char]

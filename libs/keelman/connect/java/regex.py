@@ -1,9 +1,10 @@
 """Translates Java's regular expressions (java.util.regex.Pattern, Java 17) and replacements for Python's `re`.
 
-Everything that means something else in Python is written out: classes as ranges of code points, `.`, `^` and `$` by
-Java's line ends, flags where they hold. What cannot be had is refused, never approximated: `\\G`, `\\X`, `\\b{g}`, the
-flag U, look-behinds without a fixed length, references to groups that are not complete, names of scripts and blocks.
-tests/recorded/data/java_regex.json holds what Java says to a table of patterns.
+Constructs with another meaning in Python are expanded: classes as ranges of code points, `.`, `^` and `$` by
+Java's line ends, flags where they apply. Unsupported constructs are refused, never approximated: `\\G`, `\\X`,
+`\\b{g}`, the flag U, look-behinds without a fixed length, references to incomplete groups, names of scripts and
+blocks.
+tests/recorded/data/java_regex.json holds Java's results for a table of patterns.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LOOKS = {"?:": "(?:", "?=": "(?=", "?!": "(?!", "?>": "(?>", "?<=": "(?<=", "?<
 
 
 class JavaPattern:
-    """A compiled pattern. Raises PatternError, a ValueError, for what is no pattern of Java's or cannot be had here."""
+    """A compiled pattern. Raises PatternError, a ValueError, for an invalid Java pattern or an unsupported one."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -36,12 +37,12 @@ class JavaPattern:
         return self._compiled.fullmatch(text) is not None
 
     def first(self, text: str) -> list[str | None] | None:
-        """The first part of it that does, then its groups (Matcher.find); None when there is none."""
+        """Returns the first match, then its groups (Matcher.find); None when there is none."""
         found = self._compiled.search(text)
         return None if found is None else [found[0], *found.groups()]
 
     def replace_first(self, text: str, replacement: str) -> str:
-        """Matcher.replaceFirst: `$1` and `${name}` are groups, a backslash takes the next character as it is.
+        """Does Matcher.replaceFirst: `$1` and `${name}` are groups, a backslash makes the next character literal.
 
         Raises PatternError for a replacement that Java refuses.
         """
@@ -58,7 +59,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 class _Translator(Reader):
-    """One pass over a pattern, from left to right, as Java's own compiler goes."""
+    """One pass over a pattern, from left to right, like Java's own compiler."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__(pattern)
@@ -67,7 +68,7 @@ class _Translator(Reader):
         self._names: dict[str, int] = {}
 
     def whole(self) -> str:
-        """The pattern for Python."""
+        """Returns the pattern for Python."""
         made = self._alternatives()
         if self.more():
             raise self.error("Unmatched closing ')'")
@@ -125,7 +126,7 @@ class _Translator(Reader):
         return f"{{{least}}}" if most == least else f"{{{least},{most}}}"
 
     def _atom(self) -> str | None:
-        """None for what matches nothing by itself: a change of flags."""
+        """Translates an atom; None for a change of flags, which matches nothing by itself."""
         char = self.next()
         if char in ("(", "[", "\\"):
             return {"(": self._group, "[": self._class, "\\": self._escape}[char]()
@@ -263,13 +264,13 @@ def _group_of(reader: Reader, found: re.Match[str]) -> int | str:
 
 
 class ClassReader:
-    """Reads a character class from a reader that stands behind its `[`: unions, intersections and negations as sets."""
+    """Reads a character class from a reader placed after its `[`: unions, intersections and negations as sets."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def after_bracket(self) -> Ranges:
-        """The set of the class, up to and with its `]`. A negation is of the whole class, intersections and all."""
+        """Reads the class up to and with its `]`. A negation covers the whole class with its intersections."""
         reader = self._reader
         negated = reader.take("^")
         if reader.take("&&") and reader.peek() == "]":
@@ -282,7 +283,7 @@ class ClassReader:
         return sets.complement(found) if negated else found
 
     def _operand(self, *, first: bool) -> Ranges:
-        """A union, up to the `]` or `&&` that ends it."""
+        """Reads a union, up to the `]` or `&&` that ends it."""
         reader = self._reader
         parts: list[Ranges] = []
         while True:
@@ -300,7 +301,7 @@ class ClassReader:
         return sets.union(*parts)
 
     def _item(self) -> Ranges:
-        """One character, a range of them, or a class by its escape."""
+        """Reads one character, a range of characters, or an escaped class."""
         reader = self._reader
         if reader.peek() == "\\" and reader.peek(1) == "Q":
             reader.next()

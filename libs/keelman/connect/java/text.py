@@ -25,7 +25,7 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 def utf8_text(data: bytes) -> str:
-    """The bytes as Java reads them: U+FFFD for each malformed sequence, one for a surrogate of three bytes."""
+    """Decodes bytes like Java: U+FFFD for each malformed sequence, one for a surrogate of three bytes."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -33,7 +33,7 @@ def utf8_text(data: bytes) -> str:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether they are."""
+    """Whether the bytes are valid UTF-8."""
     if data.isascii():
         return True
     try:
@@ -44,12 +44,12 @@ def is_utf8(data: bytes) -> bool:
 
 
 def valid_utf8(data: bytes) -> bytes:
-    """The same bytes where they are UTF-8, else what Java reads of them, as UTF-8."""
+    """Returns valid UTF-8 unchanged, else Java's reading of the bytes, as UTF-8."""
     return data if is_utf8(data) else utf8_text(data).encode()
 
 
 def double_text(value: float) -> str:
-    """Java's Double.toString: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
+    """Returns Java's Double.toString: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -62,7 +62,7 @@ def double_text(value: float) -> str:
 
 
 def _digits_text(value: float, shortest: str) -> str:
-    """The shortest decimal that distinguishes a number from its neighbours; of one digit, by the nearest of two."""
+    """Returns the shortest decimal that identifies a number among its neighbours; for one digit, the nearest of two."""
     sign, digits, exponent = decimal.Decimal(shortest).normalize().as_tuple()
     if len(digits) == 1:
         sign, digits, exponent = decimal.Decimal(f"{value:.1e}").normalize().as_tuple()
@@ -77,7 +77,7 @@ def _digits_text(value: float, shortest: str) -> str:
 
 
 def float_text(value: float) -> str:
-    """Java's Float.toString of a number of 32 bits: the fewest digits that identify it (JDK 19 on)."""
+    """Returns Java's Float.toString of a 32-bit number: the fewest digits that identify it (JDK 19 on)."""
     if not math.isfinite(value) or value == 0:
         return double_text(value)
     for digits in range(1, 10):
@@ -88,13 +88,13 @@ def float_text(value: float) -> str:
 
 
 def decimal_text(value: decimal.Decimal) -> str:
-    """Java's BigDecimal.toString, which has no zero with a sign."""
+    """Returns Java's BigDecimal.toString, which has no zero with a sign."""
     return str(value) if value else str(abs(value))
 
 
 @lru_cache(maxsize=4096)
 def string_hash(text: str) -> int:
-    """Java's String.hashCode, unsigned."""
+    """Returns Java's String.hashCode, unsigned."""
     value = 0
     units = text.encode("utf-16-le", "surrogatepass")
     for i in range(0, len(units), 2):
@@ -103,9 +103,9 @@ def string_hash(text: str) -> int:
 
 
 def hash_order(keys: Iterable[str], *, copied: bool = False) -> list[str]:
-    """The keys in the order in which a java.util.HashMap filled in this order gives them back.
+    """Returns the keys in the iteration order of a java.util.HashMap that was filled in this order.
 
-    One that was made as a copy of another map is as small as can be.
+    `copied`: the map was made as a copy of another map, and so has the smallest capacity.
     """
     listed = list(keys)
     size = 16
@@ -122,13 +122,13 @@ def hash_order(keys: Iterable[str], *, copied: bool = False) -> list[str]:
 
 
 def map_order(given: Mapping[Any, Any]) -> list[Any]:
-    """The keys of a map in a HashMap's order; as they are where they are not all strings."""
+    """Returns the keys of a map in a HashMap's order; unchanged if they are not all strings."""
     return hash_order(given) if all(isinstance(key, str) for key in given) else list(given)
 
 
 def json_string(text: str) -> str:
-    """A JSON string as Jackson writes it: non-ASCII raw, control characters as upper-case hex, and so the two halves of
-    what has no place among the first 65,536 characters, or one alone."""
+    """Returns a JSON string as Jackson writes it: non-ASCII raw, control characters as upper-case hex, and so both
+    surrogates of a character beyond the first 65,536, or a single surrogate."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return '"' + _TO_ESCAPE.sub(_escaped, text) + '"'
@@ -140,7 +140,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def json_text(value: Any) -> str:  # noqa: PLR0911  one line a type
-    """Compact JSON as Jackson writes it; mappings keep their order. Raises DataError for what JSON cannot hold."""
+    """Returns compact JSON as Jackson writes it, mappings in order. Raises DataError for values beyond JSON."""
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -164,9 +164,9 @@ def json_text(value: Any) -> str:  # noqa: PLR0911  one line a type
 
 
 def java_text(value: Any) -> str:  # noqa: PLR0911  one line a type
-    """Java's toString() of a Connect value: null, true, 1.0E10, {a=1}, [1, 2], Struct{a=1}.
+    """Returns Java's toString() of a Connect value: null, true, 1.0E10, {a=1}, [1, 2], Struct{a=1}.
 
-    Bytes have no useful toString() in Java (`[B@1b2c3d`); here they are their own text, read as UTF-8.
+    Bytes have no useful toString() in Java (`[B@1b2c3d`); here they are read as UTF-8.
     """
     if value is None:
         return "null"

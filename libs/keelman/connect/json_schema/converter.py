@@ -24,14 +24,14 @@ FAIL_INVALID = "json.fail.invalid.schema"
 
 
 class JsonSchemaConverter(RegistryConverter):
-    """Writes any value with a schema, reads any JSON; behind the header stands the JSON as text."""
+    """Writes any value with a schema, reads any JSON; the payload is the header and the JSON as text."""
 
     name = "io.confluent.connect.json.JsonSchemaConverter"
     kind = SchemaKind.JSON
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The registry's keys, and those of Confluent's mapping to JSON Schema."""
+        """Returns the registry's keys and those of Confluent's mapping to JSON Schema."""
         flag, medium, low = Type.BOOLEAN, Importance.MEDIUM, Importance.LOW
         more = "Objects may have other properties than those of the schema."
         missing = "Properties that need not be there may be null."
@@ -52,11 +52,11 @@ class JsonSchemaConverter(RegistryConverter):
         self.begin_topic()
 
     def begin_topic(self) -> None:
-        """Versions of what is read are those of a topic's subject."""
+        """Clears the readers: the versions of schemas are those of a topic's subject."""
         self._readers: dict[bytes, tuple[ValueReader, _Check | None]] = {}
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Payloads, each with its schema's id; a null is a null record where its schema does not allow it.
+        """Returns payloads, each with its schema's id; a null is a null record if its schema does not allow null.
 
         Raises DataError, also for a value without a schema.
         """
@@ -79,7 +79,7 @@ class JsonSchemaConverter(RegistryConverter):
         return payloads
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """What the JSON holds, each with the schema of its id. Raises DataError."""
+        """Returns the values of the JSON payloads, each with the schema of its id. Raises DataError."""
         values: list[Any] = []
         schemas: list[Schema | None] = []
         readers = self._readers

@@ -1,4 +1,4 @@
-"""Parses JSON Schemas with all that they refer to, and checks values against them."""
+"""Parses JSON Schemas with all schemas that they refer to, and checks values against them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BASE = "json-schema:///"
 
 @dataclass(frozen=True, slots=True)
 class SchemaDocument:
-    """A JSON Schema with all that it refers to; nothing is fetched from anywhere."""
+    """A JSON Schema with all schemas that it refers to; nothing is fetched from anywhere."""
 
     tree: Any
     base: str
     registry: jsonschema_rs.Registry
 
     def validator(self) -> jsonschema_rs.Validator:
-        """What checks values. Raises DataError for a schema that is none."""
+        """Returns a validator for values. Raises DataError for an invalid schema."""
         import jsonschema_rs  # noqa: PLC0415  14 MB that only those need who use it
 
         draft7 = not isinstance(self.tree, dict) or "$schema" not in self.tree
@@ -40,7 +40,7 @@ class SchemaDocument:
 
 
 def document(text: str, references: Mapping[str, str]) -> SchemaDocument:
-    """`references` are the texts of other schemas by the names that stand in `$ref`. Raises DataError."""
+    """Parses a schema; `references` are the texts of other schemas by their names in `$ref`. Raises DataError."""
     import jsonschema_rs  # noqa: PLC0415  14 MB that only those need who use it
 
     tree = _parsed(text, "The JSON Schema")
@@ -70,5 +70,5 @@ def _fetched(uri: str) -> Any:
 
 
 def first_line(error: Exception) -> str:
-    """What it says, in one line."""
+    """Returns the first line of the error's message."""
     return (str(error) or type(error).__name__).splitlines()[0][:500]

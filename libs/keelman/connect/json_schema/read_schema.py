@@ -42,7 +42,7 @@ _KEYWORDS = {
     "string": ("minLength", "maxLength", "pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-"""By which keywords a type is known that is not said."""
+"""The keywords that imply the type of a schema without `type`."""
 
 
 def read_schema(
@@ -51,9 +51,9 @@ def read_schema(
     value_of: Callable[[Schema, Any], Any],
     version: int | None = None,
 ) -> Schema:
-    """The schema of a record; `value_of` reads the values of defaults, `version` is that of the schema in its subject.
+    """Returns the schema of a record; `value_of` reads default values, `version` is the schema's in its subject.
 
-    Raises DataError for what Connect cannot hold.
+    Raises DataError for types that Connect does not have.
     """
     import jsonschema_rs  # noqa: PLC0415  14 MB that only those need who use it
 
@@ -67,7 +67,7 @@ def read_schema(
 
 
 class _Reader:
-    """Reads one schema. References that are being followed are known by where they lead."""
+    """Reads one schema. Identifies the references being followed by their targets."""
 
     def __init__(self, options: JsonSchemaOptions, value_of: Callable[[Schema, Any], Any]) -> None:
         self._options, self._value_of = options, value_of
@@ -83,7 +83,7 @@ class _Reader:
         return self._once(tree, resolver, optional=optional)
 
     def _once(self, tree: Any, resolver: Any, *, optional: bool) -> Schema:
-        """A tree that is met again within itself stands for itself: one schema that holds itself."""
+        """Reads a tree; a tree nested in itself becomes one schema that contains itself."""
         if not isinstance(tree, dict) or "$ref" in tree:
             return self.schema(tree, resolver, optional=optional)
         place = f"{resolver.base_uri} {json.dumps(tree, sort_keys=True)}"
@@ -100,7 +100,7 @@ class _Reader:
         return schema
 
     def _parts(self, tree: dict[str, Any], resolver: Any, *, optional: bool) -> Schema:  # noqa: PLR0911  one line a case
-        """Unions, alternatives and plain schemas that one schema object says together: all must hold."""
+        """Combines the unions, alternatives and plain schemas of one schema object: all must hold."""
         word = _word(tree)
         if isinstance(word, list):
             members = [{**{k: v for k, v in tree.items() if k != "default"}, "type": one} for one in word]
@@ -157,7 +157,7 @@ class _Reader:
         return self._finished(union, tree, optional=optional)
 
     def _properties(self, tree: Any, resolver: Any, seen: set[str]) -> dict[str, tuple[Any, Any, bool]]:
-        """The members of an object, those of all that must hold with it among them: schema, where, whether required."""
+        """Returns an object's members, including those of `allOf`: each with its schema, resolver, whether required."""
         if not isinstance(tree, dict):
             return {}
         if isinstance(tree.get("$ref"), str):
@@ -238,7 +238,7 @@ _WORDS: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float
 
 
 def _word(tree: dict[str, Any]) -> Any:
-    """The type that it says, or that its keywords mean; None for none."""
+    """Returns the schema's type, explicit or implied by its keywords; None for none."""
     said = tree.get("type")
     if said is not None:
         return said

@@ -1,4 +1,4 @@
-"""Makes Connect's data of JSON under a JSON Schema: one function for a schema, made once."""
+"""Converts JSON under a JSON Schema to Connect's data: one function for a schema, created once."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class ValueReader:
         self._read = self._value(schema)
 
     def value(self, tree: Any) -> Any:
-        """What a tree holds. Raises DataError."""
+        """Returns the value of a tree. Raises DataError."""
         try:
             return self._read(tree)
         except RecursionError:
             raise DataError("The JSON is nested too deeply") from None
 
     def parse(self, data: bytes) -> Any:
-        """The tree of a JSON text; with all digits where decimals are numbers. Raises DataError."""
+        """Returns the tree of a JSON text; with all digits if decimals are numbers. Raises DataError."""
         if not data.strip(SPACES):
             raise DataError("The payload is no JSON: it is empty")
         try:
@@ -67,7 +67,7 @@ class ValueReader:
             raise DataError(f"The payload is no JSON: {error.__cause__}"[:500]) from None
 
     def _value(self, schema: Schema) -> _Read:
-        """A schema that holds itself is met again within: then the function that is being made is called."""
+        """Creates a schema's function; a schema that contains itself calls the function under construction."""
         known = self._made.get(id(schema))
         if known is not None:
             return lambda tree: known[0](tree)  # noqa: PLW0108  it is not there yet
@@ -162,7 +162,7 @@ class ValueReader:
         return read
 
     def _union(self, schema: Schema) -> _Read:
-        """The first member that takes such a value; of objects that with the most of their names."""
+        """Takes the first member that fits a value; among objects the member with the most of their names."""
         members = [(one.name, one.schema, self._value(one.schema)) for one in schema.fields]
 
         def read(tree: Any) -> Struct:

@@ -31,7 +31,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class JsonSchemaOptions(Options):
-    """The keys of a configuration that steer the mapping of schemas and values. Fields are named as the keys, with
+    """The keys of a configuration for the mapping of schemas and values. Fields have the keys' names, with
     underscores."""
 
     object_additional_properties: bool = True
@@ -47,7 +47,7 @@ class JsonSchemaOptions(Options):
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for one of several schemas: at most one of its fields is not null."""
+    """Whether a struct represents one of several schemas: at most one of its fields is not null."""
     return schema.type == "struct" and (schema.name == ONE_OF or is_any_union(schema))
 
 
@@ -58,7 +58,7 @@ def is_object_map(schema: Schema) -> bool:
 
 
 def write_schema(schema: Schema, options: JsonSchemaOptions, value_tree: Callable[[Schema, Any], Any]) -> str:
-    """The text of a schema; `value_tree` writes the values of defaults. Raises DataError."""
+    """Returns the text of a schema; `value_tree` writes the values of defaults. Raises DataError."""
     try:
         return json_text(_Writer(options, value_tree).tree(schema))
     except RecursionError:
@@ -74,7 +74,7 @@ class _Writer:
         self._ids = 0
 
     def tree(self, schema: Schema, index: int | None = None, *, plain: bool = False) -> dict[str, Any]:
-        """`plain` says that null is spoken of elsewhere; an index is that of a field."""
+        """Writes a schema; `plain`: null is handled elsewhere; `index` is that of a field."""
         indexed = {} if index is None else {INDEX: index}
         if is_union(schema):
             members = [
@@ -101,7 +101,7 @@ class _Writer:
         raise DataError(f"The schema {schema.name} refers to a schema that does not contain it")
 
     def _named(self, schema: Schema, indexed: dict[str, int]) -> dict[str, Any]:
-        """First the type, what all schemas may say and Connect's own keywords; then what the type alone has."""
+        """Writes the type, the common attributes and Connect's own keywords; then those of the type alone."""
         tree: dict[str, Any] = {}
         word, connect_type = self._words(schema)
         if word is not None:
@@ -163,7 +163,7 @@ class _Writer:
 
 
 def enum_symbols(schema: Schema, *, general: bool) -> list[str | None] | None:
-    """The symbols of an enum, None where a string is none."""
+    """Returns the symbols of an enum, None for a plain string."""
     given = dict(schema.parameters)
     found = enum_key(given, ENUM, general=general)
     if found is None:

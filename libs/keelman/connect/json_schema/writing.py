@@ -1,4 +1,4 @@
-"""Writes Connect's data as JSON under a JSON Schema: one function for a schema, made once."""
+"""Writes Connect's data as JSON under a JSON Schema: one function for a schema, created once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ESCAPED = re.compile(rb"\\u|[\xf0-\xff]")
 
 
 class _Odd(float):
-    """A number that Java writes otherwise than others."""
+    """A number that Java writes differently."""
 
 
 class ValueWriter:
@@ -38,7 +38,7 @@ class ValueWriter:
         self._write = self._value(schema)
 
     def tree(self, value: Any) -> Any:
-        """A value as JSON's own types. Raises DataError."""
+        """Returns a value in JSON's own types. Raises DataError."""
         try:
             found = self._write(value)
         except RecursionError:
@@ -46,7 +46,7 @@ class ValueWriter:
         return None if found is _LEFT_OUT else found
 
     def write(self, value: Any) -> bytes | None:
-        """Its JSON; None for a null that the schema does not allow: a null record. Raises DataError."""
+        """Returns its JSON; None for a null that the schema does not allow: a null record. Raises DataError."""
         try:
             tree = self._write(value)
             if tree is _LEFT_OUT:
@@ -56,7 +56,7 @@ class ValueWriter:
             raise DataError("The value is nested too deeply for JSON") from None
 
     def _value(self, schema: Schema) -> _Write:
-        """A schema that holds itself is met again within: then the function that is being made is called."""
+        """Creates a schema's function; a schema that contains itself calls the function under construction."""
         known = self._made.get(id(schema))
         if known is not None:
             return lambda value: known[0](value)  # noqa: PLW0108  it is not there yet
@@ -142,7 +142,7 @@ class ValueWriter:
 
 
 def _quick(schema: Schema, convert: _Write, instead: Any) -> _Write:
-    """One call a value where it is what nearly all are."""
+    """Returns a function that handles the usual values in one call."""
     exact: Any = None if schema.name in LOGICAL else _EXACT.get(schema.type)
     bound = INTEGER_RANGES.get(schema.type, 0)
     if schema.type == "double":
@@ -163,7 +163,7 @@ def _quick(schema: Schema, convert: _Write, instead: Any) -> _Write:
 
 
 def written(tree: Any) -> bytes:
-    """The JSON of a tree as Java writes it."""
+    """Returns the JSON of a tree as Java writes it."""
     try:
         quick = orjson.dumps(tree)
     except (TypeError, orjson.JSONEncodeError):

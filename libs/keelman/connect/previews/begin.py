@@ -1,3 +1,3 @@
-"""Names where a preview reads from: a source's data or its committed offsets, a sink's topics from either side."""
+"""Names the start of a preview: a source's data or its committed offsets, a sink's topics from either end."""
 
 BEGINNING, COMMITTED, END = "beginning", "committed", "end"

@@ -1,7 +1,7 @@
 """Shows single records after each step of a connector's converters and transforms. Pure.
 
-Each step's record is JSON for people and programs: `bytes` as it stands in Kafka, with its size and its text or base64;
-`typed` as the chain has it, with schemas in one line. What is long is cut, and says so.
+Each step's record is JSON for people and programs: `bytes` as in Kafka, with their size and their text or base64;
+`typed` as in the chain, with schemas in one line. Long content is cut and marked as cut.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Preview:
         open_registry: OpenRegistry,
         open_steps: OpenSteps = RecordTrace,
     ) -> None:
-        """Nothing is registered. Raises ConfigValueError when any of its keys is not legal, and as `open_steps`."""
+        """Registers nothing. Raises ConfigValueError if any key is not legal, and the errors of `open_steps`."""
         self._config = config
         self._policy = Policy.of(config, sink=False)
         self.new_schemas: list[str] = []
-        """Subjects of the schema registry that the records seen would add a schema to."""
+        """Subjects of the schema registry that would get a new schema from the previewed records."""
         self._walk = open_steps(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
 
     def of_source(self, batch: SourceBatch, index: int) -> View:
-        """A record that a reader gave, up to what would be written."""
+        """Previews a reader's record, up to the record that would be written."""
         steps: list[View] = []
 
         def walk() -> str:
@@ -63,7 +63,7 @@ class Preview:
         return self._report(walk, steps)
 
     def of_sink(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> View:
-        """A record of a topic, up to what the connector would be given. `record` has all but key, value, headers."""
+        """Previews a topic's record up to the connector's input. `record` has all but key, value, headers."""
         read = Written(record.topic, record.partition, record.timestamp_ms, key, value, headers)
         steps: list[View] = [{"step": "read", "record": {"offset": record.offset, **_written(read)}}]
 
@@ -89,7 +89,7 @@ class Preview:
             return {"outcome": "failed", "steps": steps, "error": error}
 
     def _then(self) -> str:
-        """What `errors.tolerance` makes of a record that fails."""
+        """Returns how `errors.tolerance` treats a record that fails."""
         if not self._policy.tolerant:
             return "the task fails (errors.tolerance=none)"
         topic = self._policy.dead_letters
@@ -141,7 +141,7 @@ def _written(record: Written) -> View:
 
 
 def payload(data: bytes | None) -> View | None:
-    """A key, value or header as it stands in Kafka."""
+    """Returns a key, value or header as it is in Kafka."""
     if data is None:
         return None
     shown = data[:LONGEST_TEXT]
@@ -153,7 +153,7 @@ def payload(data: bytes | None) -> View | None:
 
 
 def typed(record: Record) -> View:
-    """A record as the chain has it."""
+    """Returns a record as the chain has it."""
     at = {} if record.offset is None else {"offset": record.offset}
     return {
         "topic": record.topic,
@@ -177,13 +177,13 @@ def _value(schema: Schema | None, value: Any) -> View:
         ConnectError,
         RecursionError,
         ValueError,
-    ) as error:  # what JSON has no words for is the converter's to judge
+    ) as error:  # the converter decides on values that JSON cannot express
         return {**view, "text": f"not shown: {' '.join(str(error).split()) or type(error).__name__}"}
 
 
 def schema_text(schema: Schema) -> str:
-    """A schema in one line: `struct<id:int64,name:string?>`, logical and named ones `int64(…Timestamp)`, versions
-    `#2`, what may be null with `?`."""
+    """Returns a schema in one line: `struct<id:int64,name:string?>`, logical and named ones `int64(…Timestamp)`,
+    versions `#2`, optional ones with `?`."""
     kind = schema.type
     if schema.fields or kind == "struct":
         kind = f"struct<{','.join(_fields(schema))}>"

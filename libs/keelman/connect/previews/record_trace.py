@@ -20,7 +20,7 @@ from keelman.connect.transforms.chain import Chain, Step
 
 
 class StepFailure(Exception):
-    """A record ends here: stage in Connect's name, the step in the names of the configuration, and the error."""
+    """A record ends here: the stage in Connect's name, the step in the configuration's names, and the error."""
 
     def __init__(self, stage: str, step: str, error: ConnectError) -> None:
         super().__init__(str(error))
@@ -29,7 +29,7 @@ class StepFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A record as it goes into Kafka."""
+    """A record in the form for Kafka."""
 
     topic: str
     partition: int | None
@@ -41,7 +41,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A record behind a transform, None when that dropped it; `holds` is what its predicate says, None without one."""
+    """A record after a transform, None if it was dropped; `holds` is its predicate's result, None without one."""
 
     alias: str
     negate: bool
@@ -54,31 +54,31 @@ OnStep = Callable[[StepResult], None]
 
 
 def pass_over(_passed: StepResult) -> None:
-    """For those who care for the end alone."""
+    """Ignores the results of steps, for callers that need only the final result."""
 
 
 class Steps(Protocol):
     """One connector's steps for single records. Used by one thread. All methods raise StepFailure."""
 
     def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
-        """The record behind all transforms; None when one dropped it."""
+        """Returns the record after all transforms; None when one dropped it."""
 
     def decode(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
-        """A record of a topic with what key, value and headers hold."""
+        """Returns a topic's record with the values of key, value and headers."""
 
     def headers(self, headers: Headers) -> list[Header]:
-        """What headers hold."""
+        """Returns the values of headers."""
 
     def given(self, record: Record, headers: Headers) -> Record:
-        """A source's record as the first transform takes it: with what headers hold, where they were written already.
-        Raises DataError too, for what cannot be given."""
+        """Returns a source's record as the first transform takes it, with the values of headers that were already
+        written. Raises DataError too, for a record that cannot be given."""
 
     def written(self, record: Record, *, raw: bool) -> Written:
-        """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""
+        """Returns a source's record in the form for Kafka; with `raw` it is in bytes already and stays unchanged."""
 
 
 OpenSteps = Callable[[Mapping[str, str], Mapping[str, str], OpenRegistry], Steps]
-"""Makes them of the configurations of a connector and its worker. Raises ConfigValueError, ConnectError."""
+"""Creates them from the configurations of a connector and its worker. Raises ConfigValueError, ConnectError."""
 
 
 class RecordTrace:
@@ -92,7 +92,7 @@ class RecordTrace:
         self._chain = Chain(config)
 
     def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
-        """The record behind all transforms; None when one dropped it."""
+        """Returns the record after all transforms; None when one dropped it."""
         found: Record | None = record
         for step in self._chain.steps:
             if found is None:
@@ -101,7 +101,7 @@ class RecordTrace:
         return found
 
     def decode(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
-        """A record of a topic with what key, value and headers hold."""
+        """Returns a topic's record with the values of key, value and headers."""
         with _at(CONVERTER_STAGES["key"], "key.converter"):
             record.key_schema, record.key = opened(self._keys.of_topic(record.topic), key)
         with _at(CONVERTER_STAGES["value"], "value.converter"):
@@ -110,7 +110,7 @@ class RecordTrace:
         return record
 
     def headers(self, headers: Headers) -> list[Header]:
-        """What headers hold."""
+        """Returns the values of headers."""
         found = []
         with _at(CONVERTER_STAGES["header"], "header.converter"):
             for name, raw in headers:
@@ -118,12 +118,12 @@ class RecordTrace:
         return found
 
     def given(self, record: Record, headers: Headers) -> Record:
-        """A source's record with what its headers hold, where they were written already."""
+        """Returns a source's record with the values of headers that were already written."""
         record.headers = self.headers(headers)
         return record
 
     def written(self, record: Record, *, raw: bool) -> Written:
-        """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""
+        """Returns a source's record in the form for Kafka; with `raw` existing bytes stay unchanged."""
         with _at(CONVERTER_STAGES["key"], "key.converter"):
             key = _closed(self._keys.of_topic(record.topic), record.key_schema, record.key, raw=raw)
         with _at(CONVERTER_STAGES["value"], "value.converter"):
@@ -154,17 +154,17 @@ def _at(stage: StageName, step: str) -> Iterator[None]:
         yield
     except ConnectError as error:
         raise StepFailure(stage, step, error) from error
-    except Exception as error:  # what Python raises by itself about some data is a fault of the data
+    except Exception as error:  # an error that Python itself raises about data is a fault of the data
         raise StepFailure(stage, step, DataError(f"{type(error).__name__}: {error}")) from error
 
 
 def opened(converter: Converter, data: bytes | None) -> tuple[Schema | None, object]:
-    """What a single payload holds, with its schema. Raises DataError."""
+    """Returns the value of a single payload, with its schema. Raises DataError."""
     return one_of(converter.to_connect([data]), 0)
 
 
 def one_of(column: Column, index: int) -> tuple[Schema | None, object]:
-    """One value of a column with its schema."""
+    """Returns one value of a column with its schema."""
     single = Column([column.values[index]], column.schema_of(index), utf8=column.utf8).texts()
     return single.schema, single.values[0]
 

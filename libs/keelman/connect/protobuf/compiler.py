@@ -1,6 +1,6 @@
 """Compiles the text of a Protobuf schema into its messages.
 
-It runs as a process of its own, once for each schema, so that no text that somebody registered can do harm in ours.
+It runs as a separate process, once for each schema, so that no registered text can do harm in ours.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from keelman.connect.errors import DataError, RetriableConnectError
 from keelman.connect.protobuf.names import KNOWN_FILES, META_FILE
 
 SECONDS = 8.0
-"""A loop that is silent for longer gets its slot recycled."""
+"""A slot whose loop is silent for longer is recycled."""
 _MAIN = "keelman/schema.proto"
 _META_USED = re.compile(r"\(\s*\.?confluent\.\w+_meta\s*\)")
 _META_IMPORTED = re.compile(rf'^\s*import\s+(?:public\s+)?["\']{META_FILE}["\']', re.MULTILINE)
 _SYNTAX = re.compile(r'^\s*(?:syntax|edition)\s*=\s*["\'][^"\']*["\']\s*;', re.MULTILINE)
-# Only the compiler's own extension is loaded, not what else a Python process begins with: 0.03 s of CPU, not 0.1.
+# Loads only the compiler's own extension, not the usual start of a Python process: 0.03 s of CPU, not 0.1.
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv.pop(1))
@@ -42,22 +42,22 @@ class CompilerAway(RetriableConnectError):
 
 
 class CompiledSchema:
-    """The messages of one schema, apart from those of all others."""
+    """The messages of one schema, isolated from all other schemas."""
 
     def __init__(self, files: descriptor_pb2.FileDescriptorSet) -> None:
-        """`files`: all that is imported comes before what imports it. Raises DataError."""
+        """`files`: imported files come before their importers. Raises DataError."""
         self._pool = DescriptorPool()
         try:
             for file in files.file:
                 self._pool.AddSerializedFile(file.SerializeToString())
-            self._pool.FindFileByName(_MAIN)  # where some of it is not sound, this says so
+            self._pool.FindFileByName(_MAIN)  # raises if any of it is invalid
         except (TypeError, KeyError) as error:
             raise DataError(f"The Protobuf schema is not sound: {error}") from None
         file = files.file[-1]
         self._roots = [self._pool.FindMessageTypeByName(_joined(file.package, one.name)) for one in file.message_type]
 
     def by_name(self, full_name: str) -> Descriptor:
-        """A message of the schema's own file. Raises DataError."""
+        """Returns a message of the schema's own file. Raises DataError."""
         try:
             found = self._pool.FindMessageTypeByName(full_name)
             if found.file.name == _MAIN:
@@ -67,7 +67,8 @@ class CompiledSchema:
         raise DataError(f"The Protobuf schema has no message {full_name}")
 
     def by_indexes(self, indexes: Sequence[int]) -> Descriptor:
-        """A message by its place, and those of the messages it is nested in, outermost first. Raises DataError."""
+        """Returns a message by the indexes of its enclosing messages, outermost first, and its own. Raises
+        DataError."""
         level, found = self._roots, None
         for index in indexes:
             if not 0 <= index < len(level):
@@ -79,7 +80,7 @@ class CompiledSchema:
         return found
 
     def indexes(self, message: Descriptor) -> list[int]:
-        """The opposite of `by_indexes`."""
+        """Returns the indexes of a message: the inverse of `by_indexes`."""
         above = message.containing_type
         level = self._roots if above is None else _nested(above)
         place = [one.full_name for one in level].index(message.full_name)
@@ -87,9 +88,9 @@ class CompiledSchema:
 
 
 def compiled(text: str, references: Mapping[str, str]) -> CompiledSchema:
-    """The schema of a text; `references` are the texts of the files that it imports, by the names of the imports.
+    """Returns the compiled schema; `references` are the texts of the imported files, by their names in the imports.
 
-    Google's files and Confluent's need not be among them. Raises DataError with what the compiler says, and
+    Google's files and Confluent's may be left out. Raises DataError with the compiler's message, and
     CompilerAway when it cannot be run.
     """
     found = _outcome(text, tuple(references.items()))
@@ -100,7 +101,7 @@ def compiled(text: str, references: Mapping[str, str]) -> CompiledSchema:
 
 @lru_cache(maxsize=256)
 def _outcome(text: str, references: tuple[tuple[str, str], ...]) -> CompiledSchema | DataError:
-    """What is not sound is kept, too: thousands of records may have the same schema."""
+    """Caches errors, too: thousands of records may have the same schema."""
     try:
         return CompiledSchema(_files({**dict(references), _MAIN: text}))
     except DataError as error:
@@ -108,7 +109,7 @@ def _outcome(text: str, references: tuple[tuple[str, str], ...]) -> CompiledSche
 
 
 def _nested(message: Descriptor) -> list[Descriptor]:
-    """The messages within one as its text has them: those for the entries of maps are not in it."""
+    """Returns the nested messages in the text of one, without the generated ones for entries of maps."""
     return [one for one in message.nested_types if not one.GetOptions().map_entry]
 
 
@@ -141,7 +142,7 @@ def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
 
 
 def with_meta(text: str) -> str:
-    """The text with the import of Confluent's options where it uses them without: its clients register such texts."""
+    """Adds the import of Confluent's options if the text uses them without it: its clients register such texts."""
     if not _META_USED.search(text) or _META_IMPORTED.search(text):
         return text
     line = f' import "{META_FILE}";'

@@ -40,7 +40,7 @@ _FLAGS = (
 class ProtobufConverter(RegistryConverter):
     """Writes structs and single values, reads any message; null stays null.
 
-    Behind the header stands which message of the schema it is: the number of indexes, then the indexes, all as zigzag
+    After the header come the indexes of the schema's message: their number, then the indexes, all as zigzag
     varints, or a zero for the first message.
     https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
     """
@@ -50,7 +50,7 @@ class ProtobufConverter(RegistryConverter):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The registry's keys, and those of Confluent's mapping to Protobuf."""
+        """Returns the registry's keys and those of Confluent's mapping to Protobuf."""
         medium = Importance.MEDIUM
         flags = (ConfigKey(name, Type.BOOLEAN, default, medium, doc) for name, default, doc in _FLAGS)
         return super().config_def() + ConfigDef(*flags)
@@ -64,11 +64,11 @@ class ProtobufConverter(RegistryConverter):
         self.begin_topic()
 
     def begin_topic(self) -> None:
-        """Versions of what is read are those of a topic's subject."""
+        """Clears the readers: the versions of schemas are those of a topic's subject."""
         self._readers: dict[bytes, MessageReader] = {}
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """Payloads, each with its schema's id. Raises DataError, also for a value without a schema."""
+        """Returns payloads, each with its schema's id. Raises DataError, also for a value without a schema."""
         column = column.texts()
         made: dict[int, tuple[bytes, Callable[[Any], bytes]]] = {}
         payloads: list[bytes | None] = []
@@ -84,7 +84,7 @@ class ProtobufConverter(RegistryConverter):
         return payloads
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """What messages hold, each with the schema of its message. Raises DataError."""
+        """Returns the values of messages, each with the schema of its message. Raises DataError."""
         values: list[Any] = []
         schemas: list[Schema | None] = []
         readers = self._readers
@@ -144,14 +144,14 @@ class ProtobufConverter(RegistryConverter):
 
 
 def written_indexes(indexes: Sequence[int]) -> bytes:
-    """Which message it is: zigzag varints of how many indexes there are, and of each."""
+    """Encodes a message's indexes: zigzag varints of their number, and of each."""
     if list(indexes) == [0]:
         return b"\0"
     return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
 
 
 def read_indexes(data: bytes) -> list[int]:
-    """The opposite. Raises DataError for what is none."""
+    """Decodes the indexes of a message. Raises DataError if they are invalid."""
     numbers, place = [], 0
     while place < len(data):
         number, place = _read_varint(data, place)

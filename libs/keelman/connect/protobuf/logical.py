@@ -1,4 +1,4 @@
-"""Converts values of logical types to the messages that Protobuf has for them, and back."""
+"""Converts values of logical types to Protobuf's messages for them, and back."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from keelman.connect.times import EPOCH, TIMES, FarTime, Time, moment, ms_of
 
 
 def write_decimal(value: Any) -> dict[str, Any]:
-    """Fields of confluent.type.Decimal. Raises DataError."""
+    """Returns the fields of confluent.type.Decimal. Raises DataError."""
     _, digits, exponent = logical.finite(value).as_tuple()
     return {"value": logical.unscaled(value), "precision": len(digits), "scale": -int(exponent)}
 
 
 def read_decimal(message: Any) -> decimal.Decimal:
-    """Of such a message. Raises DataError."""
+    """Returns the decimal of such a message. Raises DataError."""
     return logical.decimal_of(message.value, message.scale)
 
 
 def write_date(value: Any) -> dict[str, int]:
-    """Fields of google.type.Date. Raises DataError."""
+    """Returns the fields of google.type.Date. Raises DataError."""
     if not isinstance(value, TIMES):
         raise _wrong("Date", value)
     if isinstance(value, FarTime):
@@ -38,7 +38,7 @@ def write_date(value: Any) -> dict[str, int]:
 
 
 def read_date(message: Any) -> datetime.datetime:
-    """Of such a message. Raises DataError for a date that is none."""
+    """Returns the date of such a message. Raises DataError for an invalid date."""
     try:
         return datetime.datetime(message.year, message.month, message.day, tzinfo=datetime.UTC)
     except ValueError as error:
@@ -47,7 +47,7 @@ def read_date(message: Any) -> datetime.datetime:
 
 
 def write_time(value: Any) -> dict[str, int]:
-    """Fields of google.type.TimeOfDay. Raises DataError."""
+    """Returns the fields of google.type.TimeOfDay. Raises DataError."""
     if not isinstance(value, TIMES):
         raise _wrong("Time", value)
     ms = ms_of(value)
@@ -59,7 +59,7 @@ def write_time(value: Any) -> dict[str, int]:
 
 
 def read_time(message: Any) -> datetime.datetime:
-    """Of such a message. Raises DataError for a time that is none."""
+    """Returns the time of such a message. Raises DataError for an invalid time."""
     try:
         time = datetime.time(message.hours, message.minutes, message.seconds, message.nanos // 1_000_000 * 1000)
     except ValueError as error:
@@ -69,7 +69,7 @@ def read_time(message: Any) -> datetime.datetime:
 
 
 def write_timestamp(value: Any) -> dict[str, int]:
-    """Fields of google.protobuf.Timestamp. Raises DataError."""
+    """Returns the fields of google.protobuf.Timestamp. Raises DataError."""
     if not isinstance(value, TIMES):
         raise _wrong("Timestamp", value)
     seconds, ms = divmod(ms_of(value), 1000)
@@ -77,7 +77,7 @@ def write_timestamp(value: Any) -> dict[str, int]:
 
 
 def read_timestamp(message: Any) -> Time:
-    """Of such a message; what is less than a millisecond is left out. Raises DataError."""
+    """Returns the time of such a message, without fractions of a millisecond. Raises DataError."""
     return moment(message.seconds * 1000 + message.nanos // 1_000_000)
 
 

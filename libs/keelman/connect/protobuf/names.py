@@ -1,5 +1,5 @@
-"""Names of Confluent's mapping between Connect's schemas and Protobuf: parameters, types, files; and what becomes of
-names that are none in Protobuf.
+"""Names of Confluent's mapping between Connect's schemas and Protobuf: parameters, types, files; and the conversion of
+names that are illegal in Protobuf.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#protobuf
 """
@@ -28,7 +28,7 @@ LOGICAL: Mapping[str, tuple[str, str]] = {
     TIME: ("google.type.TimeOfDay", "google/type/timeofday.proto"),
     TIMESTAMP: ("google.protobuf.Timestamp", "google/protobuf/timestamp.proto"),
 }
-"""Message and file of each logical type."""
+"""The message and file of each logical type."""
 LOGICAL_NAMES: Mapping[str, str] = {message: name for name, (message, _) in LOGICAL.items()}
 
 WRAPPERS: Mapping[str, str] = {
@@ -78,7 +78,7 @@ message Decimal {
 }
 """,
 }
-"""Files that every schema may import and that no registry needs to hold, beside Google's; in our own words, numbers
+"""Files, besides Google's, that every schema may import without a copy in the registry; in our own words, numbers
 and names as in Confluent's."""
 
 _VALID = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -86,7 +86,7 @@ _INVALID = re.compile(r"[^A-Za-z0-9_]")
 
 
 def scrubbed(name: str) -> str:
-    """A name that Protobuf takes (`scrub.invalid.names`): the name itself, or its URL encoding with underscores."""
+    """Returns a name legal in Protobuf (`scrub.invalid.names`): the name, or its URL encoding with underscores."""
     if not name or _VALID.fullmatch(name):
         return name
     encoded = quote_plus(name, safe="*", errors="replace").replace("~", "%7E")
@@ -96,20 +96,20 @@ def scrubbed(name: str) -> str:
 
 
 def split_name(full: str) -> tuple[str, str]:
-    """The package, empty for none, and the rest of a full name."""
+    """Returns the package, empty for none, and the rest of a full name."""
     package, _, name = full.rpartition(".")
     return package, name
 
 
 def entry_name(name: str) -> str:
-    """How the message for the entries of a map is called."""
+    """Returns the name of the message for the entries of a map."""
     if "_" in name:
         name = "".join(word[:1].upper() + word[1:].lower() for word in name.split("_"))
     return name + ENTRY
 
 
 def map_name(entry: str) -> str:
-    """The name of a map by that of the message for its entries."""
+    """Returns the name of a map from that of the message for its entries."""
     package, _, name = entry.rpartition(".")
     if name.endswith(ENTRY):
         name = name.removesuffix(ENTRY)
@@ -118,16 +118,16 @@ def map_name(entry: str) -> str:
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for a oneof: at most one of its fields is not null."""
+    """Whether a struct represents a oneof: at most one of its fields is not null."""
     if schema.type != "struct":
         return False
     return (schema.name or "").startswith(UNION) or is_any_union(schema)
 
 
 def enum_of(schema: Schema, *, general: bool) -> tuple[str, dict[str, int]] | None:
-    """The enum of a schema: its name, empty for none, and the numbers of its symbols; None where it is no enum.
+    """Returns the enum of a schema: its name, empty for none, and the numbers of its symbols; None without an enum.
 
-    Raises ValueError for a number that is none.
+    Raises ValueError for an invalid number.
     """
     if schema.type not in ("string", "int32"):
         return None

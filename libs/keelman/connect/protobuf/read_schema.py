@@ -41,7 +41,7 @@ SCALARS: dict[int, str] = {
     for name, number in _Proto.Type.items()
     if number not in (_Proto.TYPE_MESSAGE, _Proto.TYPE_GROUP, _Proto.TYPE_ENUM)
 }
-"""The words of Protobuf's schema language for types, by their numbers in descriptors."""
+"""The type names of Protobuf's schema language, by their numbers in descriptors."""
 MESSAGES = (_Proto.TYPE_MESSAGE, _Proto.TYPE_GROUP)
 _CONNECT = {
     **dict.fromkeys(("int32", "sint32", "sfixed32"), "int32"),
@@ -51,32 +51,32 @@ _CONNECT = {
 
 
 def message_of(field: FieldDescriptor) -> Descriptor:
-    """The message that a field of such a type holds."""
+    """Returns the message type of a message field."""
     assert field.message_type is not None
     return field.message_type
 
 
 def enum_type_of(field: FieldDescriptor) -> EnumDescriptor:
-    """The enum of a field that is one."""
+    """Returns the enum type of an enum field."""
     assert field.enum_type is not None
     return field.enum_type
 
 
 def real_oneofs(message: Descriptor) -> list[OneofDescriptor]:
-    """The oneofs of a message without those that stand for `optional` in proto3."""
+    """Returns the oneofs of a message without the synthetic ones for `optional` in proto3."""
     labels = field_protos(message)
     return [one for one in message.oneofs if not any(labels[field.name].proto3_optional for field in one.fields)]
 
 
 def field_protos(message: Descriptor) -> dict[str, _Proto]:
-    """What a message's text says of its fields, by their names."""
+    """Returns the declarations of a message's fields, by their names."""
     proto = descriptor_pb2.DescriptorProto()
     message.CopyToProto(proto)
     return {field.name: field for field in proto.field}
 
 
 def says_optional(field: FieldDescriptor, proto: _Proto, options: ProtobufOptions) -> bool:
-    """Whether a field without a value is null: it says `optional`."""
+    """Whether a field without a value is null: it is declared `optional`."""
     if proto.proto3_optional:
         return True
     if not options.optional_for_proto2 or not field.has_presence or field.type in MESSAGES:
@@ -85,7 +85,7 @@ def says_optional(field: FieldDescriptor, proto: _Proto, options: ProtobufOption
 
 
 def is_map(field: FieldDescriptor) -> bool:
-    """Whether a repeated message is the entries of a map, be it declared as one or not."""
+    """Whether a repeated message is a map's entries, whether or not it is declared as a map."""
     if not field.is_repeated or field.type not in MESSAGES:
         return False
     entry = message_of(field)
@@ -94,7 +94,7 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 def read_schema(message: Descriptor, options: ProtobufOptions, version: int | None = None) -> Schema:
-    """The schema of a record that is such a message; `version` is that of the schema in its subject."""
+    """Returns the schema of such a message's records; `version` is the schema's version in its subject."""
     if options.wrapper_for_raw_primitives and message.full_name in WRAPPER_TYPES:
         return replace(_scalar(WRAPPER_TYPES[message.full_name]), parameters=(), version=version)
     try:
@@ -212,7 +212,7 @@ class _Reader:
 
 
 def union_field(oneof: OneofDescriptor, options: ProtobufOptions) -> str:
-    """The name of the field for a oneof: its own, and its place unless `generate.index.for.unions` is false."""
+    """Returns the field name for a oneof: its own, with its index unless `generate.index.for.unions` is false."""
     return f"{oneof.name}_{oneof.index}" if options.generate_index_for_unions else str(oneof.name)
 
 
@@ -236,7 +236,7 @@ def _whole(text: str | None) -> str | None:
 
 
 def _params(proto: _Proto) -> dict[str, str]:
-    """Those of `(confluent.field_meta)`, option 1088."""
+    """Returns the parameters of `(confluent.field_meta)`, option 1088."""
     if not proto.HasField("options"):
         return {}
     found = _options_class().FromString(proto.options.SerializeToString())

@@ -1,4 +1,4 @@
-"""Makes Connect's data of messages: one function for a message's schema, made once."""
+"""Converts messages to Connect's data: one function for a message's schema, created once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MessageReader:
     """Reads messages of one kind, for any thread."""
 
     def __init__(self, message: Descriptor, options: ProtobufOptions, version: int | None = None) -> None:
-        """`version` is that of the schema in its subject. Raises DataError for a schema that Connect cannot hold."""
+        """`version` is the schema's in its subject. Raises DataError for a schema that Connect cannot hold."""
         self.schema = read_schema(message, options, version)
         self._name = message.full_name
         self._parse = GetMessageClass(message).FromString
@@ -50,7 +50,7 @@ class MessageReader:
             self._read = self._wrapped(message, self.schema)
 
     def read(self, data: bytes) -> Any:
-        """The value of a message's bytes. Raises DataError."""
+        """Returns the value of a message's bytes. Raises DataError."""
         try:
             return self._read(self._parse(data))
         except DecodeError as error:
@@ -59,7 +59,7 @@ class MessageReader:
             raise DataError(f"The {self._name} is nested too deeply") from None
 
     def _struct(self, message: Descriptor, schema: Schema) -> _Read:
-        """A schema that holds itself is met again within: then the function that is being made is called."""
+        """Creates a struct's function; a schema that contains itself calls the function under construction."""
         known = self._structs.get(id(schema))
         if known is not None:
             return lambda value: known[0](value)  # noqa: PLW0108  it is not there yet
@@ -101,7 +101,7 @@ class MessageReader:
         return union, {field.name: self._value(field, schemas[field.name]) or _same for field in oneof.fields}
 
     def _value(self, field: FieldDescriptor, schema: Schema) -> _Read | None:
-        """None for what is the same in Connect as in the message."""
+        """Creates a field's function; None for a value that is the same in Connect as in the message."""
         if is_map(field):
             return self._map(field, schema)
         if field.is_repeated:

@@ -23,7 +23,7 @@ _RESERVED = range(19_000, 20_000)
 
 @dataclass(frozen=True, slots=True)
 class ProtobufOptions(Options):
-    """The keys of a configuration that steer the mapping of schemas. Fields are named as the keys, with underscores."""
+    """The keys of a configuration for the mapping of schemas. Fields have the keys' names, with underscores."""
 
     generalized_sum_type_support: bool = False
     enhanced_protobuf_schema_support: bool = False
@@ -40,7 +40,7 @@ class ProtobufOptions(Options):
 
 
 def write_schema(schema: Schema, options: ProtobufOptions) -> tuple[str, str]:
-    """The text of a schema and the full name of its message. Raises DataError for what Protobuf cannot hold."""
+    """Returns the text of a schema and the full name of its message. Raises DataError for types beyond Protobuf."""
     if schema.type in ("array", "map"):
         raise DataError(
             f"A record that is a {type_name(schema.type)} cannot be written as Protobuf: put it into a struct"
@@ -75,7 +75,7 @@ class _Writer:
         package, name = names.split_name(self._named(schema.name))
         if self._options.scrub_invalid_names:
             package = ".".join(map(names.scrubbed, package.split(".")))
-        # A name is looked for from within: `google` must not be found in our own package.
+        # Names are resolved from within: `google` must not be found in our own package.
         self._dot = "." if {"google", "confluent"} & {*package.split(".")[1:], name} else ""
         message = self._message(self._scrub(name), schema)
         text = file_text(package, self._imports, [message])
@@ -167,7 +167,7 @@ class _Writer:
             return next(above for fields, above in self._open if fields is schema.fields)
         name = self._simple(schema.name)
         taken = {self._scrub(one.name) for one in parent.fields}
-        while name in taken:  # one scope holds the names of fields and of types
+        while name in taken:  # fields and types share one scope of names
             name += "Message"
         known = self._known[id(message)]
         if name not in known:
@@ -205,7 +205,7 @@ class _Writer:
 
 
 def _numbers(schema: Schema) -> Iterator[int]:
-    """The numbers of all fields, those of oneofs in the place of the oneof: the given ones, else the next free ones."""
+    """Returns the numbers of all fields, with oneofs expanded in place: the given ones, else the next free ones."""
     leaves = [
         one.schema
         for field in schema.fields
@@ -231,7 +231,7 @@ class FieldText:
     params: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """Its text."""
+        """Returns its text."""
         begin = f"{self.label} {self.type}".lstrip() + f" {self.name} = {self.number}"
         if not self.params:
             return [f"{begin};"]
@@ -250,7 +250,7 @@ class EnumText:
     symbols: dict[str, int]
 
     def lines(self) -> list[str]:
-        """Its text, zero first as proto3 wants it."""
+        """Returns its text, zero first as proto3 requires."""
         ordered = sorted(self.symbols.items(), key=lambda symbol: symbol[1] != 0)
         alias = ["option allow_alias = true;"] if len(set(self.symbols.values())) < len(self.symbols) else []
         symbols = [f"{name} = {number};" for name, number in ordered]
@@ -259,7 +259,7 @@ class EnumText:
 
 @dataclass(slots=True)
 class MessageText:
-    """A message: its fields, its oneofs by their names, the types that are defined within."""
+    """A message: its fields, its oneofs by their names, and the types that it defines."""
 
     name: str
     fields: list[FieldText] = field(default_factory=list)
@@ -267,7 +267,7 @@ class MessageText:
     types: list[MessageText | EnumText] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Its text: a blank line stands before oneofs and before types."""
+        """Returns its text: a blank line precedes oneofs and types."""
         oneofs = [
             [f"oneof {name} {{", *_indented(_all(one.lines() for one in fields)), "}"]
             for name, fields in self.oneofs.items()
@@ -284,7 +284,7 @@ class MessageText:
 
 
 def file_text(package: str, imports: Iterable[str], messages: Sequence[MessageText]) -> str:
-    """A file of proto3, written as the registry's clients write it."""
+    """Returns a file of proto3, in the form of the registry's clients."""
     lines = ['syntax = "proto3";', *([f"package {package};"] if package else []), ""]
     if imported := sorted(set(imports)):
         lines += [*(f'import "{name}";' for name in imported), ""]
@@ -296,5 +296,5 @@ def _all(parts: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _indented(lines: Iterable[str]) -> list[str]:
-    """Two spaces before each, blank ones too."""
+    """Puts two spaces before each line, also before blank ones."""
     return [f"  {line}" for line in lines]

@@ -1,4 +1,4 @@
-"""Writes Connect's data as messages: one function for a schema and its message, made once."""
+"""Writes Connect's data as messages: one function for a schema and its message, created once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MessageWriter:
     """Writes values of one schema, for any thread."""
 
     def __init__(self, schema: Schema, message: Descriptor, options: ProtobufOptions) -> None:
-        """The message's schema need not be ours: fields are found by their names. Raises DataError where one is missing
+        """Finds fields by their names: the message's schema need not be ours. Raises DataError if one is missing
         or of a type that the value cannot have."""
         self._schema, self._name, self._options = schema, message.full_name, options
         self._structs: dict[tuple[int, str], list[_Write]] = {}
@@ -45,7 +45,7 @@ class MessageWriter:
             self._fields = self._wrapped(schema, message)
 
     def write(self, value: Any) -> bytes:
-        """A message's bytes. Raises DataError."""
+        """Returns a message's bytes. Raises DataError."""
         try:
             data: bytes = self._class(**self._fields(value)).SerializeToString()
         except (TypeError, ValueError, OverflowError, EncodeError) as error:
@@ -55,7 +55,7 @@ class MessageWriter:
         return data
 
     def _struct(self, schema: Schema, message: Descriptor) -> _Write:
-        """A schema that holds itself is met again within: then the function that is being made is called."""
+        """Creates a struct's function; a schema that contains itself calls the function under construction."""
         known = self._structs.get((id(schema), message.full_name))
         if known is not None:
             return lambda value: known[0](value)  # noqa: PLW0108  it is not there yet
@@ -195,7 +195,7 @@ def _scalar(schema: Schema, field: FieldDescriptor) -> _Write:
         raise _unfit(schema, field)
     if kind in INTEGER_RANGES:
         bound = INTEGER_RANGES[kind]
-        wide = 1 << 64 if word in ("uint64", "fixed64") else 0  # Java's numbers of 64 bits have signs
+        wide = 1 << 64 if word in ("uint64", "fixed64") else 0  # Java's 64-bit numbers are signed
 
         def whole(value: Any) -> Any:
             if not isinstance(value, int) or isinstance(value, bool) or not -bound <= value < bound:

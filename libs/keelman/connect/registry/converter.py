@@ -32,7 +32,7 @@ _V = TypeVar("_V")
 
 
 def keep(cache: dict[_K, _V], most: int, key: _K, value: _V) -> _V:
-    """Returns the value, and keeps it; a cache that is full is emptied first."""
+    """Stores and returns the value; empties a full cache first."""
     if len(cache) >= most:
         cache.clear()
     cache[key] = value
@@ -40,14 +40,14 @@ def keep(cache: dict[_K, _V], most: int, key: _K, value: _V) -> _V:
 
 
 def kept(cache: dict[_K, _V], most: int, key: _K, make: Callable[[], _V]) -> _V:
-    """What is kept, else what is made now."""
+    """Returns the cached value, or makes and stores it."""
     found = cache.get(key)
     return keep(cache, most, key, make()) if found is None else found
 
 
 class RegistryConverter(Converter):
-    """Converts for one topic after another: `of_topic` gives the one for a topic, which shares all caches but that of
-    ids. Only such a one may write or read."""
+    """Converts for one topic after another: `of_topic` returns the converter for a topic, which shares all caches
+    except the ids. Only such a converter may write or read."""
 
     kinds = (PluginType.CONVERTER,)
     by_topic = True
@@ -55,7 +55,7 @@ class RegistryConverter(Converter):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The registry's keys and those of translations; a subclass adds its own."""
+        """Returns the registry's keys and those of translations; a subclass adds its own."""
         return registry_keys.registry_keys() + registry_keys.data_keys()
 
     def __init__(self, config: Mapping[str, str]) -> None:
@@ -72,18 +72,18 @@ class RegistryConverter(Converter):
         self._newest: dict[str, Registered] = {}
 
     def bind(self, open_registry: OpenRegistry) -> None:
-        """Called once, before it converts. Raises ConfigValueError when what it says is not legal."""
+        """Called once, before it converts. Raises ConfigValueError if the configuration is not legal."""
         self._registry = open_registry(self._given)
 
     @property
     def registry(self) -> Registry:
-        """The configured one."""
+        """The configured registry."""
         if self._registry is None:
             raise ConnectError(f"{type(self).__name__} was given no schema registry")
         return self._registry
 
     def of_topic(self, topic: str) -> Self:
-        """The same for the records of a topic."""
+        """Returns the same converter for the records of a topic."""
         found = self._topics.get(topic)
         if found is None:
             found = copy.copy(self)
@@ -93,22 +93,22 @@ class RegistryConverter(Converter):
         return found
 
     def begin_topic(self) -> None:
-        """Called once for each topic, where a subclass empties what holds for a topic alone."""
+        """Called once for each topic; a subclass clears its state of the previous topic."""
 
     @property
     def keeps_ids(self) -> bool:
-        """Whether the id for a schema stays what it is: not where the newest version is to be looked for again."""
+        """Whether a schema keeps its id: not if the newest version is looked up again from time to time."""
         config = self.config
         newest = config[registry_keys.USE_LATEST] and config[registry_keys.LATEST_SECONDS] >= 0
         return not newest or config[registry_keys.AUTO_REGISTER] or config[registry_keys.USE_ID] >= 0
 
     def subject(self, name: str | None) -> str:
-        """Under which name schemas of this topic are kept; `name` is the schema's own. Raises DataError."""
+        """Returns the subject for schemas of this topic; `name` is the schema's own. Raises DataError."""
         return self._subject(self.topic, self.is_key, name)
 
     def id_to_write(self, schema: SchemaText, name: str | None) -> tuple[int, SchemaText]:
-        """The id for records of a schema and the schema to write them with: another one where the configuration says
-        so (`use.schema.id`, `use.latest.version`). Raises what Registry raises."""
+        """Returns the id for records of a schema and the schema to write them with, which differs if configured
+        (`use.schema.id`, `use.latest.version`). Raises Registry's errors."""
         known = self._ids.get((schema, name))
         if known is not None:
             return known
@@ -117,7 +117,7 @@ class RegistryConverter(Converter):
         if config[registry_keys.AUTO_REGISTER]:
             found = registry.register(subject, schema, normalize=normalize), schema
         elif config[registry_keys.USE_ID] >= 0:
-            # Whether values fit that schema shows when they are written; ID_STRICT changes nothing.
+            # Whether values fit that schema is seen when they are written; ID_STRICT changes nothing.
             found = config[registry_keys.USE_ID], registry.schema(config[registry_keys.USE_ID])
         elif config[registry_keys.USE_LATEST]:
             newest = self._latest(subject)
@@ -130,7 +130,7 @@ class RegistryConverter(Converter):
         return keep(self._ids, config[registry_keys.MAX_SCHEMAS], (schema, name), found)
 
     def _latest(self, subject: str) -> Registered:
-        """The version to take for the newest: for good means for as long as this converter is there."""
+        """Returns the version that counts as the newest: "for good" means for this converter's lifetime."""
         seconds: int = self.config[registry_keys.LATEST_SECONDS]
         if seconds >= 0:
             return self.registry.latest(subject, seconds)
@@ -138,7 +138,7 @@ class RegistryConverter(Converter):
         return kept(self._newest, most, subject, lambda: self.registry.latest(subject, 0))
 
     def _compare(self, newest: Registered, schema: SchemaText, subject: str) -> None:
-        """Raises DataError where the record's schema does not go with the newest version, by the subject's rule."""
+        """Raises DataError if the record's schema is not compatible with the newest version, by the subject's rule."""
         if not self.config[registry_keys.LATEST_STRICT] or newest.schema == schema:
             return
         if not self.registry.compatible(subject, str(newest.version), schema):
@@ -148,18 +148,18 @@ class RegistryConverter(Converter):
             )
 
     def schema_of(self, schema_id: int) -> SchemaText:
-        """The schema with an id. Raises what Registry raises, DataError for a schema of another kind."""
+        """Returns the schema with an id. Raises Registry's errors, DataError for a schema of another kind."""
         found = self.registry.schema(schema_id)
         if found.kind is not self.kind:
             raise DataError(f"The schema with id {schema_id} is of type {found.kind}, not {self.kind}")
         return found
 
     def referenced(self, schema: SchemaText) -> dict[str, SchemaText]:
-        """All that it refers to, by name; what others need comes first."""
+        """Returns all schemas that it refers to, by name, in order of use."""
         return closure(self.registry, schema) if schema.references else {}
 
     def version(self, schema: SchemaText, name: str | None) -> int | None:
-        """The schema's version in the subject of this topic, None where it is not registered under that."""
+        """Returns the schema's version in the subject of this topic, None where it is not registered there."""
         if name is None and self._by_name:
             return None
         try:

@@ -1,15 +1,15 @@
-"""Has a preview read a schema registry and note what would be registered there, which nothing is."""
+"""Lets a preview read a schema registry and note the schemas that would be registered there; registers nothing."""
 
 from __future__ import annotations
 
 from keelman.connect.registry.interface import ABSENT, INCOMPATIBLE, Registry, RegistryError, SchemaText
 
 NO_ID = 0
-"""Stands in payloads for the id that a schema would get."""
+"""Used in payloads for the id that a new schema would get."""
 
 
 class DryRegistry:
-    """A Registry over another, which answers all that only reads. `new_subjects` are those that would get a schema."""
+    """A Registry over another one, which answers all reads. `new_subjects` are those that would get a schema."""
 
     def __init__(self, inner: Registry, new_subjects: list[str]) -> None:
         self.lookup, self.latest, self.compatible = inner.lookup, inner.latest, inner.compatible
@@ -17,7 +17,7 @@ class DryRegistry:
         self.new_subjects = new_subjects
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
-        """The id that the schema has, or NO_ID; raises as the registry would for one that does not fit."""
+        """Returns the id of the schema, or NO_ID; raises the registry's error for an incompatible schema."""
         try:
             return self.lookup(subject, schema, normalize=normalize).id
         except RegistryError as error:

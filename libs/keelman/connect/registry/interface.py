@@ -1,8 +1,8 @@
 """A schema registry as converters use it: schemas and ids, errors, and the header of payloads.
 
-The client is elsewhere (keelman.engine.records.registry_http); code that makes converters hands them an `OpenRegistry`.
-The wire format is Confluent's: a zero, the schema's id in four bytes (big-endian), then the value as the schema's kind
-has it. https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
+The client is in keelman.engine.records.registry_http; code that creates converters passes them an `OpenRegistry`.
+The wire format is Confluent's: a zero, the schema's id in four bytes (big-endian), then the value in the format of its
+kind. https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEADER = struct.Struct(">BI")
 
 
 class SchemaKind(StrEnum):
-    """Kinds of schemas under the registry's names."""
+    """The kinds of schemas by the registry's names."""
 
     AVRO = "AVRO"
     PROTOBUF = "PROTOBUF"
@@ -32,7 +32,7 @@ class SchemaKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A schema that another one needs: the name under which that one speaks of it, and where it is registered."""
+    """A schema that another one needs: its name in the other schema, and its place in the registry."""
 
     name: str
     subject: str
@@ -59,19 +59,19 @@ class Registered:
 
 
 class RegistryUnavailable(RetriableConnectError):
-    """The registry does not answer, or says that it cannot now. Asking again may help."""
+    """The registry does not answer, or reports that it cannot now. A retry may help."""
 
     tolerable = False
 
 
 class RegistryRefused(ConnectError):
-    """The registry does not let us in (401, 403), or what answers is none."""
+    """The registry denies access (401, 403), or the server that answers is no registry."""
 
     tolerable = False
 
 
 class RegistryError(DataError):
-    """The registry's no to a schema, a subject or an id; `code` is its own (40401, 40403, 409, 42201 ...)."""
+    """The registry's refusal of a schema, a subject or an id; `code` is its own (40401, 40403, 409, 42201 ...)."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -81,38 +81,38 @@ class RegistryError(DataError):
 class Registry(Protocol):
     """One schema registry, for any thread; shared by all tasks of a process.
 
-    What was found once is answered from memory, also while the registry is away. All methods raise RegistryUnavailable
+    Earlier results are answered from memory, also while the registry is away. All methods raise RegistryUnavailable
     when it does not answer in time, RegistryRefused and RegistryError.
     """
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
-        """Registers the schema, unless it is there, and returns its id. INCOMPATIBLE with older versions: code 409."""
+        """Registers the schema if it is new, and returns its id. INCOMPATIBLE with older versions: code 409."""
 
     def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> Registered:
-        """The same schema as it is registered in the subject; code SUBJECT_NOT_FOUND or SCHEMA_NOT_FOUND if not."""
+        """Returns the schema as registered in the subject; code SUBJECT_NOT_FOUND or SCHEMA_NOT_FOUND if not."""
 
     def latest(self, subject: str, seconds: float) -> Registered:
-        """The subject's newest version, or what was that less than so many seconds ago."""
+        """Returns the subject's newest version, or the newest as of less than `seconds` seconds ago."""
 
     def schema(self, schema_id: int) -> SchemaText:
-        """The schema with an id; code SCHEMA_NOT_FOUND for none."""
+        """Returns the schema with an id; code SCHEMA_NOT_FOUND for none."""
 
     def referenced(self, reference: Reference) -> SchemaText:
-        """What a reference stands for."""
+        """Returns the schema of a reference."""
 
     def compatible(self, subject: str, version: str, schema: SchemaText) -> bool:
-        """Whether the schema goes with this version ("latest" or a number) of the subject, by the subject's rule."""
+        """Whether the schema is compatible with this version ("latest" or a number), by the subject's rule."""
 
 
 OpenRegistry = Callable[[Mapping[str, str]], Registry]
-"""Gives the registry that a converter's configuration (without the prefix of its role) names: the same for the same.
-Opens no connection yet. Raises ConfigValueError."""
+"""Returns the registry of a converter's configuration (without its role's prefix): the same registry for the same
+configuration. Opens no connection yet. Raises ConfigValueError."""
 
 
 def closure(registry: Registry, schema: SchemaText) -> dict[str, SchemaText]:
-    """All that the schema refers to, directly or not, by the names of the references; what others need comes first.
+    """Returns all schemas that the schema refers to, directly or not, by reference name, in order of use.
 
-    Raises what the registry raises.
+    Raises the registry's errors.
     """
     found: dict[str, SchemaText] = {}
 
@@ -129,12 +129,12 @@ def closure(registry: Registry, schema: SchemaText) -> dict[str, SchemaText]:
 
 
 def header(schema_id: int) -> bytes:
-    """What stands before a value that was written with this schema."""
+    """Returns the header of a value that was written with this schema."""
     return _HEADER.pack(0, schema_id)
 
 
 def schema_id(payload: bytes) -> int:
-    """The id of the schema with which a payload was written. Raises DataError."""
+    """Returns the id of the schema with which a payload was written. Raises DataError."""
     if len(payload) < HEADER_BYTES:
         raise DataError(f"{len(payload)} bytes are too few: a zero and the schema's id in four bytes must come first")
     magic, found = _HEADER.unpack_from(payload)

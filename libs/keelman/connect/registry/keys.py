@@ -1,7 +1,7 @@
 """Keys of converters with a schema registry, under Confluent's names: of its serializers and its client.
 
-https://docs.confluent.io/platform/current/schema-registry/connect.html. In a converter's configuration those of the
-client may also stand behind `schema.registry.`, as there; its TLS is set by `schema.registry.ssl.*`.
+https://docs.confluent.io/platform/current/schema-registry/connect.html. In a converter's configuration the client's
+keys may also have the prefix `schema.registry.`, as there; its TLS is set by `schema.registry.ssl.*`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _URLS = Rule(_is_url_list, "a list of URLs, http://host:port")
 
 
 def registry_keys() -> ConfigDef:
-    """What every converter with a registry knows."""
+    """Returns the keys of every converter with a registry."""
     flag, text, number, secret = Type.BOOLEAN, Type.STRING, Type.INT, Type.PASSWORD
     table: tuple[tuple[str, Type, Any, Importance, str, Rule | None], ...] = (
         (URL, Type.LIST, REQUIRED, _HIGH, "URLs of the schema registry, comma-separated; tried in turn.", _URLS),
@@ -109,7 +109,7 @@ def registry_keys() -> ConfigDef:
 
 
 def _tls_keys() -> tuple[tuple[str, Type, Any, Importance, str, Rule | None], ...]:
-    """What is heeded of TLS, as of Kafka's clients; see keelman.runtime.tls.contexts."""
+    """Returns the supported keys for TLS, as for Kafka's clients; see keelman.runtime.tls.contexts."""
     text, secret, several = Type.STRING, Type.PASSWORD, Type.LIST
     return (
         ("ssl.truststore.location", text, None, _HIGH, "A file of certificates to trust; else the system's.", None),
@@ -136,7 +136,7 @@ def _tls_keys() -> tuple[tuple[str, Type, Any, Importance, str, Rule | None], ..
 
 
 def data_keys() -> ConfigDef:
-    """What the converters' translations of schemas have in common."""
+    """Returns the keys that the converters' translations of schemas share."""
     kept, sums = "Schemas kept translated.", "Keep that a struct came from a union, in the same way for all kinds."
     return ConfigDef(
         ConfigKey(CACHE_SIZE, Type.INT, 1000, _LOW, kept, at_least(1)),
@@ -155,5 +155,5 @@ class Options:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:
-        """Those of a parsed configuration."""
+        """Returns the options of a parsed configuration."""
         return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})

@@ -17,8 +17,8 @@ RECORD_NAME = PACKAGE + "RecordNameStrategy"
 TOPIC_RECORD_NAME = PACKAGE + "TopicRecordNameStrategy"
 
 Strategy = Callable[[str, bool, str | None], str]
-"""Of a topic, whether it is about keys, and the schema's full name (None: it has none) the subject. Raises DataError
-where the strategy needs a name."""
+"""Returns the subject for a topic, whether it is about keys, and the schema's full name (None without a name). Raises
+DataError if the strategy needs a name."""
 
 
 def _of_topic(topic: str, is_key: bool, _name: str | None) -> str:
@@ -43,7 +43,7 @@ _STRATEGIES: dict[str, Strategy] = {TOPIC_NAME: _of_topic, RECORD_NAME: _of_reco
 
 
 def strategy(class_name: str) -> Strategy:
-    """The strategy that a class stands for, which `check` has found to be one."""
+    """Returns the strategy of a class, which `check` has accepted."""
     return _STRATEGIES[_full(class_name)]
 
 

@@ -12,12 +12,12 @@ from keelman.connect.schema import Schema
 ANY_ENUM, ANY_UNION = (f"org.apache.kafka.connect.data.{word}" for word in ("Enum", "Union"))
 """Parameters of schemas that were enums and unions."""
 ANY_UNION_NAME, ANY_UNION_FIELD = "connect_union_", "connect_union_field_"
-"""How the structs for unions, and their fields, begin."""
+"""The beginnings of the names of structs for unions, and of their fields."""
 
 
 def enum_key(parameters: Mapping[str, str], own: str, *, general: bool) -> str | None:
-    """The parameter that says that a schema is an enum: the shared one if asked for, else the kind's own; None for
-    none."""
+    """Returns the parameter that marks a schema as an enum: the shared one if `general`, else the kind's own; None
+    for no enum."""
     found = ANY_ENUM if general and ANY_ENUM in parameters else own
     return found if found in parameters else None
 

@@ -1,1 +1,1 @@
-"""Defines what the engine gives to connectors' tasks, and what these return about offsets and data for Spark."""
+"""Defines what connectors' tasks get from the engine, and what they return about offsets and data for Spark."""

@@ -1,7 +1,7 @@
-"""A data set that Spark reads for a source: what it is, and how what Spark says of it travels to the task's copy runs.
+"""A data set that Spark reads for a source, and the keys by which the task's copy runs learn of Spark's splitting.
 
 Spark splits a data set into numbered parts. The Spark service adds the numbers to a task's start ticket, as further
-keys of its task configuration; the reader goes by them and by what the offset topic says is read already.
+keys of its task configuration; the reader uses them together with the offset topic's record of parts already read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PARTS = "keelman.data.parts"
-"""How many parts there are."""
+"""The number of parts."""
 SPLIT = "keelman.data.split"
-"""A digest of how Spark splits the data set: another one means that the data set or its splitting has changed."""
+"""A digest of Spark's splitting: another digest means that the data set or its splitting has changed."""
 PROBLEM = "keelman.data.problem"
 """Why Spark cannot read the data set: set in place of the two above."""
 PASSING = "keelman.data.passing"
-"""Set beside that when it may pass: a database or a Spark that is away."""
+"""Set beside PROBLEM when it may be transient: a database or a Spark that is away."""
 PART = "keelman.data.part"
 """The part that a copy run reads: in the configurations of parts only."""
 
@@ -40,13 +40,13 @@ class DataSet:
 
     @property
     def name(self) -> str:
-        """What it is called: its path, else the table or query that is read."""
+        """The data set's name: its path, else the table or query that is read."""
         return self.path or self.options.get("dbtable", "") or self.options.get("query", "")
 
 
 @dataclass(frozen=True, slots=True)
 class DataSink:
-    """The arguments of `DataFrame.write`. `schema` is the DDL of values that are JSON; without one rows are Kafka's.
+    """The arguments of `DataFrame.write`. `schema` is the DDL of JSON values; without it rows are Kafka's.
 
     With `strict` a value that does not fit the schema fails the write. `readers` read Kafka at the same time.
     """

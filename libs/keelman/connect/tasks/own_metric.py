@@ -10,7 +10,7 @@ LEGAL = "a number as its value, and texts as its name, description and tags"
 
 @dataclass(frozen=True, slots=True)
 class OwnMetric:
-    """`tags` set it apart from others of its name; connector and task are reported beside them."""
+    """`tags` distinguish it from others of its name; connector and task are reported beside them."""
 
     name: str
     value: float
@@ -19,7 +19,7 @@ class OwnMetric:
 
 
 def is_legal(found: object) -> bool:
-    """Whether what a connector returned is a metric, and as LEGAL says."""
+    """Whether a connector's result is a metric as described by LEGAL."""
     if not isinstance(found, OwnMetric) or not hasattr(found.value, "__float__") or not isinstance(found.tags, Mapping):
         return False
     return all(isinstance(one, str) for one in (found.name, found.description, *found.tags, *found.tags.values()))

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecord:
-    """A record that was written in some batch before: where it is in Kafka, and what a dead letter holds of it."""
+    """A record of an earlier batch: its position in Kafka, and its content for a dead letter."""
 
     place: TopicPartition
     offset: int
@@ -25,41 +25,41 @@ class WrittenRecord:
 
 
 class SinkSource(Protocol):
-    """Steers the reading of one task's topics. To be asked within the methods of its writer only, in the thread that
+    """Steers the reading of one task's topics. Used only within the methods of its writer, in the thread that
     calls them."""
 
     @property
     def draining(self) -> bool:
-        """Whether the run is to end soon: what may pass is not waited for."""
+        """Whether the run ends soon: then transient errors are not waited out."""
 
     def attend(self) -> None:
-        """Keeps the task's place in its group while a write takes long. Raises GaveUp when what is being written is
-        another task's by now: it will be read again."""
+        """Keeps the task's membership in its group during a long write. Raises GaveUp when the partitions being
+        written belong to another task by now: the records will be read again."""
 
     @property
     def commit_seconds(self) -> float:
-        """The time until the next commit is due; 0 once it is."""
+        """Returns the seconds until the next commit is due; 0 once it is."""
 
     def commit_when_due(self) -> None:
-        """Has what was written before committed where that is due, while what is being written waits to be tried
-        again."""
+        """Commits the earlier records if that is due, while the current ones wait for another
+        try."""
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """The next records of this partition are those from there on, and its group follows."""
+        """Continues this partition at `offset`; its group's committed offset follows."""
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Nothing of these is read until they are resumed, or assigned the next time."""
+        """Stops reading these partitions until they are resumed or assigned again."""
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """These are read again."""
+        """Reads these partitions again."""
 
     def retry(self, work: Callable[[], T]) -> T:
-        """What the work gives; while it raises RetriableConnectError it is done again for as long as `errors.retry.*`
-        say."""
+        """Returns the result of `work`; while it raises RetriableConnectError, it is repeated as long as
+        `errors.retry.*` allow."""
 
     def report(self, index: int, error: Exception, stage: Stage) -> None:
-        """The record with this index of the batch that is being written cannot be taken by a step of the writer's own.
-        Does what `errors.tolerance` says, or raises what fails the task."""
+        """Reports a record, by its index in the batch being written, that a step of the writer's own cannot take.
+        Applies `errors.tolerance`, or raises the error that fails the task."""
 
     def report_written(self, record: WrittenRecord, error: Exception) -> None:
-        """The same for a record of some batch before."""
+        """Reports a record of an earlier batch in the same way."""

@@ -1,4 +1,4 @@
-"""What a sink's writer is opened for."""
+"""The task of a sink's writer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class SinkTask:
 
     `worker`: the worker's properties, named as in Java. `beat` is called at least once a second by a writer that waits;
     it raises when the run must end at once. `report` is called within `write` for a record that cannot be written, with
-    its index and the error: it does what `errors.tolerance` says, or raises what fails the task. `config` is the task's
-    own configuration, without its connector's; `source` is for writers that steer what they are given."""
+    its index and the error: it applies `errors.tolerance`, or raises the error that fails the task. `config` is the
+    task's own configuration, without its connector's; `source` is for writers that steer the reading."""
 
     connector: str
     task: int

@@ -1,4 +1,4 @@
-"""The task that a source's reader is opened for, and what the engine does for a reader that makes payloads itself."""
+"""The task of a source's reader, and the engine's services for a reader that makes payloads itself."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ T = TypeVar("T")
 
 
 class SourceTarget(Protocol):
-    """Where a source's records go. To be asked within `Reader.read` only. Raises what ends the run."""
+    """The destination of a source's records. Used only within `Reader.read`. Raises errors that end the run."""
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; one that is not there is made first."""
+        """Returns a topic's number of partitions; creates a missing topic first."""
 
     def batch_bytes(self, topic: str) -> int:
-        """How much one packed batch for the topic may take."""
+        """Returns the size limit of one packed batch for the topic."""
 
     def retry(self, work: Callable[[], T]) -> T:
-        """What the work gives; while it raises RetriableConnectError it is done again for as long as `errors.retry.*`
-        say."""
+        """Returns the result of `work`; while it raises RetriableConnectError, it is repeated as long as
+        `errors.retry.*` allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTask:
     """`config` is the task's own configuration, without its connector's; `worker`: the worker's properties, named as in
-    Java. `beat` is to be called at least once a second while the reader is opened; it raises when the run must end. Of
-    a preview, `dry`, nothing is written anywhere, no schema either.
+    Java. `beat` must be called at least once a second while the reader opens; it raises when the run must end. In
+    a preview, `dry`, nothing is written anywhere, not even a schema.
     """
 
     connector: str

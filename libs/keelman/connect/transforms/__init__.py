@@ -40,8 +40,8 @@ _ALL: tuple[type[Transform], ...] = (
 TRANSFORMS: Mapping[str, Callable[[Mapping[str, str]], Transform]] = {
     f"{PACKAGE}{kind.name}{'$' if part else ''}{part}": partial(kind, part=part) for kind in _ALL for part in kind.parts
 }
-"""By the full name of the class, `$Key` and `$Value` being classes of their own. Raise ConfigValueError."""
+"""Transforms by the full name of the class; `$Key` and `$Value` are separate classes. Raise ConfigValueError."""
 PREDICATES: Mapping[str, type[Predicate]] = {
     f"{PACKAGE}predicates.{kind.name}": kind for kind in (HasHeaderKey, RecordIsTombstone, TopicNameMatches)
 }
-"""By the full name of the class."""
+"""Predicates by the full name of the class."""

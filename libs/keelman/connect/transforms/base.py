@@ -22,25 +22,25 @@ Part = Literal["", "Key", "Value"]
 
 
 class Configured(ABC):
-    """Base of transforms and predicates: holds the parsed configuration. `_set_up` takes what they need from `config`,
-    and raises ConfigValueError for what is not legal."""
+    """Base of transforms and predicates: holds the parsed configuration. `_set_up` reads the needed values from
+    `config`, and raises ConfigValueError for illegal ones."""
 
     name: ClassVar[str]
     """The simple name of Connect's class."""
     keys: ClassVar[tuple[ConfigKey, ...]] = ()
-    """Of its configuration, without the prefix of its alias."""
+    """The keys of its configuration, without the prefix of its alias."""
     of_headers: ClassVar[bool] = False
-    """Whether it looks at headers or changes them."""
+    """Whether it reads or changes headers."""
     of_header_values: ClassVar[bool] = False
-    """Whether it may look at their values: none of ours does."""
+    """Whether it may read the values of headers: none of ours does."""
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Its keys."""
+        """Returns its keys."""
         return ConfigDef(*cls.keys)
 
     def __init__(self, config: Mapping[str, str]) -> None:
-        """Raises ConfigValueError for what is not legal."""
+        """Raises ConfigValueError for an illegal configuration."""
         self.config = self.config_def().parse(config)
         self._set_up()
 
@@ -49,13 +49,13 @@ class Configured(ABC):
 
 
 class Transform(Configured):
-    """One step of a chain. Made once a task; has no state but what it keeps of schemas it has seen."""
+    """One step of a chain. Made once per task; its only state is a cache of schemas."""
 
     parts: ClassVar[tuple[Part, ...]] = ("Key", "Value")
-    """The two that it comes for, or one without a name for the whole record."""
+    """The two parts that it is available for, or one without a name for the whole record."""
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        """Raises ConfigValueError for what is not legal."""
+        """Raises ConfigValueError for an illegal configuration."""
         super().__init__(config)
         self.part = part
         self.defaults: bool = self.config.get(NULL_DEFAULT, False)
@@ -67,19 +67,19 @@ class Transform(Configured):
 
     @abstractmethod
     def apply(self, record: Record) -> Record | None:
-        """The record after this step, perhaps the same one changed; None when it is dropped. Raises ConnectError."""
+        """Returns the record after this step, perhaps the same one changed; None to drop it. Raises ConnectError."""
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """Does the same to a batch of one shape at once, perhaps to the batch itself; None where it cannot or where it
-        would fail, and has changed nothing then. Raises ConnectError."""
+        """Applies this step to a batch of one shape at once, perhaps in place; returns None if it cannot or would
+        fail, and then has changed nothing. Raises ConnectError."""
         return None
 
     def column(self, batch: ColumnBatch) -> Data:
-        """The keys or the values."""
+        """Returns the column of keys or of values."""
         return batch.key if self.part == "Key" else batch.value
 
     def columns_changed(self, batch: ColumnBatch, column: Data) -> list[ColumnBatch]:
-        """Puts others in their place. A Column may hold anything."""
+        """Replaces the column of keys or of values. A Column may hold anything."""
         batch.loose = batch.loose or not isinstance(column, StructColumn | Nulls)
         if self.part == "Key":
             batch.key = column
@@ -88,11 +88,11 @@ class Transform(Configured):
         return [batch]
 
     def data(self, record: Record) -> tuple[Schema | None, Any]:
-        """The key or the value, with its schema."""
+        """Returns the key or the value, with its schema."""
         return (record.key_schema, record.key) if self.part == "Key" else (record.value_schema, record.value)
 
     def changed(self, record: Record, schema: Schema | None, value: Any) -> Record:
-        """The record with another key or value."""
+        """Replaces the record's key or value, and returns the record."""
         if self.part == "Key":
             record.key_schema, record.key = schema, value
         else:
@@ -105,35 +105,35 @@ class Predicate(Configured):
 
     @abstractmethod
     def test(self, record: Record) -> bool:
-        """Whether the record is one of those."""
+        """Whether the record meets the predicate."""
 
     @abstractmethod
     def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
-        """The same of the records of one shape: of all of them, or of each."""
+        """Tests the records of one shape: returns one result for all, or one for each."""
 
 
 def some_names(name: str, value: Any) -> None:
-    """A validator: at least one name. Raises ConfigValueError with Connect's text."""
+    """Validates that there is at least one name. Raises ConfigValueError with Connect's text."""
     if not value:
         whole = f"Configuration '{name}' must not be empty. Valid values include: any non-empty value"
         raise ConfigValueError(name, value, whole=whole)
 
 
 def null_default() -> ConfigKey:
-    """The key that most transforms of fields have."""
+    """Returns the key that most transforms of fields have."""
     doc = "Whether a null becomes its field's default value, where it has one."
     return ConfigKey(NULL_DEFAULT, Type.BOOLEAN, True, Importance.MEDIUM, doc)
 
 
 def a_struct(value: object, purpose: str) -> Struct:
-    """The value, which has a schema, as a struct. Raises DataError with Connect's text."""
+    """Returns a value with a schema as a struct. Raises DataError with Connect's text."""
     if isinstance(value, Struct):
         return value
     raise DataError(f"Only Struct objects supported for [{purpose}], found: {_found(value)}")
 
 
 def a_map(value: object, purpose: str) -> Mapping[Any, Any]:
-    """The value, which has no schema, as a map. Raises DataError with Connect's text."""
+    """Returns a value without a schema as a map. Raises DataError with Connect's text."""
     if isinstance(value, Mapping):
         return value
     raise DataError(f"Only Map objects supported in absence of schema for [{purpose}], found: {_found(value)}")
@@ -144,15 +144,15 @@ def _found(value: object) -> str:
 
 
 def got(struct: Struct, field: Field, *, defaults: bool) -> Any:
-    """A field's value; with `defaults` that of its schema where it is null."""
+    """Returns a field's value; with `defaults` the default of its schema in place of null."""
     value = struct.values.get(field.name)
     return field.schema.default if value is None and defaults else value
 
 
 def with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
-    """A struct's schema with other fields and neither a default nor a note of being optional, but all its other marks.
+    """Returns a struct's schema with other fields: required and without a default, but with all its other attributes.
 
-    Raises SchemaBuilderError for a name that is there twice.
+    Raises SchemaBuilderError for a duplicate name.
     """
     seen: set[str] = set()
     for field in fields:
@@ -163,7 +163,7 @@ def with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
 
 
 class SchemaBuilderError(DataError):
-    """A schema cannot be made."""
+    """A schema is invalid."""
 
     java_name = "org.apache.kafka.connect.errors.SchemaBuilderException"
 
@@ -175,14 +175,14 @@ class IllegalArgumentError(DataError):
 
 
 class OfSchemas(Generic[T]):
-    """Calls `make` once for each schema object: for one that it has seen of late it returns the same result again."""
+    """Calls `make` once for each schema object: returns the earlier result for a schema that it has seen recently."""
 
     def __init__(self, make: Callable[[Schema], T]) -> None:
         self._make = make
         self._made: dict[int, tuple[Schema, T]] = {}
 
     def __call__(self, schema: Schema) -> T:
-        """Raises what `make` raises."""
+        """Returns the result for a schema. Raises the errors of `make`."""
         found = self._made.get(id(schema))
         if found is not None and found[0] is schema:
             return found[1]

@@ -63,7 +63,7 @@ class Cast(Transform):
         self._schema = OfSchemas(self._cast_schema)
 
     def apply(self, record: Record) -> Record:
-        """Leaves null alone. Raises DataError for what cannot be cast."""
+        """Casts a record; leaves null unchanged. Raises DataError for a value that cannot be cast."""
         schema, value = self.data(record)
         if value is None:
             return record
@@ -83,7 +83,7 @@ class Cast(Transform):
         return self.changed(record, made, Struct(made, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """The columns of fields, or the whole one."""
+        """Casts the columns of fields, or the whole column."""
         column = self.column(batch)
         if isinstance(column, Nulls):
             return [batch]
@@ -119,7 +119,7 @@ class Cast(Transform):
 
 
 def _parsed(pairs: list[str]) -> tuple[str | None, dict[str, str]]:
-    """The type for the whole value, if there is one, and the types of fields. Raises ConfigValueError."""
+    """Returns the type for the whole value, if given, and the types of fields. Raises ConfigValueError."""
     if not pairs:
         raise ConfigValueError("spec", pairs, whole="Must specify at least one field to cast.")
     whole, casts = None, {}
@@ -154,7 +154,7 @@ def _unsupported(direction: str, kind: str, legal: tuple[str, ...]) -> str:
 
 
 def cast(schema: Schema | None, value: Any, target: str) -> Any:
-    """The value as another type. Raises DataError."""
+    """Returns the value as another type. Raises DataError."""
     if value is None:
         return None
     kind = schema.type if schema is not None else type_of(value)
@@ -174,7 +174,7 @@ def cast(schema: Schema | None, value: Any, target: str) -> Any:
 
 
 def cast_all(schema: Schema | None, target: str, values: list[Any]) -> list[Any]:
-    """Many values as another type. Raises DataError."""
+    """Returns many values as another type. Raises DataError."""
     kinds = set(map(type, values))
     if schema is None or schema.name is None:
         if target == "string" and kinds in ({str}, {int}):
@@ -205,7 +205,7 @@ def _whole(target: str) -> Callable[[Any], Any]:
 
 
 def _cut(value: decimal.Decimal, bits: int) -> int:
-    """Its lowest bits: of a multiple of ten to the 64th they are zeros, which need not be counted out."""
+    """Returns its lowest bits: for a multiple of ten to the 64th they are zeros, without computing the number."""
     return 0 if int(value.as_tuple().exponent) >= 64 else cut(int(value), bits)
 
 

@@ -38,7 +38,7 @@ class Step:
     negate: bool = False
 
     def apply(self, record: Record) -> Record | None:
-        """The record after this step; None when it is dropped. Raises StepError."""
+        """Returns the record after this step; None when it is dropped. Raises StepError."""
         try:
             if self.predicate is not None and self.predicate.test(record) == self.negate:
                 return record
@@ -47,7 +47,7 @@ class Step:
             raise StepError(f"transform {self.alias}: {type(self.transform).name}", error) from error
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """The same for a batch of one shape, by columns; None where the step must see each record. Raises ConnectError.
+        """Applies the step to a batch of one shape by columns; None if it must see each record. Raises ConnectError.
 
         The batch given may be changed.
         """
@@ -67,24 +67,24 @@ class Chain:
     """The chain of one task; used by its thread alone."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
-        """From a connector's configuration. Raises ConfigValueError."""
+        """Creates the chain of a connector's configuration. Raises ConfigValueError."""
         self.steps = tuple(_step(config, alias) for alias in foreign_steps.listed(config, "transforms"))
         self.of_headers = any(
             step.transform.of_headers or (step.predicate is not None and step.predicate.of_headers)
             for step in self.steps
         )
-        """Whether a step looks at headers or changes them."""
+        """Whether a step reads or changes headers."""
         self.of_header_values = any(
             step.transform.of_header_values or (step.predicate is not None and step.predicate.of_header_values)
             for step in self.steps
         )
-        """Whether a step may look at headers' values."""
+        """Whether a step may read headers' values."""
         self.ragged = 4
-        """Where there are fewer records than this of a shape, on average, columns cost more than records."""
+        """With fewer records per shape than this, on average, columns cost more than records."""
 
     def fused(self, batch: ColumnBatch) -> list[ColumnBatch]:
-        """All records of a batch behind all steps, those of each shape together: in order within a batch, not among
-        batches. Raises ConnectError without saying for which record: `apply` does."""
+        """Returns all records of a batch after all steps, grouped by shape: in order within a batch, not among
+        batches. Raises ConnectError without naming the record: `apply` does."""
         return self._fused(batch, 0)
 
     def _fused(self, batch: ColumnBatch, first: int) -> list[ColumnBatch]:
@@ -114,7 +114,7 @@ class Chain:
         return batch_of(kept, origins)
 
     def apply(self, record: Record) -> Record | None:
-        """The record behind all steps, None when one dropped it. Raises StepError."""
+        """Returns the record after all steps, None when one dropped it. Raises StepError."""
         return self._through(record, 0)
 
     def _through(self, record: Record, first: int) -> Record | None:
@@ -142,7 +142,7 @@ def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
 
 
 def _made(make: Callable[[Mapping[str, str]], Made], own: Mapping[str, str], prefix: str) -> Made:
-    """What a class makes of its own keys. Raises ConfigValueError, which names the key as the connector has it."""
+    """Creates an object from its own keys. Raises ConfigValueError, which names the key as the connector has it."""
     try:
         return make(own)
     except ConfigValueError as error:

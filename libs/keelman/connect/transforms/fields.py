@@ -1,4 +1,4 @@
-"""HoistField and ReplaceField: wrap a value in a field, take fields away, rename them."""
+"""HoistField and ReplaceField: wrap a value in a field, remove fields, rename them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struc
 
 
 def renamings(pairs: list[str]) -> dict[str, str]:
-    """`old:new` each. Raises ConfigValueError with Connect's text."""
+    """Parses pairs `old:new`. Raises ConfigValueError with Connect's text."""
     found: dict[str, str] = {}
     for pair in pairs:
-        # As Java splits: what is empty behind the last colon counts for nothing.
+        # Like Java's split: empty parts after the last colon do not count.
         words = pair.split(":") if not pair.endswith(":") else pair.rstrip(":").split(":")
         if len(words) != 2:
             shown = f"[{', '.join(pairs)}]"
@@ -42,7 +42,7 @@ class HoistField(Transform):
         self._around = OfSchemas(lambda schema: Schema("struct", fields=(Field(self.field, schema),)))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
-        """The column is the struct's only one."""
+        """Makes the column the only one of a struct."""
         column = self.column(batch)
         schema = None if column.schema is None else self._around(column.schema)
         inner: Column | Constant
@@ -55,7 +55,7 @@ class HoistField(Transform):
         return self.columns_changed(batch, StructColumn(schema, {self.field: inner}))
 
     def apply(self, record: Record) -> Record:
-        """Always."""
+        """Wraps every value, also null."""
         schema, value = self.data(record)
         if schema is None:
             return self.changed(record, None, {self.field: value})
@@ -85,16 +85,16 @@ class ReplaceField(Transform):
         return name not in self._exclude and (not self._include or name in self._include)
 
     def renamed(self, name: str) -> str:
-        """What a field is called after this."""
+        """Returns a field's new name."""
         return self._renames.get(name, name)
 
     def _keep(self, schema: Schema) -> tuple[Schema, tuple[tuple[str, Field], ...]]:
-        """The schema after this, and its fields' new names with the old fields."""
+        """Returns the new schema, and its fields' new names with the old fields."""
         pairs = tuple((self.renamed(f.name), f) for f in schema.fields if self.keeps(f.name))
         return with_fields(schema, tuple(Field(name, f.schema) for name, f in pairs)), pairs
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """Columns go or are renamed."""
+        """Drops and renames columns."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
             return [batch] if isinstance(column, Nulls) else None
@@ -107,13 +107,13 @@ class ReplaceField(Transform):
         return self.columns_changed(batch, StructColumn(made, {name: fields[f.name] for name, f in pairs}))
 
     def apply(self, record: Record) -> Record:
-        """Leaves null alone."""
+        """Drops and renames fields; leaves null unchanged."""
         schema, value = self.data(record)
         if value is None:
             return record
         if schema is None:
             given = a_map(value, "field replacement")
-            # Of two that get one name the last counts, in the order in which Java has them.
+            # Of two fields with one new name the last counts, in Java's order.
             names = hash_order(given) if self._renames else given
             return self.changed(record, None, {self.renamed(k): given[k] for k in names if self.keeps(k)})
         struct = a_struct(value, "field replacement")

@@ -18,7 +18,7 @@ from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struc
 
 
 class Flatten(Transform):
-    """Brings the fields of structs or maps within to the top, under names that show their path."""
+    """Moves the fields of nested structs or maps to the top level, under names that show their path."""
 
     name = "Flatten"
 
@@ -29,7 +29,7 @@ class Flatten(Transform):
         self._flat = OfSchemas(self._flattened)
 
     def apply(self, record: Record) -> Record:
-        """Raises DataError for a map within a struct."""
+        """Flattens a record. Raises DataError for a map within a struct."""
         schema, value = self.data(record)
         if value is None:
             return record
@@ -44,7 +44,7 @@ class Flatten(Transform):
         return self.changed(record, made, Struct(made, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """Of structs none of which is null within another, and of maps that have maps with the same keys."""
+        """Flattens structs without nested nulls, and maps whose nested maps have the same keys."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
             return [batch] if isinstance(column, Nulls) else None
@@ -53,7 +53,7 @@ class Flatten(Transform):
         return self.columns_changed(batch, StructColumn(made, flat)) if self._columns(column, "", flat) else None
 
     def _columns(self, structs: StructColumn, way: str, flat: dict[str, Column | Constant]) -> bool:
-        """Adds the columns under their new names; False where records have to be looked at one by one."""
+        """Adds the columns under their new names; False if records must be flattened one by one."""
         schemas = {} if structs.schema is None else {field.name: field.schema for field in structs.schema.fields}
         for name, column in structs.columns(defaults=True).items():
             schema = schemas.get(name)
@@ -126,7 +126,7 @@ class Flatten(Transform):
 
 
 def _inner(schema: Schema | None, values: list[Any], kinds: set[type]) -> StructColumn | None:
-    """Structs or maps of one shape as columns."""
+    """Returns structs or maps of one shape as columns."""
     if schema is not None:
         alike = kinds == {Struct} and all(one.schema is schema for one in values)
     else:

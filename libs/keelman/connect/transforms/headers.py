@@ -26,19 +26,19 @@ class DropHeaders(base.Transform):
         self._names = frozenset(self.config["headers"])
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
-        """Always."""
+        """Removes the headers of each record."""
         if batch.headers is not None:
             batch.headers = [[one for one in headers if one.name not in self._names] for headers in batch.headers]
         return [batch]
 
     def apply(self, record: Record) -> Record:
-        """Always."""
+        """Removes the headers."""
         record.headers = [header for header in record.headers if header.name not in self._names]
         return record
 
 
 class InsertHeader(base.Transform):
-    """Adds a header of a literal, whose type is read off its text."""
+    """Adds a header with a literal value, whose type is derived from its text."""
 
     name = "InsertHeader"
     of_headers = True
@@ -54,7 +54,7 @@ class InsertHeader(base.Transform):
         self._header = Header(self.config["header"], schema, value)
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
-        """One more for all."""
+        """Adds the header to each record."""
         if batch.headers is None:
             batch.headers = [[self._header]] * batch.count
         else:
@@ -62,7 +62,7 @@ class InsertHeader(base.Transform):
         return [batch]
 
     def apply(self, record: Record) -> Record:
-        """Always."""
+        """Adds the header."""
         record.headers = [*record.headers, self._header]
         return record
 
@@ -96,7 +96,7 @@ class HeaderFrom(base.Transform):
         self._rest = base.OfSchemas(self._without_fields)
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """Fields become headers of each."""
+        """Turns the fields into headers of each record."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
             return None
@@ -116,7 +116,7 @@ class HeaderFrom(base.Transform):
         return self.columns_changed(batch, StructColumn(None if schema is None else self._rest(schema), kept))
 
     def apply(self, record: Record) -> Record:
-        """Raises DataError for a field that a schema does not have."""
+        """Turns the fields into headers. Raises DataError for a field that a schema does not have."""
         schema, value = self.data(record)
         purpose = f"header {self.config['operation']}"
         if schema is None:

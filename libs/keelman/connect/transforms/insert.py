@@ -70,7 +70,7 @@ class InsertField(Transform):
         return with_fields(schema, (*schema.fields, *more))
 
     def inserted(self, record: Record, *, typed: bool) -> dict[str, Any]:
-        """The values of the added fields; without those that the record does not have."""
+        """Returns the values of the added fields, without those that the record does not have."""
         values: dict[str, Any] = {}
         for what, spec in self._specs.items():
             value: Any
@@ -94,7 +94,7 @@ class InsertField(Transform):
         return values
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """What is the same for all is a constant."""
+        """Adds values that all records share as constants."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
             return [batch] if isinstance(column, Nulls) else None
@@ -104,7 +104,7 @@ class InsertField(Transform):
             found = self._column(what, batch, typed=typed)
             if found is None:
                 return None
-            if found != NULL:  # what a record does not have is not put into it
+            if found != NULL:  # a missing attribute of a record adds no field
                 more[spec.name] = found
         if column.schema is None:
             return self.columns_changed(batch, StructColumn(None, {**column.fields, **more}))
@@ -113,7 +113,7 @@ class InsertField(Transform):
         return self.columns_changed(batch, StructColumn(made, {f.name: fields.get(f.name, NULL) for f in made.fields}))
 
     def _column(self, what: str, batch: ColumnBatch, *, typed: bool) -> Column | Constant | None:
-        """The values of an added field; None where they have to be looked at one by one."""
+        """Returns the values of an added field; None if they have to be examined one by one."""
         if what in ("topic", "static"):
             return Constant(batch.topic if what == "topic" else self._static)
         columns = {"partition": batch.partitions, "offset": batch.offsets, "timestamp": batch.timestamps_ms}
@@ -128,7 +128,7 @@ class InsertField(Transform):
         return Column(list(given) if convert is None else list(map(convert, given)))
 
     def apply(self, record: Record) -> Record:
-        """Leaves null alone."""
+        """Adds the fields; leaves null unchanged."""
         schema, value = self.data(record)
         if value is None:
             return record

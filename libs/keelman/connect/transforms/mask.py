@@ -1,4 +1,4 @@
-"""MaskField: replaces values of fields by something harmless of the same type."""
+"""MaskField: replaces values of fields by neutral values of the same type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keelman.connect.transforms.base import Transform, a_map, a_struct, got, nul
 
 
 class MaskField(Transform):
-    """Puts something harmless of the same type in the place of a field's value."""
+    """Replaces a field's value by a neutral value of the same type."""
 
     name = "MaskField"
 
@@ -33,7 +33,7 @@ class MaskField(Transform):
         self._replacement: str | None = self.config["replacement"]
 
     def apply(self, record: Record) -> Record:
-        """Raises DataError for a value of a type that cannot be hidden."""
+        """Masks the fields. Raises DataError for a value of a type that cannot be hidden."""
         schema, value = self.data(record)
         if schema is None:
             given = dict(a_map(value, "mask fields"))
@@ -48,7 +48,7 @@ class MaskField(Transform):
         return self.changed(record, struct.schema, Struct(struct.schema, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """A column where nothing is null becomes a constant."""
+        """Masks the columns: a column without nulls becomes a constant."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
             return None

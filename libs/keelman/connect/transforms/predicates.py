@@ -14,7 +14,7 @@ from keelman.connect.transforms.routing import java_pattern
 
 
 class HasHeaderKey(Predicate):
-    """Records with a header of this name."""
+    """Holds for records with a header of this name."""
 
     name = "HasHeaderKey"
     of_headers = True
@@ -22,27 +22,27 @@ class HasHeaderKey(Predicate):
     keys = (ConfigKey("name", Type.STRING, REQUIRED, Importance.MEDIUM, "The header.", non_empty),)
 
     def test(self, record: Record) -> bool:
-        """Whether it is there."""
+        """Whether the record has the header."""
         name: str = self.config["name"]
         return any(header.name == name for header in record.headers)
 
     def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
-        """Of each, where there are any."""
+        """Whether each record has the header; False for all without headers."""
         name: str = self.config["name"]
         return batch.headers is not None and [any(one.name == name for one in headers) for headers in batch.headers]
 
 
 class RecordIsTombstone(Predicate):
-    """Records whose value is null."""
+    """Holds for records whose value is null."""
 
     name = "RecordIsTombstone"
 
     def test(self, record: Record) -> bool:
-        """Whether it is one."""
+        """Whether the record is a tombstone."""
         return record.value is None
 
     def columnar(self, batch: ColumnBatch) -> bool:
-        """Nulls are a shape of their own."""
+        """Whether all are tombstones: nulls have their own shape."""
         return isinstance(batch.value, Nulls)
 
 
@@ -53,7 +53,7 @@ def _pattern(name: str, value: Any) -> None:
 
 
 class TopicNameMatches(Predicate):
-    """Records of topics whose whole name matches."""
+    """Holds for records of topics whose whole name matches."""
 
     name = "TopicNameMatches"
 
@@ -63,9 +63,9 @@ class TopicNameMatches(Predicate):
         self._pattern = JavaPattern(self.config["pattern"])
 
     def test(self, record: Record) -> bool:
-        """Whether it does."""
+        """Whether the topic matches."""
         return self._pattern.matches(record.topic)
 
     def columnar(self, batch: ColumnBatch) -> bool:
-        """All have one topic."""
+        """Whether the batch's only topic matches."""
         return self._pattern.matches(batch.topic)

@@ -21,15 +21,15 @@ class Filter(Transform):
     parts = ("",)
 
     def apply(self, record: Record) -> None:
-        """Always."""
+        """Drops the record."""
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
-        """None is left."""
+        """Returns no batch."""
         return []
 
 
 def java_pattern(name: str, value: Any) -> None:
-    """A validator: a pattern of Java's. Raises ConfigValueError."""
+    """Validates a Java pattern. Raises ConfigValueError."""
     try:
         JavaPattern(value)
     except PatternError as error:
@@ -37,7 +37,7 @@ def java_pattern(name: str, value: Any) -> None:
 
 
 class RegexRouter(Transform):
-    """Another topic for records whose topic matches as a whole."""
+    """Renames the topic of records whose topic matches as a whole."""
 
     name = "RegexRouter"
     parts = ("",)
@@ -53,17 +53,17 @@ class RegexRouter(Transform):
         self._seen: dict[str, str] = {}
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
-        """A batch is for one topic."""
+        """Renames the batch's topic: a batch has only one."""
         batch.topic = self._routed(batch.topic)
         return [batch]
 
     def apply(self, record: Record) -> Record:
-        """Always."""
+        """Renames the record's topic."""
         record.topic = self._routed(record.topic)
         return record
 
     def _routed(self, topic: str) -> str:
-        """Topics are few: each is judged once."""
+        """Caches the new names: topics are few."""
         found = self._seen.get(topic)
         if found is None:
             found = self._judged(topic)
@@ -87,7 +87,7 @@ class NoGroupError(DataError):
 
 
 class SetSchemaMetadata(Transform):
-    """Another name or version for a struct's schema."""
+    """Changes the name or version of a struct's schema."""
 
     name = "SetSchemaMetadata"
 
@@ -105,7 +105,7 @@ class SetSchemaMetadata(Transform):
             raise ConfigValueError("schema.name", None, whole="Neither schema name nor version configured")
 
     def apply(self, record: Record) -> Record:
-        """Leaves a null without a schema alone. Raises DataError for what is no struct."""
+        """Changes the schema; leaves a null without a schema unchanged. Raises DataError for other non-structs."""
         schema, value = self.data(record)
         if schema is None:
             if value is None:
@@ -120,7 +120,7 @@ class SetSchemaMetadata(Transform):
         return self.changed(record, made, Struct(made, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """The columns stay."""
+        """Changes the schema; keeps the columns."""
         column = self.column(batch)
         if isinstance(column, Nulls) and column.schema is None:
             return [batch]

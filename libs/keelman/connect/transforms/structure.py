@@ -1,4 +1,4 @@
-"""ExtractField and ValueToKey: put a field in place of the value, and fields in place of the key."""
+"""ExtractField and ValueToKey: replace the value by a field, and the key by fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keelman.connect.transforms import base
 
 
 class FieldPath:
-    """Where a field is: with version 2 a dot leads into it, and back-ticks hold a name together that has dots."""
+    """The path of a field: with version 2 a dot separates steps, and back-ticks quote a name that has dots."""
 
     def __init__(self, text: str, version: str) -> None:
         """Raises ConfigValueError."""
@@ -23,7 +23,7 @@ class FieldPath:
         self.steps = _steps(text) if version.upper() == "V2" else [text]
 
     def field(self, schema: Schema) -> Field | None:
-        """The field's place in a schema; None when it is not there. Raises DataError on the way through no struct."""
+        """Returns the field in a schema; None if it is missing. Raises DataError if the path crosses a non-struct."""
         found: Field | None = None
         for step in self.steps:
             if found is not None:
@@ -36,7 +36,7 @@ class FieldPath:
         return found
 
     def of_struct(self, struct: Struct, *, defaults: bool) -> Any:
-        """The field's value, None where the way to it ends before."""
+        """Returns the field's value, None if its path ends before."""
         value: Any = struct
         for step in self.steps:
             if value is None:
@@ -47,7 +47,7 @@ class FieldPath:
         return value
 
     def of_map(self, given: Mapping[Any, Any]) -> Any:
-        """The same in maps."""
+        """Returns the field's value in nested maps."""
         for step in self.steps[:-1]:
             inner = given.get(step)
             if inner is None:
@@ -85,7 +85,7 @@ def _steps(text: str) -> list[str]:
 
 
 class ExtractField(base.Transform):
-    """Puts one of its fields in the place of the key or the value."""
+    """Replaces the key or the value by one of its fields."""
 
     name = "ExtractField"
 
@@ -103,7 +103,7 @@ class ExtractField(base.Transform):
         self._path = FieldPath(self.config["field"], self.config["field.syntax.version"])
 
     def apply(self, record: Record) -> Record:
-        """Null stays null. Raises IllegalArgumentError for a field that a schema does not have."""
+        """Extracts the field; null stays null. Raises IllegalArgumentError for a field that a schema does not have."""
         schema, value = self.data(record)
         if schema is None:
             given = None if value is None else base.a_map(value, "field extraction")
@@ -116,7 +116,7 @@ class ExtractField(base.Transform):
         return self.changed(record, field.schema, inner)
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """One column is all that stays."""
+        """Keeps only the field's column."""
         column = self.column(batch)
         if isinstance(column, Nulls) and column.schema is None:
             return [batch]
@@ -135,7 +135,7 @@ class ExtractField(base.Transform):
 
 
 class ValueToKey(base.Transform):
-    """Makes a key of fields of the value."""
+    """Makes a key from fields of the value."""
 
     name = "ValueToKey"
     parts = ("",)
@@ -150,7 +150,7 @@ class ValueToKey(base.Transform):
         self._key_schema = base.OfSchemas(self._key_of)
 
     def apply(self, record: Record) -> Record:
-        """Raises DataError for a field that the value's schema does not have."""
+        """Sets the key. Raises DataError for a field that the value's schema does not have."""
         purpose = "copying fields from value to key"
         if record.value_schema is None:
             given = base.a_map(record.value, purpose)
@@ -163,7 +163,7 @@ class ValueToKey(base.Transform):
         return record
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """The same columns, once more."""
+        """Uses the same columns for the key."""
         column = batch.value
         if not isinstance(column, StructColumn):
             return None

@@ -32,7 +32,7 @@ _PER_SECOND = {"nanoseconds": 1_000_000_000, "microseconds": 1_000_000, "millise
 
 
 class TimestampRouter(base.Transform):
-    """Topics named after their records' times."""
+    """Renames topics after their records' times."""
 
     name = "TimestampRouter"
     parts = ("",)
@@ -51,7 +51,7 @@ class TimestampRouter(base.Transform):
             self._problem = str(error)
 
     def apply(self, record: Record) -> Record:
-        """Raises DataError for a record without a time, and for a pattern that is not legal, as Connect does."""
+        """Renames the topic. Raises DataError for a record without a time, and for an illegal pattern, like Connect."""
         if record.timestamp_ms is None:
             raise DataError(f"Timestamp missing on record: of topic {record.topic}")
         if self._problem:
@@ -60,7 +60,7 @@ class TimestampRouter(base.Transform):
         return record
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """Two times differ only if the pattern shows the difference."""
+        """Computes one topic for all times that the pattern does not tell apart."""
         times = batch.timestamps_ms
         if isinstance(times, Repeated) and times.value is not None and not self._problem:
             batch.topic = self._routed(batch.topic, times.value)
@@ -78,7 +78,7 @@ class TimestampRouter(base.Transform):
 
 
 class TimestampConverter(base.Transform):
-    """A time in another form: a text, a number, or one of Connect's logical types."""
+    """Converts a time to another form: a text, a number, or one of Connect's logical types."""
 
     name = "TimestampConverter"
 
@@ -108,7 +108,7 @@ class TimestampConverter(base.Transform):
         )
 
     def apply(self, record: Record) -> Record:
-        """Null stays null. Raises DataError for what is no time."""
+        """Converts the time; null stays null. Raises DataError for a value that is no time."""
         schema, value = self.data(record)
         if schema is None:
             if not self._field or value is None:
@@ -123,7 +123,7 @@ class TimestampConverter(base.Transform):
         return self.changed(record, made, None if struct is None else self._struct(struct, made))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """The column of the field, or the whole one."""
+        """Converts the field's column, or the whole value."""
         column = self.column(batch)
         if isinstance(column, Nulls):
             return [batch] if column.schema is None else None
@@ -211,7 +211,7 @@ _FORMS = {"java.lang.Long": "unix", "java.lang.String": "string"}
 
 
 def _cut(value: int, per_second: int) -> int:
-    """Ms of a finer number, towards zero."""
+    """Returns the ms of a finer number, rounded towards zero."""
     part = per_second // 1000
     return -(-value // part) if value < 0 else value // part
 

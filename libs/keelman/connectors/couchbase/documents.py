@@ -89,7 +89,7 @@ def raw_json(event: Event, bucket: str, no_value: bool) -> bytes | object | None
 
 
 def with_metadata(event: Event, bucket: str, no_value: bool) -> bytes | object:
-    """A JSON object of what is known of the change, with the document last."""
+    """Returns a JSON object of the change's metadata, with the document last."""
     is_mutation = event.kind == _MUTATION
     about: dict[str, Any] = {
         "bucket": bucket,
@@ -140,7 +140,7 @@ SERVED: dict[str, Handler] = {
 
 
 def is_json(content: bytes) -> bool:
-    """Whether bytes are exactly one JSON value, a number or a text too."""
+    """Returns whether bytes are exactly one JSON value, a number or a text too."""
     try:
         orjson.loads(content)
     except orjson.JSONDecodeError:

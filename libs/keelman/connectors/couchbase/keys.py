@@ -293,7 +293,7 @@ def access_by(properties: Mapping[str, str]) -> Access:
 
 
 def _in_our_words(message: str) -> str:
-    """What is wrong with files of certificates, with the connectors' keys in place of Kafka's."""
+    """Returns an error of certificate files with the connectors' keys in place of Kafka's."""
     for theirs, ours in _TLS_KEYS.items():
         message = message.replace(theirs, ours)
     return message

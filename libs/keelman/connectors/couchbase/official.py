@@ -82,7 +82,7 @@ class CouchbaseSource(Connector):
 
     @classmethod
     def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
-        """All vbuckets, where each has an offset from which it goes on."""
+        """Returns a watch on all vbuckets, if each has an offset to continue from."""
         parsed = keys.official_keys().parse(config)
         bucket, seeds = parsed["couchbase.bucket"], parsed["couchbase.seed.nodes"]
         if parsed["couchbase.connector.name.in.offsets"] or not _resumes(parsed):
@@ -191,7 +191,7 @@ class OfficialRecords:
             self._no_json, self._warned_at = 0, now
 
     def _rows_of(self, collection: Collection, found: dict[str, Rows]) -> Rows | None:
-        """Where the records of a collection go; None where its changes are passed over."""
+        """Returns the topic for the records of a collection; None if its changes are passed over."""
         topic = self._named.get(collection)
         if topic is None:
             topic = self._name(collection)
@@ -214,7 +214,7 @@ class OfficialRecords:
         return (rows,)
 
     def _name(self, collection: Collection) -> str:
-        """The topic of a collection; PASSED where it is one of the system's that the filter leaves out."""
+        """Returns the topic of a collection; PASSED for a system collection that the filter leaves out."""
         scope = collection.scope
         if not self._system and (scope.startswith("%") or (scope.startswith("_") and scope != DEFAULT)):
             self._named[collection] = PASSED
@@ -237,7 +237,7 @@ def map_of(access: Access) -> ClusterMap:
 
 
 def _resumes(parsed: Mapping[str, Any]) -> bool:
-    """Whether a task goes on from its offsets when it is started again."""
+    """Returns whether a restarted task continues from its offsets."""
     return str(parsed["couchbase.stream.from"]).startswith("SAVED")
 
 

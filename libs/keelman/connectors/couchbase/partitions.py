@@ -16,7 +16,7 @@ _PLACE = ("vbuuid", "snapshotStartSeqno", "snapshotEndSeqno")
 
 
 def dealt(vbuckets: int, tasks: int) -> list[list[int]]:
-    """Runs of vbuckets whose lengths differ by one at most, longer ones first; none without any."""
+    """Returns runs of vbuckets whose lengths differ by at most one, longer ones first; no empty runs."""
     each, more = divmod(vbuckets, tasks)
     found, at = [], 0
     for task in range(tasks):
@@ -28,7 +28,7 @@ def dealt(vbuckets: int, tasks: int) -> list[list[int]]:
 
 
 def written(vbuckets: Sequence[int]) -> str:
-    """The text of some vbuckets: `0..341`, `3;4`, `7`."""
+    """Returns the text of some vbuckets: `0..341`, `3;4`, `7`."""
     runs: list[list[int]] = []
     for one in sorted(vbuckets):
         if runs and one == runs[-1][-1] + 1:
@@ -42,7 +42,7 @@ def written(vbuckets: Sequence[int]) -> str:
 
 
 def read(text: str) -> list[int]:
-    """The vbuckets of such a text. Raises ConnectError."""
+    """Returns the vbuckets of such a text. Raises ConnectError."""
     found: list[int] = []
     try:
         for part in filter(None, text.split(";")):
@@ -54,13 +54,13 @@ def read(text: str) -> list[int]:
 
 
 def partition(bucket: str, vbucket: int, connector: str = "") -> Partition:
-    """The source partition of a vbucket; with `connector` where offsets name it."""
+    """Returns the source partition of a vbucket; with `connector` if offsets name it."""
     named = {"connector": connector} if connector else {}
     return {"bucket": bucket, "partition": str(vbucket), **named}
 
 
 def offset(seqno: int, place: Place) -> Offset:
-    """The source offset behind a change."""
+    """Returns the source offset behind a change."""
     return {
         "bySeqno": signed(seqno),
         "vbuuid": signed(place.vbuuid),
@@ -71,7 +71,7 @@ def offset(seqno: int, place: Place) -> Offset:
 
 
 def position(found: Mapping[str, Any]) -> Position:
-    """Where such an offset says to go on; what it does not say stays open. Raises ConnectError."""
+    """Returns the position in such an offset; fields that it lacks get defaults or None. Raises ConnectError."""
     seqno = _number(found, "bySeqno")
     if seqno is None:
         raise ConnectError(f"The source offset has no bySeqno: {in_json(found)}")
@@ -85,7 +85,7 @@ def position(found: Mapping[str, Any]) -> Position:
 def watch(
     vbuckets: str, bucket: str, committed: Callable[[Partition], Offset | None], properties: Mapping[str, str]
 ) -> VbucketWatch | None:
-    """What a task waits for that has read up to its offsets; None where a vbucket has no offset that names its branch.
+    """Returns the watch of a task that has read up to its offsets; None if a vbucket has no offset with its branch.
 
     Raises ConnectError."""
     places: dict[int, VbucketPosition] = {}
@@ -99,12 +99,12 @@ def watch(
 
 
 def signed(number: int) -> int:
-    """64 bits as Java reads them."""
+    """Returns 64 bits as Java reads them."""
     return number - _ALL if number >= _SIGN else number
 
 
 def signed_32(number: int) -> int:
-    """32 bits as Java reads them."""
+    """Returns 32 bits as Java reads them."""
     return number - (1 << 32) if number >= 1 << 31 else number
 
 

@@ -152,7 +152,7 @@ class CouchbaseReader(Reader):
         return tuple(self._names.values())
 
     def read(self) -> SourceBatch | None:
-        """The records of what has come, topic by topic; waits a little where nothing has. Raises ConnectError."""
+        """Returns records of received changes, topic by topic; waits briefly if there are none. Raises ConnectError."""
         if self._ready:
             return self._ready.pop(0)
         changes = self._opened()
@@ -186,7 +186,8 @@ class CouchbaseReader(Reader):
         return self._opened().left()
 
     def watch(self) -> VbucketWatch | None:
-        """The last changes of all vbuckets, once they are read; None where the next reader would not go on there."""
+        """Returns a watch on the last changes of all vbuckets, once read; None if the next reader would not begin
+        there."""
         places = None if self._ready or not self._resumes else self._opened().resting()
         if places is None:
             return None

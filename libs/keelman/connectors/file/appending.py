@@ -21,13 +21,13 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class AppendedFile:
-    """An open file that one thread appends to, and how far its own bytes reach.
+    """An open file that one thread appends to, and the end of its own bytes.
 
-    Others may write between any two of its writes, so each of these is found by where the kernel says that it ended.
+    Others may write between any two of its writes, so it takes each write's place from the kernel's file position.
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes it. Raises ConnectError."""
+        """Opens or creates the file. Raises ConnectError."""
         self.path = path
         self.descriptor = open_append(path)
         status = os.fstat(self.descriptor)
@@ -39,7 +39,7 @@ class AppendedFile:
         self._last = b""
 
     def size(self) -> int:
-        """Bytes in it now. Raises RetriableConnectError where it is not what was written to any more."""
+        """Returns the file's present size. Raises RetriableConnectError if it was removed, truncated or rewritten."""
         status = os.fstat(self.descriptor)
         if status.st_nlink == 0:
             raise self._gone("was removed")
@@ -50,7 +50,7 @@ class AppendedFile:
         return status.st_size
 
     def append(self, data: bytes, beat: Callable[[], None] | None = None) -> int:
-        """Writes all of it; gives where it begins. Raises as `write_all` does."""
+        """Writes all data. Returns the position where it begins. Raises as `write_all` does."""
         write_all(self.descriptor, data, str(self.path), beat)
         if not self.regular:
             return 0
@@ -61,18 +61,18 @@ class AppendedFile:
         return begin
 
     def settle(self) -> None:
-        """Makes durable what was written. Raises RetriableConnectError, also where it is not in the file any more."""
+        """Makes written data durable. Raises RetriableConnectError, also if the file has lost the data."""
         if not self.regular:
             return
         self.size()
         make_durable(self.descriptor, str(self.path))
 
     def settled(self) -> None:
-        """All of it is committed, and not looked for any more."""
+        """Notes that all written data is committed: later checks do not look for it."""
         self._last = b""
 
     def last_bytes(self) -> bytes:
-        """What stands before its end; what was written where the file may not be read."""
+        """Returns the bytes before its end; the bytes last written if the file may not be read."""
         if not self.readable:
             return self._last
         begin = max(0, self.end - EDGE_BYTES)
@@ -82,7 +82,7 @@ class AppendedFile:
             raise RetriableConnectError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def bears_its_name(self) -> bool:
-        """Whether the path still leads to it."""
+        """Returns whether the path still leads to this file."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -90,7 +90,7 @@ class AppendedFile:
         return (status.st_dev, status.st_ino) == (self.device, self.inode)
 
     def close(self) -> None:
-        """Closes it, which gives a lock on it back."""
+        """Closes the file, which releases its lock."""
         os.close(self.descriptor)
 
     def _gone(self, what: str) -> RetriableConnectError:
@@ -100,8 +100,8 @@ class AppendedFile:
 
 
 def open_append(path: Path) -> int:
-    """Opens or makes the file for appending, and for reading where that is allowed; a pipe is not waited for. Raises
-    ConnectError naming the path, retriable when the disk is full or nobody reads the pipe."""
+    """Opens or creates the file for appending, and for reading where that is allowed; does not wait for a pipe. Raises
+    ConnectError naming the path, retriable when the disk is full or the pipe has no reader."""
     flags = os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     with suppress(OSError):
         if not path.exists() or path.is_file():
@@ -116,7 +116,7 @@ def open_append(path: Path) -> int:
 
 
 def make_durable(descriptor: int, name: str) -> None:
-    """Returns once what was written would outlive a power cut. Raises RetriableConnectError naming it."""
+    """Returns once written data would survive a power cut. Raises RetriableConnectError naming the file."""
     try:
         os.fdatasync(descriptor)
     except OSError as error:
@@ -124,10 +124,10 @@ def make_durable(descriptor: int, name: str) -> None:
 
 
 def write_all(descriptor: int, data: bytes, name: str, beat: Callable[[], None] | None = None) -> None:
-    """Writes all of it, or nothing to a regular file that nobody else appends to; beats while there is no room in a
-    pipe.
+    """Writes all data, or none if it fails and no other process appends to the regular file; beats while there is no
+    room in a pipe.
 
-    Raises RetriableConnectError naming it, for instance for a full disk, and what `beat` raises.
+    Raises RetriableConnectError naming the file, for instance for a full disk, and what `beat` raises.
     """
     written = 0
     try:
@@ -139,7 +139,7 @@ def write_all(descriptor: int, data: bytes, name: str, beat: Callable[[], None] 
                     beat()
                 select.select((), (descriptor,), (), LOOK_SECONDS)
     except OSError as error:
-        with suppress(OSError):  # what is torn is left to the recovery then
+        with suppress(OSError):  # then the recovery handles a torn write
             status, end = os.fstat(descriptor), os.lseek(descriptor, 0, os.SEEK_CUR)
             if written and stat.S_ISREG(status.st_mode) and status.st_size == end:
                 os.ftruncate(descriptor, end - written)
@@ -147,7 +147,7 @@ def write_all(descriptor: int, data: bytes, name: str, beat: Callable[[], None] 
 
 
 def lines(column: Column) -> bytes:
-    """One line a value, in Java's text forms; null is the line `null`. Bytes are written as they are."""
+    """Returns one line a value, in Java's text forms; null is the line `null`. Bytes stay unchanged."""
     values = column.values
     if not column.utf8:
         values = [v if isinstance(v, bytes) else java_text(v).encode("utf-8", "replace") for v in values]

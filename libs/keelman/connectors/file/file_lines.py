@@ -33,7 +33,7 @@ def first_lines(block: bytes, most: int) -> tuple[list[bytes], int]:
 
 
 class LineEnds:
-    """Where in a file the lines of a block end, which begins there; counted when first asked for."""
+    """The ends of a block's lines in a file, by the block's begin; counted at the first use."""
 
     def __init__(self, begin: int, block: bytes) -> None:
         self._begin = begin

@@ -1,4 +1,4 @@
-"""Reads the lines of a file by its name, whatever somebody does to the file."""
+"""Reads the lines of a file by its name, whatever others do to the file."""
 
 from __future__ import annotations
 
@@ -41,17 +41,18 @@ _log = get_logger()
 class FileReader(Reader):
     """Follows a file by its name, from an offset on.
 
-    Lines end with \\n, \\r or \\r\\n; one without its end stays in the file until there is more. Bytes that are not
-    UTF-8 become U+FFFD, as Java reads them. The file may come into being later. When another file takes its name, the
-    old one is read until it has not grown for a while, then what was rotated between them, and then the new one from
-    its first byte. The old one is looked at for as long as somebody may write to it; its last line comes without an end
-    only then. A file that was truncated is read from its first byte too. Records carry the time of their read.
+    Lines end with \\n, \\r or \\r\\n; a line without its end stays in the file until there is more. Bytes that are not
+    UTF-8 become U+FFFD, as Java reads them. The file may be created later. When another file takes its name, the
+    reader reads the old file until it has not grown for a while, then files rotated between them, and then the new file
+    from its first byte. It watches the old file for as long as a process may write to it; only after that it reads an
+    unfinished last line. A file that was truncated is read from its first byte too. Records carry the time of their
+    read.
     """
 
     limits_bytes = True
 
     def __init__(self, path: str, topic: str, offset: Offset | None = None, most_lines: int | None = None) -> None:
-        """`most_lines` a read. Raises ConnectError when the offset is none."""
+        """A read returns at most `most_lines`. Raises ConnectError for an illegal offset."""
         checked_position(offset)
         self._path = path
         self._topic = topic
@@ -73,11 +74,11 @@ class FileReader(Reader):
         self._missing_logged_at = self._looked_at = float("-inf")
 
     def partitions(self) -> Sequence[Partition]:
-        """The file."""
+        """Returns the file's partition."""
         return (self._partition,)
 
     def read(self) -> SourceBatch | None:
-        """The lines of the next block; None when no line has ended since the last read. Raises ConnectError."""
+        """Returns the lines of the next block; None when no line has ended since the last read. Raises ConnectError."""
         try:
             if self._file is None and not self._open():
                 return None
@@ -87,7 +88,7 @@ class FileReader(Reader):
             raise RetriableConnectError(f"{self._path}: {error.strerror}") from error
 
     def left(self) -> int | None:
-        """Bytes behind the position, those of a file that took the name and of former ones included."""
+        """Returns the unread bytes, those of a file that took the name and of former files included."""
         if self._file is None:
             return None
         named = self._stat()
@@ -95,7 +96,8 @@ class FileReader(Reader):
         return max(0, self._file.size() - self._file.position) + behind + self._late.left()
 
     def glance(self) -> bool | None:
-        """Whether an open file is not as it was; None while another file is waited for, or the end of a last line."""
+        """Returns whether an open file has changed; None while the reader waits for another file, or for the end of a
+        last line."""
         file = self._file
         if file is None or self._successor_since is not None:
             return None
@@ -105,7 +107,8 @@ class FileReader(Reader):
         return self._late.glance() or (None if self._late.left() else False)
 
     def watch(self) -> Watch | None:
-        """The file, as far as it was read; None while more of it, a former or another one waits to be read."""
+        """Returns a watch on the file as read so far; None while this file, a former or another one has unread
+        bytes."""
         named = self._stat()
         if self._file is None:
             return FileWatch(self._path, 0, 0) if named is None and self._unpacking is None else None
@@ -113,7 +116,7 @@ class FileReader(Reader):
         if self._late:
             return None
         if named is None:
-            # Under another name its writer may still go on with it, and nobody else would look.
+            # Its writer may still write to it under another name, which no watch would see.
             return FileWatch(self._path, 0, 0) if self._file.removed() else None
         if not self._is_open(named) or named.st_size != max(self._seen_size, self._file.position):
             return None
@@ -122,7 +125,7 @@ class FileReader(Reader):
         return FileWatch(self._path, named.st_size, named.st_ino, named.st_mtime_ns)
 
     def waits_for(self) -> str:
-        """The file, while there is none."""
+        """Returns a text that names the file, while it is missing."""
         return f"waits for the file {self._path}" if self._missing else ""
 
     def close(self) -> None:
@@ -151,7 +154,7 @@ class FileReader(Reader):
         return self._take(self._unpack(found) if isinstance(found, Unpacking) else found)
 
     def _take(self, file: FollowedFile | None) -> bool:
-        """Reads this file from now on; whether there is one."""
+        """Reads this file from now on. Returns whether there is one."""
         now = time.monotonic()
         self._file = file
         self._missing = file is None and self._unpacking is None and not self._unpacked_in_vain
@@ -163,7 +166,8 @@ class FileReader(Reader):
         return file is not None
 
     def _unpack(self, unpacking: Unpacking) -> FollowedFile | None:
-        """What is unpacked of a file that was compressed, once it is the one that is wanted."""
+        """Unpacks a step of a compressed file. Returns the unpacked file once it is complete and fits the offset's
+        mark."""
         self._unpacking = unpacking
         found = unpacking.step()
         mark = None if unpacking.fresh else parse_mark(self._offset, checked_position(self._offset))
@@ -188,7 +192,7 @@ class FileReader(Reader):
         self._seen_size, self._scanned, self._successor_since = -1, 0, None
 
     def _read_late(self) -> SourceBatch | None:
-        """What came in a file that lost its name."""
+        """Returns new lines of a file that lost its name."""
         file = self._late.grown()
         if file is None:
             ended = self._late.ended()
@@ -209,7 +213,7 @@ class FileReader(Reader):
         return self._batch(file, block, lines, taken, short=True)
 
     def _rest(self, file: FollowedFile, size: int) -> SourceBatch:
-        """What is left in a file that nobody writes to any more."""
+        """Returns the rest of a file that no process writes to any more."""
         rest = os.pread(file.descriptor, size - file.position, file.position)
         return self._batch(file, rest, valid_utf8(rest).splitlines(), len(rest), short=True)
 
@@ -234,7 +238,7 @@ class FileReader(Reader):
         if length is None:
             self._seen_size = size
             return None
-        # Room for all that is there and little more: a large block is mapped and given back at each read.
+        # Room for the present bytes and little more: a large block is mapped and given back at each read.
         length = min(length, max(0, size - file.position) + SMALLEST_BLOCK_BYTES)
         block = os.pread(file.descriptor, length, file.position)
         if size < file.position or not file.is_same():
@@ -255,7 +259,8 @@ class FileReader(Reader):
         return self._batch(file, block, lines, taken, short=len(block) < length and not cut)
 
     def _is_what_it_was(self, file: FollowedFile, size: int) -> bool:
-        """Whether all that was read still stands in a file that was modified; of one that grows now and then."""
+        """Returns whether a modified file still has the content that was read; checks a growing file only now and
+        then."""
         now = time.monotonic()
         if size > max(file.position, self._seen_size) and now - self._compared_at < COMPARE_SECONDS:
             return True
@@ -263,7 +268,7 @@ class FileReader(Reader):
         return file.is_whole()
 
     def _look_again(self, file: FollowedFile) -> None:
-        """Not what it was: the next read looks for what was read so far, as after a start."""
+        """Leaves a file whose content has changed: the next read searches for the read content, as after a start."""
         self._offset = file.offset()
         self._leave()
 
@@ -279,7 +284,7 @@ class FileReader(Reader):
         )
 
     def _behind(self, ends: LineEnds, index: int) -> tuple[Partition, Offset]:
-        """Where the file goes on behind a line."""
+        """Returns partition and offset of the first byte behind a line."""
         return self._partition, {"position": ends.behind(index)}
 
     def _most(self) -> int | None:
@@ -287,7 +292,7 @@ class FileReader(Reader):
         return max(1, min(given)) if given else None
 
     def _length(self, file: FollowedFile, size: int) -> int | None:
-        """How many bytes to read so that at least one line ends in them; None when none has ended."""
+        """Returns the number of bytes to read so that at least one line ends in them; None when none has ended."""
         most = self._most()
         usual = BLOCK_BYTES if self.most_bytes is None else max(SMALLEST_BLOCK_BYTES, min(BLOCK_BYTES, self.most_bytes))
         if most is not None:
@@ -305,7 +310,7 @@ class FileReader(Reader):
         return None if file.position < self._scanned else usual
 
     def _go_over(self, file: FollowedFile, size: int) -> SourceBatch | None:
-        """To the file that was written next, once the old one is read and has been quiet for a while."""
+        """Changes to the file that was written next, once the old file is read and has been quiet for a while."""
         named = self._stat()
         if named is None or self._is_open(named):
             self._successor_since = None
@@ -343,7 +348,7 @@ class FileReader(Reader):
         return self._next(opened)
 
     def _copied_before(self, file: FollowedFile) -> FollowedFile | Unpacking | None:
-        """What was copied away from the file of the name, and then truncated, before its first line was read."""
+        """Returns the copy of content that was truncated away from the named file before its first line was read."""
         named = self._stat()
         if file.position or self._former is None or named is None or not self._is_open(named):
             return None

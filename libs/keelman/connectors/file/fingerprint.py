@@ -1,4 +1,4 @@
-"""What was read of a file, told from other content by few bytes: its beginning, its end, and samples between them.
+"""Tells the read part of a file from other content by few bytes: its beginning, its end, and samples between them.
 
 It costs the hot path next to nothing: of a block that is read some bytes are kept, and the first blocks alone are
 hashed. Content of up to `WHOLE_BYTES` is covered completely.
@@ -17,7 +17,7 @@ MOST_SAMPLES = 64
 
 
 class Fingerprint:
-    """Of the first `position` bytes of a file. One thread uses it."""
+    """The fingerprint of the first `position` bytes of a file. One thread uses it."""
 
     def __init__(self) -> None:
         self.position = 0
@@ -29,7 +29,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, descriptor: int, position: int) -> Fingerprint:
-        """What a file has before a position."""
+        """Returns the fingerprint of a file's content before a position."""
         made = cls()
         made.advance(os.pread(descriptor, min(WHOLE_BYTES, position), 0))
         if position > WHOLE_BYTES:
@@ -43,7 +43,7 @@ class Fingerprint:
         return made
 
     def advance(self, block: bytes) -> None:
-        """Takes in what stands behind the position."""
+        """Adds the block behind the position."""
         begin, self.position = self.position, self.position + len(block)
         if begin < WHOLE_BYTES:
             self._whole.update(block[: WHOLE_BYTES - begin])
@@ -55,13 +55,13 @@ class Fingerprint:
             self._take_samples(begin, before, block)
 
     def digest(self) -> str:
-        """Sixteen hexadecimal digits."""
+        """Returns the fingerprint as sixteen hexadecimal digits."""
         made = self._sampled.copy()
         made.update(self.last)
         return made.hexdigest()
 
     def head(self) -> str:
-        """Eight hexadecimal digits of its first bytes alone, by which other content is passed over at once."""
+        """Returns eight hexadecimal digits of its first bytes alone, which rule other content out quickly."""
         return head_of(self.first)
 
     def _take_samples(self, begin: int, before: bytes, block: bytes) -> None:
@@ -80,12 +80,12 @@ class Fingerprint:
 
 
 def head_of(first: bytes) -> str:
-    """Eight hexadecimal digits of the first bytes of a file, at most `MARK_BYTES`."""
+    """Returns eight hexadecimal digits of the first bytes of a file, at most `MARK_BYTES`."""
     return hashlib.blake2b(first, digest_size=4).hexdigest()
 
 
 def _stride(position: int) -> int:
-    """The distance of the samples, so that there are not too many before the position."""
+    """Returns the distance of the samples, so that there are not too many before the position."""
     stride = STRIDE_BYTES
     while position // stride > MOST_SAMPLES:
         stride *= 2

@@ -1,12 +1,12 @@
-"""One open file and the position in it; and which file an offset speaks of, whatever that file is called by now.
+"""One open file and the position in it; and the search for the file of an offset, whatever its present name.
 
 An offset has Connect's `position`, and beside it a `mark` that Connect ignores:
 "inode:position:fingerprint:head:modified". The inode finds a file that was renamed, but file systems give it to the
 next new file at once; the fingerprint distinguishes such a file, also one that was truncated and written again, and
-knows a file that was copied. The head, of the first bytes alone, passes other files over at once, and the time at which
-the file had been modified when it was read tells what was written later. A mark of another position than the offset's
-is void: a person or Connect has set the offset since. Marks of older versions have three parts, with a digest of the
-first and the last bytes before the position.
+recognizes a file that was copied. The head, of the first bytes alone, rules other files out quickly, and the file's
+modification time when it was read shows which files were written later. A mark whose position differs from the
+offset's is void: a person or Connect has set the offset since. Marks of older versions have three parts, with a digest
+of the first and the last bytes before the position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _log = get_logger()
 
 
 def check_positions(config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
-    """True, or ConnectError in Connect's words for what is no file's position; whether the file has it is not asked."""
+    """Returns True. Raises ConnectError, in Connect's words, for offsets that are no file positions; does not check
+    whether the file has such a position."""
     if not config.get("file"):
         raise ConnectError(
             "Offsets cannot be modified if the 'file' configuration is unspecified. This is because stdin is used for "
@@ -54,7 +55,7 @@ def check_positions(config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
 
 
 class Mark(NamedTuple):
-    """The mark of an offset, by which its file is known again."""
+    """The mark of an offset, by which its file is recognized."""
 
     inode: int
     position: int
@@ -66,7 +67,7 @@ class Mark(NamedTuple):
         return f"{self.inode}:{self.position}:{self.digest}:{self.head}:{self.modified}"
 
     def fits(self, descriptor: int) -> bool:
-        """Whether a file has what was read before the position."""
+        """Returns whether a file has the content that was read before the position."""
         if os.fstat(descriptor).st_size < self.position:
             return False
         if not self.head:
@@ -80,8 +81,9 @@ class FollowedFile:
     def __init__(
         self, descriptor: int, position: int = 0, *, until: int | None = None, unpacked_from: int | None = None
     ) -> None:
-        """Takes the descriptor over. `until` is when a former file was modified while it bore its name, as far as that
-        is known; `unpacked_from` the inode that a compressed file had, or has where it was never read before."""
+        """Takes over the descriptor. `until` is the last time that a former file was modified under its name, if that
+        is known; `unpacked_from` the inode of the file before compression, or the compressed file's own if it was never
+        read before."""
         status = os.fstat(descriptor)
         self.descriptor = descriptor
         self.identity = status.st_dev, status.st_ino
@@ -95,40 +97,40 @@ class FollowedFile:
 
     @property
     def position(self) -> int:
-        """The first byte that was not read."""
+        """The first unread byte."""
         return self._fingerprint.position
 
     def size(self) -> int:
-        """Bytes in it now; also takes note of when it was modified."""
+        """Returns its present size in bytes; also notes its modification time."""
         status = os.fstat(self.descriptor)
         self.modified = status.st_mtime_ns
         return status.st_size
 
     @property
     def until(self) -> int:
-        """When it was modified last while it bore its name, in ns since 1970: what followed it was modified later."""
+        """The last time it was modified under its name, in ns since 1970: its successor was modified later."""
         return self._confirmed if self._until is None else self._until
 
     def lose_name(self) -> None:
-        """It is a former file from now on, and may be written to still."""
+        """Marks it as a former file, which programs may still write to."""
         self._until = self.until
 
     def state(self) -> tuple[int, int]:
-        """Its size and when it was modified; takes note of nothing, so that another thread may ask."""
+        """Returns its size and modification time; changes nothing, so that any thread may call it."""
         status = os.fstat(self.descriptor)
         return status.st_size, status.st_mtime_ns
 
     def removed(self) -> bool:
-        """Whether it has no name any more."""
+        """Returns whether it has no name any more."""
         return os.fstat(self.descriptor).st_nlink == 0
 
     def is_same(self) -> bool:
-        """Whether what was read still stands at both ends, before the position."""
+        """Returns whether the read part, up to the position, still has the same first and last bytes."""
         edges = self._fingerprint.first, self._fingerprint.last
         return former_files.read_edges(self.descriptor, self.position) == edges
 
     def is_whole(self) -> bool:
-        """The same by the whole fingerprint."""
+        """Returns whether the read part is unchanged by its whole fingerprint."""
         whole = Fingerprint.of(self.descriptor, self.position).digest() == self._fingerprint.digest()
         if whole:
             self._confirmed = self.modified
@@ -140,21 +142,21 @@ class FollowedFile:
         self._confirmed = self.modified
 
     def mark(self) -> Mark:
-        """Its mark at the position."""
+        """Returns its mark at the position."""
         found = self._fingerprint
         return Mark(self.inode, self.position, found.digest(), found.head(), self.until)
 
     def offset(self) -> dict[str, Any]:
-        """The offset to commit."""
+        """Returns the offset to commit."""
         return {"position": self.position, "mark": str(self.mark())}
 
     def close(self) -> None:
-        """Closes it."""
+        """Closes the file."""
         os.close(self.descriptor)
 
 
 class FormerContent(NamedTuple):
-    """What is known of a file that was read to its end, so that what was written behind it is found."""
+    """The facts about a file that was read to its end by which its successor is found."""
 
     until: int
     born: int
@@ -163,21 +165,21 @@ class FormerContent(NamedTuple):
 
     @classmethod
     def of(cls, file: FollowedFile) -> FormerContent:
-        """Of a file that is still open."""
+        """Returns the facts about a file that is still open."""
         begun = os.pread(file.descriptor, COMPARED_BYTES, 0)
         return cls(file.until, file.born, (file.inode, file.packed_inode), begun)
 
     def next_behind(self, path: str) -> str | None:
-        """The rotated file that was written next."""
+        """Returns the rotated file that was written next."""
         return next_rotated(path, modified=self.until, born=self.born, inodes=self.inodes, like=self.begun)
 
 
 def resume(path: str, offset: Offset | None, *, unpack: bool = True) -> FollowedFile | Unpacking | None:
-    """The file to go on with: the one the offset speaks of if it can be found, else what was written next, from its
+    """Returns the file to read on: the offset's file if it can be found, else the file written next, from its
     first byte; None while there is none. Raises ConnectError.
 
-    A file that was renamed, or copied away before it was truncated, is looked for in the folder of the path and in that
-    of what the path links to; with `unpack` also one that was compressed, which is to be unpacked first.
+    Looks for a file that was renamed, or copied away before it was truncated, in the folder of the path and in the
+    folder of the path's link target; with `unpack` also for a compressed file, which must be unpacked first.
     """
     position = checked_position(offset)
     mark = parse_mark(offset, position)
@@ -192,7 +194,7 @@ def resume(path: str, offset: Offset | None, *, unpack: bool = True) -> Followed
         return None
     renamed = former_files.find_renamed(path, mark.inode, mark.fits)
     if renamed is not None and not position and not is_rotated_name(path, Path(renamed.path).name):
-        os.close(renamed.descriptor)  # nothing but its inode identifies it, which another file may have by now
+        os.close(renamed.descriptor)  # only its inode identifies it, and another file may have that by now
         renamed = None
     if renamed is not None:
         if named is not None:
@@ -203,7 +205,7 @@ def resume(path: str, offset: Offset | None, *, unpack: bool = True) -> Followed
 
 
 def _replaced(path: str, named: int | None, mark: Mark, *, unpack: bool) -> FollowedFile | Unpacking | None:
-    """What to read where another file, other content, or nothing has taken the name. Takes the descriptor over."""
+    """Returns the file to read where the name has another file, other content or no file. Takes over the descriptor."""
     log = _log.bind(file=path, position=mark.position)
     if named is not None and mark.position and mark.fits(named):
         log.info("file_replaced", note="what was read stands in the new file too: goes on behind it")
@@ -239,8 +241,8 @@ def _replaced(path: str, named: int | None, mark: Mark, *, unpack: bool) -> Foll
 
 
 def _copied(path: str, mark: Mark) -> former_files.FormerFile | None:
-    """A copy of the file. Other files, too, may begin with the few bytes of a short one: its copy has a rotated name
-    and is not older."""
+    """Returns a copy of the file. Other files may begin with the same few bytes as a short file: so its copy must have
+    a rotated name and must not be older."""
     if mark.position > MARK_BYTES:
         return former_files.find_copied(path, mark.inode, mark.fits)
     if not mark.position or not mark.modified:
@@ -253,7 +255,7 @@ def _copied(path: str, mark: Mark) -> former_files.FormerFile | None:
 
 
 def begin(path: str) -> FollowedFile | Unpacking | None:
-    """A file from its first byte."""
+    """Returns a file at its first byte."""
     if is_packed(path):
         return Unpacking([path], fresh=True)
     descriptor = open_regular(path)
@@ -261,7 +263,7 @@ def begin(path: str) -> FollowedFile | Unpacking | None:
 
 
 def checked_position(offset: Offset | None) -> int:
-    """The byte position of an offset, 0 without one. Raises ConnectError."""
+    """Returns the byte position of an offset, 0 without an offset. Raises ConnectError."""
     if offset is None or offset.get("position") is None:
         return 0
     position: Any = offset["position"]
@@ -271,13 +273,13 @@ def checked_position(offset: Offset | None) -> int:
 
 
 def parse_mark(offset: Offset | None, position: int) -> Mark | None:
-    """The offset's mark, None when it has none that is of this position."""
+    """Returns the offset's mark, None if it has none of this position."""
     mark = read_mark(None if offset is None else offset.get("mark"))
     return mark if mark is not None and mark.position == position else None
 
 
 def read_mark(text: Any) -> Mark | None:
-    """A mark from its text, None for what is none."""
+    """Parses a mark. Returns None for any other value."""
     parts = text.split(":") if isinstance(text, str) else []
     if len(parts) not in (3, 5) or not all(part.isdecimal() for part in (*parts[:2], *parts[4:])):
         return None

@@ -15,7 +15,7 @@ from keelman.connectors.file.fingerprint import MARK_BYTES
 
 
 class FormerFile(NamedTuple):
-    """A file that holds what was looked for, open for reading."""
+    """A file with the content that was searched for, open for reading."""
 
     path: str
     descriptor: int
@@ -44,7 +44,7 @@ def find_former(path: str, inode: int, fits: Callable[[int], bool], *, since: in
 
 
 def files_beside(path: str) -> list[os.DirEntry[str]]:
-    """The regular files in the folder of the path and in that of what it links to."""
+    """Returns the regular files in the folder of the path and in the folder of its link target."""
     found = []
     for folder in {Path(path).absolute().parent, Path(os.path.realpath(path)).parent}:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -81,7 +81,7 @@ def digest(edges: tuple[bytes, bytes]) -> str:
 
 
 def fits(descriptor: int, position: int, edges: str) -> bool:
-    """Whether a file has these edges before the position."""
+    """Returns whether a file has these edges before the position."""
     return os.fstat(descriptor).st_size >= position and digest(read_edges(descriptor, position)) == edges
 
 

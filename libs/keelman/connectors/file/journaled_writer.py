@@ -1,9 +1,9 @@
 """Appends to a regular file exactly once: a journal beside it ties the file to offsets.
 
-Before each write the journal announces it, so that after a kill the sink's own torn tail is known from what others
-appended: that alone is cut, and only where the consumer group still shows what the journal expects. When the file is
-renamed, the sink commits what it wrote to it and goes on with a new file of the name. When what it wrote since its last
-commit is not in the file any more, the run ends before the commit, and the next one writes it again.
+Before each write the journal announces it, so that after a kill the sink's own torn tail differs from lines that others
+appended: only the torn tail is cut, and only if the consumer group still shows the offsets that the journal expects.
+When the file is renamed, the sink commits its lines there and continues with a new file of the name. When lines written
+since the last commit are missing from the file, the run ends before the commit, and the next run writes them again.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class JournaledWriter(Writer):
         self._shown: Mapping[TopicPartition, int | None] = {}
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
-        """The journaled offsets of its reader; before it has one, those of the connector's name."""
+        """Returns the journaled offsets of its reader; before it has a reader, those of the connector's name."""
         return dict(self._all.get(self._owner, {}))
 
     def take_over(self, assignment: Assignment) -> Mapping[TopicPartition, KeptOffset]:
-        """The offsets of this reader, and those journaled by the connector's name alone that are surely its own. The
-        first time it brings the file to where its journal says."""
+        """Returns the offsets of this reader, including those journaled under the connector's name alone that are
+        surely this reader's. The first call also restores the file to the state in its journal."""
         self._owner = owner_of(self._connector, assignment.reader)
         mine, old = self._all.setdefault(self._owner, {}), self._all.get(self._connector, {})
         for partition, shown in assignment.offsets.items():
@@ -82,11 +82,11 @@ class JournaledWriter(Writer):
         self._announce(data, begin)
         self._written = True
         actual = self._file.append(data)
-        if actual != begin:  # somebody appended in between
+        if actual != begin:  # another process appended in between
             self._announce(data, actual)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Data first, then the journal that speaks of it. Raises RetriableConnectError, as `write` does."""
+        """Makes the data durable, then its journal entry. Raises RetriableConnectError, as `write` does."""
         if not self._recovered:
             self._recover(agrees=True)
         self._all.setdefault(self._owner, {}).update(offsets)
@@ -118,7 +118,7 @@ class JournaledWriter(Writer):
         return file
 
     def _lock(self, file: AppendedFile) -> None:
-        """Waits a little for a predecessor that is about to end."""
+        """Waits briefly for a predecessor that is about to end."""
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             try:
@@ -161,7 +161,8 @@ class JournaledWriter(Writer):
         return RetriableConnectError(f"{self._journal.path}: cannot be written: {error.strerror}")
 
     def _agrees(self, shown: Mapping[TopicPartition, int | None]) -> bool:
-        """Whether the group shows what it may by the journal: nobody else has copied for it since."""
+        """Returns whether the group's offsets are those the journal expects: no other writer has copied for it
+        since."""
         mine, before = self._all.get(self._owner, {}), self._entry.shown.get(self._owner, {})
         for partition, offset in shown.items():
             kept = mine.get(partition)
@@ -171,7 +172,7 @@ class JournaledWriter(Writer):
         return True
 
     def _follow_name(self) -> None:
-        """To a new file where the path leads elsewhere by now; all that was written before is committed."""
+        """Changes to a new file if the path leads elsewhere by now; all earlier lines are committed."""
         file, log = self._file, _log.bind(file=str(self._path), bytes=self._file.end)
         status = os.fstat(file.descriptor)
         if not file.bears_its_name():
@@ -192,7 +193,7 @@ class JournaledWriter(Writer):
         self._save()
 
     def _recover(self, *, agrees: bool) -> None:
-        """Takes out what an unfinished commit left behind, and tells what others did to the file meanwhile."""
+        """Cuts the remains of an unfinished commit, and logs how others changed the file meanwhile."""
         entry, file = self._entry, self._file
         same = entry.inode == file.inode and self._holds(entry)
         there = same and (not file.readable or _is_of(entry, file.descriptor))
@@ -208,7 +209,7 @@ class JournaledWriter(Writer):
         self._save()
 
     def _holds(self, entry: Entry) -> bool:
-        """Whether the file still has what was committed to it, as far as its length and edges tell."""
+        """Returns whether the file still has its committed content, as far as its length and edges tell."""
         if not entry.mark or not self._file.readable:
             return os.fstat(self._file.descriptor).st_size >= entry.length
         return former_files.fits(self._file.descriptor, entry.length, entry.mark)
@@ -221,12 +222,13 @@ class JournaledWriter(Writer):
     def _tell_of_former(
         self, event: str, entry: Entry, size: int, *, same: bool = False
     ) -> former_files.FormerFile | None:
-        """The file that holds what was committed or announced, where it is not in the file of the name any more. With
-        `same` what was committed still is, as far as that can be told."""
+        """Logs the event, and returns the former file that holds committed or announced lines missing from the named
+        file. With `same` the committed lines are still in the named file, as far as that can be told."""
         log = _log.bind(file=str(self._path), journaled=entry.length, length=size)
         former = None
         if entry.mark and (entry.length or entry.announced):
-            # A copy from which something is to be cut has it, so it is younger than the journal's entry.
+            # A copy with announced lines to cut was made after they were written: it is younger than the journal's
+            # entry.
             since = entry.modified + 1 if entry.announced else 0
             former = former_files.find_former(str(self._path), entry.inode, partial(_is_of, entry), since=since)
         if former is not None:
@@ -281,14 +283,15 @@ class JournaledWriter(Writer):
         return torn_tail.cut(path, descriptor, torn_tail.own_stretches(descriptor, entry.announced))
 
     def _end_line(self) -> None:
-        """So that the next line is one of its own behind what may be torn."""
+        """Ends a last line that may be torn, so that the next write begins a new line."""
         self._file.end = os.fstat(self._file.descriptor).st_size
         if self._file.end and not self._file.last_bytes().endswith(b"\n"):
             self._file.append(b"\n")
 
 
 def _is_of(entry: Entry, descriptor: int) -> bool:
-    """Whether a file holds what the journal says was committed, and something of what was announced behind that."""
+    """Returns whether a file holds the content that the journal has as committed, and some announced lines behind
+    it."""
     if entry.mark and not former_files.fits(descriptor, entry.length, entry.mark):
         return False
     return not entry.announced or bool(torn_tail.own_stretches(descriptor, entry.announced))

@@ -1,4 +1,5 @@
-"""Files that lost their name and may still be written to: a program goes on with a renamed file until it reopens it."""
+"""Files that lost their name and may still grow: a program keeps writing to a renamed file until it reopens the
+path."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _log = get_logger()
 
 
 class LateFiles:
-    """Those of one reader, the oldest first. One thread uses it."""
+    """The late files of one reader, the oldest first. One thread uses it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -31,7 +32,7 @@ class LateFiles:
         return len(self._files)
 
     def add(self, file: FollowedFile) -> None:
-        """Keeps a file that was read to its end; takes it over."""
+        """Takes over a file that was read to its end."""
         self._files[file] = time.monotonic()
         self._seen[file] = file.size()
         if len(self._files) > MOST_FILES:
@@ -41,7 +42,7 @@ class LateFiles:
             self._leave(oldest)
 
     def resume(self, marks: str) -> None:
-        """Finds those of an offset again."""
+        """Finds the late files of an offset again."""
         for mark in filter(None, map(read_mark, marks.split())):
             found = find_renamed(self._path, mark.inode, mark.fits)
             if found is None:
@@ -52,19 +53,19 @@ class LateFiles:
                 self._seen[next(reversed(self._files))] = -1
 
     def marks(self) -> str:
-        """Where they were read to, for an offset."""
+        """Returns the files' marks at their read positions, for an offset."""
         return " ".join(str(file.mark()) for file in self._files)
 
     def left(self) -> int:
-        """Bytes in them that were not read."""
+        """Returns the number of unread bytes in the files."""
         return sum(max(0, file.state()[0] - file.position) for file in list(self._files))
 
     def glance(self) -> bool:
-        """Whether one of them has grown."""
+        """Returns whether any file has grown."""
         return any(file.state()[0] != seen for file, seen in list(self._seen.items()))
 
     def grown(self) -> FollowedFile | None:
-        """One that has grown since it was last seen."""
+        """Returns a file that has grown since the last look."""
         for file, seen in self._seen.items():
             size = file.size()
             if size != seen:
@@ -75,11 +76,11 @@ class LateFiles:
         return None
 
     def read_again(self, file: FollowedFile) -> None:
-        """There is more to read in it."""
+        """Notes that the file has more to read."""
         self._seen[file] = -1
 
     def ended(self) -> FollowedFile | None:
-        """One that nobody writes to any more, and that has a last line without an end; others like it are left."""
+        """Returns a file without a writer whose last line has no end; closes files without a writer that are read."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return None
@@ -94,7 +95,7 @@ class LateFiles:
         return None
 
     def close(self) -> None:
-        """Closes them all."""
+        """Closes all files."""
         for file in list(self._files):
             self._leave(file)
 
@@ -104,10 +105,10 @@ class LateFiles:
 
 
 def has_writer(descriptor: int) -> bool | None:
-    """Whether somebody on this host has the file open to write to it; None where the kernel does not say.
+    """Returns whether a process on this host has the file open for writing; None if the kernel does not tell.
 
-    It says so by refusing a lease for reading (fcntl(2)), to the file's owner and to root. Whoever opens the file just
-    then waits until the lease is given back; the signal for it is one that processes ignore.
+    The kernel tells it by refusing a read lease (fcntl(2)), to the file's owner and to root. A process that opens the
+    file just then waits until the lease is given back; processes ignore the signal for it.
     """
     lease = getattr(fcntl, "F_SETLEASE", None)
     if lease is None:

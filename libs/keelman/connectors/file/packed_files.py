@@ -24,7 +24,7 @@ BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 class Unpacked(NamedTuple):
-    """What a compressed file held, in a file without a name, and the compressed file's own inode and time."""
+    """The content of a compressed file, in a file without a name, and the compressed file's own inode and time."""
 
     descriptor: int
     inode: int
@@ -32,7 +32,7 @@ class Unpacked(NamedTuple):
 
 
 class _Packed(NamedTuple):
-    """A compressed file that is open: its content unpacked, its inode and when it was modified."""
+    """A compressed file that is open: its content unpacked, its inode and its modification time."""
 
     content: BinaryIO
     inode: int
@@ -46,11 +46,11 @@ class _Packed(NamedTuple):
 
 
 class Unpacking:
-    """Unpacks one after another of some files, for a reader that must not be away for long."""
+    """Unpacks files one after the other, in short steps, for a reader that must not be away for long."""
 
     def __init__(self, paths: Sequence[str], *, fresh: bool = False) -> None:
-        """With `fresh` the file is to be read from its first byte. All are opened now: a rotation gives their names to
-        others. Raises OSError."""
+        """With `fresh` the file is read from its first byte. Opens all files now, because a rotation gives their names
+        to other files. Raises OSError."""
         self.fresh = fresh
         self.name = paths[0]
         self._waiting = [_Packed.opened(path) for path in paths]
@@ -59,12 +59,12 @@ class Unpacking:
 
     @property
     def done(self) -> bool:
-        """Whether there is no file any more."""
+        """Whether no file is left."""
         return not self._waiting and self._packed is None
 
     def step(self) -> Unpacked | None:
-        """Works for a moment; the next file, once it is unpacked. One that is broken, or still being written, is left
-        out. Raises OSError where there is no room."""
+        """Works for a moment. Returns the next file once it is unpacked. Leaves out a file that is broken, or still
+        being written. Raises OSError if there is no room."""
         if self.done:
             return None
         packed, made = self._opened()
@@ -84,7 +84,7 @@ class Unpacking:
         return None
 
     def close(self, *, rest: bool = True) -> None:
-        """Gives back what is open; with `rest` also what is still to be done."""
+        """Closes the current file; with `rest` also the files still waiting."""
         if self._packed is not None:
             self._packed.content.close()
         if self._made is not None:
@@ -101,12 +101,12 @@ class Unpacking:
 
 
 def is_packed(name: str) -> bool:
-    """Whether a file is compressed, by its name."""
+    """Returns whether a file is compressed, by its name."""
     return Path(name).suffix in (*OPENERS, *OTHERS)
 
 
 def packed_former(path: str, position: int, head: str) -> list[str]:
-    """The compressed files, the newest first, that may hold what was read of the path's file to this position."""
+    """Returns the compressed files, the newest first, that may hold the path's content read up to this position."""
     if not head or not position:
         return []
     found = [e for e in files_beside(path) if e.name.startswith(Path(path).stem) and Path(e.name).suffix in OPENERS]
@@ -116,7 +116,7 @@ def packed_former(path: str, position: int, head: str) -> list[str]:
 
 
 def first_bytes(path: str, count: int) -> bytes | None:
-    """The first bytes of a file's content, unpacked; None where they cannot be read."""
+    """Returns the first bytes of a file's content, unpacked; None if they cannot be read."""
     if Path(path).suffix in OTHERS:
         return None
     with contextlib.suppress(*BROKEN), _open(path) as file:

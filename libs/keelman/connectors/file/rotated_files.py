@@ -1,7 +1,7 @@
-"""Finds what was written between a file that was read to its end and the one that bears its name now.
+"""Finds files written between a file that was read to its end and the present file of its name.
 
 Rotation gives numbers or dates to names: `a.log.1`, `a.log-20261128`, `a-2026-11-28.log`, with or without compression.
-Other names are nobody's former name for sure, and are not read.
+Files with other names may not belong to the rotation, and are not read.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _log = get_logger()
 def next_rotated(
     path: str, *, modified: int, born: int = 0, inodes: Collection[int] = (), like: bytes = b""
 ) -> str | None:
-    """The rotated file that was written next behind one that was born and modified then (ns since 1970; 0 for a birth
-    that is not known), and before that of the path; None where there is none.
+    """Returns the rotated file that was written next after a file born and modified at these times (ns since 1970; 0
+    for an unknown birth), and before the path's file; None without one.
 
-    `inodes` are those of the former file, and `like` is how it begins: a copy of it, or of the path's file, is passed
+    `inodes` are those of the former file, and `like` is its beginning: copies of it, or of the path's file, are passed
     over."""
     named = _status(path)
     found = []
@@ -56,7 +56,7 @@ def next_rotated(
 
 
 def is_rotated_name(path: str, name: str) -> bool:
-    """Whether a rotation may have given this name to a file of the path's."""
+    """Returns whether a rotation may have given this name to a file of the path's."""
     base = Path(path)
     patterns = (
         re.escape(base.name) + _NUMBER + _PACKED,
@@ -66,7 +66,7 @@ def is_rotated_name(path: str, name: str) -> bool:
 
 
 def born_of(file: str | int) -> int:
-    """When a file was made, in ns since 1970, by its path or descriptor; 0 where its file system does not say."""
+    """Returns a file's birth time in ns since 1970, by its path or descriptor; 0 if its file system has none."""
     if _statx is None:
         return 0
     answer = ctypes.create_string_buffer(256)
@@ -79,7 +79,7 @@ def born_of(file: str | int) -> int:
 
 
 def _not_to_be_read(candidate: str, path: str, like: bytes) -> str:
-    """Why a file is passed over; empty where it is not."""
+    """Returns the reason to pass a file over; empty if it must be read."""
     begun = first_bytes(candidate, COMPARED_BYTES)
     if begun is None:
         return "nothing here unpacks it"

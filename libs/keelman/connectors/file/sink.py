@@ -42,7 +42,7 @@ class FileStreamSink(Connector):
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """With a regular file, existing or to be made; a device or pipe cannot be cut back."""
+        """Returns True for a regular file, existing or not; a device or pipe cannot be cut back."""
         path = config.get("file")
         if not path:
             return False
@@ -53,7 +53,7 @@ class FileStreamSink(Connector):
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
-        """Any: lines are written from wherever the group stands."""
+        """Accepts any offsets: lines are written from the group's offset on."""
         return True
 
     @classmethod
@@ -63,7 +63,7 @@ class FileStreamSink(Connector):
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
-        """The writer; while a pipe is full it goes on beating."""
+        """Returns the writer; while a pipe is full it keeps beating."""
         return cls._writer_for(config, task.connector, task.beat, exactly_once=exactly_once)
 
     @classmethod
@@ -102,7 +102,7 @@ class FileWriter(Writer):
     renamed."""
 
     def __init__(self, path: Path, beat: Callable[[], None] | None = None) -> None:
-        """Opens or makes it; `beat` is called while a pipe has no room. Raises ConnectError."""
+        """Opens or creates the file; `beat` is called while a pipe has no room. Raises ConnectError."""
         self._file = AppendedFile(path)
         self._beat = beat
         self._written = False
@@ -113,7 +113,7 @@ class FileWriter(Writer):
         self._written = True
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Makes a file durable; raises RetriableConnectError, also where the file has lost what was written to it."""
+        """Makes a file durable; raises RetriableConnectError, also if the file has lost written data."""
         if self._written:
             self._file.settle()
         self._file.settled()

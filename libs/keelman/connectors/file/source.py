@@ -54,7 +54,7 @@ class FileStreamSource(Connector):
 
     @classmethod
     def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
-        """The file, when its offset says which it was; what it is by now the reader finds out once it has changed."""
+        """Returns a watch on the file if its offset identifies it; the reader checks the file once it has changed."""
         path = config.get("file", "").strip()
         found = offset({"filename": path})
         mark = parse_mark(found, checked_position(found))

@@ -1,6 +1,6 @@
-"""Takes a sink's own uncommitted bytes out of a file: only what was announced, and nothing that others wrote.
+"""Cuts a sink's own uncommitted bytes out of a file: only announced writes, and nothing that others wrote.
 
-What is cut is kept beside the file, in one of a few files, and its records are copied again.
+The bytes that were cut are kept beside the file, in one of a few files, and their records are copied again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
 
 
 def own_stretches(descriptor: int, announced: Sequence[Announcement]) -> list[Stretch]:
-    """What a file holds of the announced writes, in order, each range apart from the next."""
+    """Returns the ranges of announced writes that a file holds, in order; adjacent writes form one range."""
     size = os.fstat(descriptor).st_size
     found: list[Stretch] = []
     for write in sorted(announced, key=lambda one: one.begin):
@@ -46,9 +46,9 @@ def own_stretches(descriptor: int, announced: Sequence[Announcement]) -> list[St
 
 
 def cut(path: Path, descriptor: int, own: Sequence[Stretch]) -> int:
-    """Takes these ranges out; what stands between and behind them moves up. How many bytes they were.
+    """Cuts these ranges; the bytes between and behind them move up. Returns the number of bytes cut.
 
-    Raises RetriableConnectError, for instance where there is no room to keep what is cut.
+    Raises RetriableConnectError, for instance if there is no room to keep the bytes.
     """
     length = sum(one.end - one.begin for one in own)
     if not length:
@@ -70,7 +70,7 @@ def cut(path: Path, descriptor: int, own: Sequence[Stretch]) -> int:
 
 
 def kept_copies(path: Path) -> list[Path]:
-    """What was cut off a file, the oldest first."""
+    """Returns the files with bytes cut from a file, the oldest first."""
     return sorted(path.parent.glob(f".{path.name}.keelman-cut-*"))
 
 

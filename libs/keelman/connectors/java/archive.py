@@ -65,7 +65,7 @@ def _exercise() -> None:
         converter = jvm.java_class(JSON)()
         converter.configure(jvm.java_class("java.util.HashMap")(), False)
         converter.toConnectData("any", converter.fromConnectData("any", None, jvm.java_class("java.lang.Long")(1)))
-    logs.take_over()  # at the end: what the converter logs is nobody's line
+    logs.take_over()  # at the end: the converter's log lines are not needed
 
 
 def main() -> int:

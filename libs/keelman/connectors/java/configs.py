@@ -1,4 +1,4 @@
-"""The keys of a Java class, and what it says itself about their values: its ConfigDef and Config as ours.
+"""The keys of a Java class, and its own validation of their values: converts its ConfigDef and Config to ours.
 
 Source: `org.apache.kafka.common.config.ConfigDef`, `ConfigValue` and `org.apache.kafka.connect.connector.Connector
 .validate` of Kafka 4.3.
@@ -40,24 +40,24 @@ Judge = Callable[[Mapping[str, str | None]], dict[str, ConfigValue]]
 
 
 class JavaConfigDef(ConfigDef):
-    """Keys whose values the Java class judges itself: its validators and recommenders are Java's."""
+    """Keys whose values the Java class validates itself: its validators and recommenders are Java's."""
 
     def __init__(self, *keys: ConfigKey, judge: Judge) -> None:
         super().__init__(*keys)
         self._judge = judge
 
     def validate(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> dict[str, ConfigValue]:
-        """What the class finds about each key. Raises what it throws, as ConnectError."""
+        """Returns the class's result for each key. Raises its exceptions as ConnectError."""
         return self._judge(config)
 
 
 def config_keys(definition: Any) -> list[ConfigKey]:
-    """The keys of a Java ConfigDef, in its order."""
+    """Returns the keys of a Java ConfigDef, in its order."""
     return [_key(one.getValue()) for one in definition.configKeys().entrySet()]
 
 
 def step_definition(definition: Any) -> ConfigDef:
-    """The keys of a converter, transform or predicate, whose values Java's own validators judge."""
+    """Returns the keys of a converter, transform or predicate, with Java's own validators."""
     if definition is None:
         raise ConnectError("config() must return a ConfigDef that is not null.")
     found = zip(config_keys(definition), definition.configKeys().values(), strict=True)
@@ -81,7 +81,7 @@ def _validator(kind: Type, java: Any) -> Validator | None:
 
 
 def config_values(values: Any) -> dict[str, ConfigValue]:
-    """What a Java list of ConfigValues says, by key."""
+    """Converts a Java list of ConfigValues to ours, by key."""
     return {
         str(one.name()): ConfigValue(
             str(one.name()),
@@ -95,7 +95,7 @@ def config_values(values: Any) -> dict[str, ConfigValue]:
 
 
 def python_value(value: Any) -> Any:
-    """A Java configuration value as ours: numbers, texts, lists, passwords, classes by their names."""
+    """Converts a Java configuration value to ours: numbers, texts, lists, passwords, classes by their names."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, _class("java.util.Collection")):
@@ -105,14 +105,14 @@ def python_value(value: Any) -> Any:
 
 
 def json_converter(*, schemas: bool, key: bool = False) -> Any:
-    """Connect's JsonConverter, configured: with schemas around what it writes, or without."""
+    """Returns a configured JsonConverter of Connect's, which writes with or without schemas."""
     made = _class("org.apache.kafka.connect.json.JsonConverter")()
     made.configure(string_map({"schemas.enable": "true" if schemas else "false"}), key)
     return made
 
 
 def string_map(pairs: Mapping[str, str | None]) -> Any:
-    """A Java map of these texts."""
+    """Returns a Java map of these texts."""
     made = _class("java.util.HashMap")()
     for key, value in pairs.items():
         made.put(key, value)
@@ -141,7 +141,8 @@ def _class(name: str) -> Any:
 
 
 def task_state(connector: str, task: int, config: Any) -> tuple[Any, Any]:
-    """A task's ConnectorTaskId, and Connect's ClusterConfigState with this configuration (Java's map) of it alone."""
+    """Returns a task's ConnectorTaskId, and a ClusterConfigState of Connect's with only its configuration (Java's
+    map)."""
     whose = java_class("org.apache.kafka.connect.util.ConnectorTaskId")(connector, jpype().JInt(task))
     maps, sets = java_class("java.util.HashMap"), java_class("java.util.HashSet")
     configs = maps()

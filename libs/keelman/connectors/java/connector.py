@@ -1,7 +1,7 @@
-"""A connector written in Java as a class of ours: what is asked of it, the Java class answers.
+"""A connector written in Java as a class of ours: its methods call the Java class.
 
-The machine starts with the first question. In a plugin host it is asked about configurations and tasks; in a slot its
-tasks run. Source: `AbstractHerder`, `Worker` and `SourceConnector` of Kafka Connect 4.3.
+The virtual machine starts with the first call. In a plugin host the class answers about configurations and tasks; in a
+slot its tasks run. Source: `AbstractHerder`, `Worker` and `SourceConnector` of Kafka Connect 4.3.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class JavaConnector(Connector):
     java_name: ClassVar[str]
     loader: ClassVar[PluginLoader]
     inner: ClassVar[Collection[str]]
-    """The classes of Connect's inside that it looks into."""
+    """Connect's internal classes that it uses."""
 
     @classmethod
     def made(cls) -> Any:
-        """A new object of the Java class. Raises ConnectError."""
+        """Returns a new object of the Java class. Raises ConnectError."""
         with cls.loader.entered(), translated(cls.java_name):
             return cls.loader.load(cls.java_name)()
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The class's keys; their values are judged by the class."""
+        """Returns the class's keys; the class validates their values."""
         connector = cls.made()
         with cls.loader.entered(), translated(f"{cls.java_name}.config"):
             definition = connector.config()
@@ -75,7 +75,7 @@ class JavaConnector(Connector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
-        """What an exactly-once guarantee that is required finds, in Connect's words."""
+        """Returns the errors of a required exactly-once guarantee, in Connect's words."""
         if cls.direction is not Direction.SOURCE or config.get(SUPPORT, "").strip().lower() != "required":
             return ()
         support = cls._asked("exactlyOnceSupport", config)
@@ -86,43 +86,44 @@ class JavaConnector(Connector):
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """What the started connector wants, each with the class of its task."""
+        """Returns the started connector's task configurations, each with its task class."""
         started = _STARTED.started(cls.loader, cls.made, config, cls.direction.value)
         return started.tasks(max_tasks)
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
-        """Often: to ask is one look at a flag."""
+        """Returns a short interval: a check is one look at a flag."""
         return REFRESH_SECONDS
 
     @classmethod
     def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
-        """Whether it has not asked for new tasks. Raises what it has failed with by itself."""
+        """Returns whether its tasks stay: it has requested no new ones. Raises the connector's own failure."""
         return _STARTED.settled(config)
 
     @classmethod
     def take_offsets(cls, connector: str, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """What a source of this name finds committed when it is asked for its tasks next."""
+        """Sets the committed offsets that a source of this name finds at the next request for its tasks."""
         _STARTED.take_offsets(connector, rows)
 
     @classmethod
     def stop_started(cls) -> None:
-        """Stops all that were started to be asked for their tasks, in this process."""
+        """Stops all connectors that were started in this process for their task configurations."""
         _STARTED.stop_all()
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """A source's records and offsets go in one transaction, whatever it promises of itself, as with Connect."""
+        """Returns True for sources: records and offsets share a transaction, whatever the class promises, as in
+        Connect."""
         return cls.direction is Direction.SOURCE
 
     @classmethod
     def transaction_boundary_connector(cls, config: Mapping[str, str]) -> bool:
-        """Whether it can say where transactions end."""
+        """Returns whether the class can define where transactions end."""
         return cls._asked("canDefineTransactionBoundaries", config) == "SUPPORTED"
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
-        """Asks the class. Raises ConnectError where it refuses, or cannot."""
+        """Calls the class's alterOffsets. Raises ConnectError where the class refuses, or does not support it."""
         connector = cls.made()
         changed = _partitions(offsets) if cls.direction is Direction.SINK else _source_offsets(offsets)
         unsupported = java_class("java.lang.UnsupportedOperationException")
@@ -142,14 +143,14 @@ class JavaConnector(Connector):
     def open_task_reader(
         cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
     ) -> Reader:
-        """A source task, started. Raises ConnectError."""
-        from keelman.connectors.java.source.reader import open_reader  # noqa: PLC0415  brings what no plugin host needs
+        """Starts a source task, and returns its reader. Raises ConnectError."""
+        from keelman.connectors.java.source.reader import open_reader  # noqa: PLC0415  needed in slots only
 
         return open_reader(cls.loader, cls._task_class(config), config, task)
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
-        """A sink task, started. Raises ConnectError."""
+        """Starts a sink task, and returns its writer. Raises ConnectError."""
         from keelman.connectors.java.sink.writer import open_writer  # noqa: PLC0415  as above
 
         looks_inside = SINK_CONTEXT.replace("/", ".") in cls.inner
@@ -157,7 +158,7 @@ class JavaConnector(Connector):
 
     @classmethod
     def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
-        """Java's. Raises ConfigValueError, ConnectError."""
+        """Returns the connector's Java steps. Raises ConfigValueError, ConnectError."""
         from keelman.connectors.java.border.record_views import JavaSteps  # noqa: PLC0415  as above
 
         return JavaSteps(cls.loader, config, worker, open_registry)
@@ -172,7 +173,7 @@ class JavaConnector(Connector):
 
     @classmethod
     def _asked(cls, method: str, config: Mapping[str, str]) -> str | None:
-        """The name of the constant that a method of the connector answers; None for null."""
+        """Calls a method of the connector. Returns the name of the constant that it returns; None for null."""
         connector = cls.made()
         with cls.loader.entered(), translated(f"{cls.java_name}.{method}"):
             found = getattr(connector, method)(string_map(config))
@@ -180,8 +181,8 @@ class JavaConnector(Connector):
 
 
 def java_connector(loader: PluginLoader, class_name: str, inner: Collection[str] = ()) -> type[JavaConnector]:
-    """The class of ours for a Java class, which looks into these classes of Connect's inside. Raises ConnectError where
-    it cannot be made, or is no connector."""
+    """Returns the class of ours for a Java class that uses these internal classes of Connect. Raises ConnectError where
+    the Java class cannot be instantiated, or is no connector."""
     with loader.entered(), translated(class_name):
         java = loader.load(class_name)
         made = java()

@@ -1,4 +1,4 @@
-"""The tables of a database, asked by JDBC with a driver of a worker's jars. Runs in a process that ends after it."""
+"""Lists the tables of a database by JDBC, with a driver of a worker's jars. Runs in a process that ends afterwards."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from keelman.runtime.logs.logging import get_logger
 
 LOGIN_SECONDS = 10
 TABLE = "TABLE"
-"""What JDBC calls a user's table: views and the tables of the database itself are others."""
+"""JDBC's type of a user's table: views and system tables have other types."""
 log = get_logger()
 
 
 def tables(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables that the user may see: {"name", "tables": [{"catalog", "schema", "name", "columns": [{"name", "type",
-    "key"}]}]}, catalog and schema empty where the database has none.
+    """Returns the tables that the user may see: {"name", "tables": [{"catalog", "schema", "name", "columns": [{"name",
+    "type", "key"}]}]}, catalog and schema empty if the database has none.
 
     `request` has `url`, `user`, `password`, the patterns `catalog`, `schema` and `table`, which are empty for all, and
-    `jars`: lists of paths that belong together. The machine runs. Raises ConnectError, with what the database said.
+    `jars`: lists of paths that belong together. The virtual machine must run. Raises ConnectError with the database's
+    error.
     """
     url = request["url"]
-    kept: list[Any] = []  # a driver whose loader is closed finds its further classes no more
+    kept: list[Any] = []  # a driver whose loader is closed cannot load further classes
     try:
         with closing(_connection(request, kept)) as connection, translated():
             facts = connection.getMetaData()
@@ -40,7 +41,7 @@ def tables(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_of(url: str) -> str:
-    """What the URL says of which product its database is: `postgresql` of `jdbc:postgresql://host/name`."""
+    """Returns the database product in a URL: `postgresql` of `jdbc:postgresql://host/name`."""
     parts = url.split(":", 2)
     return parts[1] if len(parts) > 2 and parts[1] else url
 
@@ -62,7 +63,7 @@ def _connection(request: Mapping[str, Any], kept: list[Any]) -> Any:
 
 
 def _drivers(jars: Sequence[str], kept: list[Any]) -> Iterator[Any]:
-    """The JDBC drivers that these jars name as services, loaded apart from all other classes but Java's own."""
+    """Yields the JDBC drivers that these jars name as services, loaded apart from all other classes but Java's own."""
     urls = [java_class("java.io.File")(jar).toURI().toURL() for jar in jars if Path(jar).is_file()]
     own = java_class("java.lang.ClassLoader").getPlatformClassLoader()
     loader = java_class("java.net.URLClassLoader")(jpype().JArray(java_class("java.net.URL"))(urls), own)
@@ -83,7 +84,7 @@ def _rows(results: Any) -> Iterator[Any]:
         names = results.getMetaData()
         labels = [str(names.getColumnLabel(i)).upper() for i in range(1, names.getColumnCount() + 1)]
         while results.next():
-            # by their numbers, in their order: some databases give a row's columns once and in no other
+            # by their numbers, in their order: some databases return a row's columns only once and in that order
             yield {label: _python(results.getString(i)) for i, label in enumerate(labels, 1)}
 
 

@@ -1,7 +1,7 @@
 """Composes Java's method handles: loops over whole lists that run inside Java, without a line of Java source.
 
-A call from Python into Java takes some microseconds, so that a call a record would cost more than the record. What is
-composed here is compiled by Java as if it were written there.
+A call from Python into Java takes some microseconds, so that a call a record would cost more than the record. Java
+compiles the composed handles like code written in Java.
 https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/lang/invoke/MethodHandles.html
 """
 
@@ -31,11 +31,11 @@ class Handles:
 
     @cached_property
     def none(self) -> Any:
-        """No handle at all, where Java takes null for one."""
+        """Returns null, for Java's parameters that accept no handle."""
         return jpype().JObject(None, java_class("java.lang.invoke.MethodHandle"))
 
     def type(self, returned: Any, *parameters: Any) -> Any:
-        """The type of a handle."""
+        """Returns the type of a handle."""
         return self._type.methodType(returned, list(parameters))
 
     def method(self, owner: Any, name: str, returned: Any, *parameters: Any) -> Any:
@@ -56,15 +56,15 @@ class Handles:
         return self.of.dropArguments(made, 0, list(dropped))
 
     def retyped(self, handle: Any, returned: Any, *parameters: Any) -> Any:
-        """The same with casts."""
+        """Returns a handle with casts to another type."""
         return handle.asType(self.type(returned, *parameters))
 
     def then(self, handle: Any, after: Any) -> Any:
-        """What the second returns for what the first returned."""
+        """Composes two handles: the second gets the first one's result."""
         return self.of.filterReturnValue(handle, after)
 
     def spread(self, handle: Any, parameters: Sequence[Any], *places: int) -> Any:
-        """(parameters) -> what the handle returns, whose arguments are those at these places."""
+        """(parameters) -> the handle's result, with the parameters at these places as its arguments."""
         return self.of.permuteArguments(handle, self.type(handle.type().returnType(), *parameters), list(places))
 
     def is_null(self, kind: Any) -> Any:

@@ -93,12 +93,12 @@ def runtime_jars() -> tuple[Path, ...]:
 
 
 async def fetch_runtime_jars(progress: Progress = lambda line: None) -> tuple[Path, ...]:
-    """The same, fetched where they are not there yet. Raises as `maven.jars` does."""
+    """Returns the runtime's jars, and fetches missing ones. Raises as `maven.jars` does."""
     return await maven.jars(maven.Lock.read(CONNECT_RUNTIME), progress=progress)
 
 
 async def prepare(progress: Progress) -> None:
-    """Fetches what a machine needs, and has the archive of its classes made, each only if it is missing.
+    """Fetches the jars that a virtual machine needs, and makes the archive of its classes, each only if it is missing.
 
     Raises FailedPrecondition without Java or JPype, and as `fetch_runtime_jars`.
     """
@@ -131,7 +131,7 @@ async def _make_archive(file: Path) -> None:
 
 
 def start(options: JvmOptions) -> None:
-    """Starts the machine with Connect's runtime; nothing where it runs already. All threads stand still meanwhile.
+    """Starts the virtual machine with Connect's runtime, unless it runs already. All threads are stopped meanwhile.
 
     Raises FailedPrecondition without Java (JAVA_MISSING) or JPype, Unavailable when it does not start.
     """

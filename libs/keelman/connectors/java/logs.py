@@ -1,7 +1,8 @@
-"""Takes what Java code logs into this process's own log: one line each, with its logger, its level and its connector.
+"""Takes log lines of Java code into this process's own log: one line each, with its logger, its level and its
+connector.
 
-Plugins log by slf4j or log4j, whose implementation here is log4j 2 of Connect's runtime. Java itself leaves out what is
-below a logger's level, so that a line that nobody wants costs no call.
+Plugins log by slf4j or log4j, whose implementation here is log4j 2 of Connect's runtime. Java itself drops lines
+below a logger's level, so that an unwanted line costs no call.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class _Appender:
 
 @functools.cache
 def take_over() -> None:
-    """From now on what is logged in the machine, which runs, comes here, at the levels of this process."""
+    """Takes over the log of the running virtual machine from now on, at the levels of this process."""
     manager = java_class("org.apache.logging.log4j.LogManager")
     context = manager.getContext(False)
     configuration = context.getConfiguration()

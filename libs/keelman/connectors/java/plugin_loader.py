@@ -1,6 +1,6 @@
 """Loads the classes of one folder of jars apart from all others, as Connect's class loader for plugins does.
 
-Source: `org.apache.kafka.connect.runtime.isolation.PluginClassLoader` of Kafka Connect 4.3, which is used as it is: the
+Source: `org.apache.kafka.connect.runtime.isolation.PluginClassLoader` of Kafka Connect 4.3, used unchanged: the
 folder's own classes come first, Connect's API from its parent.
 """
 
@@ -19,13 +19,13 @@ from keelman.connectors.java.jvm import java_class, jpype
 
 LOADER = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 VERSION = "plugin.version"
-"""The key that says in which version a converter, transform or predicate is wanted, behind the prefix of its own."""
+"""The key, after the step's prefix, for the wanted version of a converter, transform or predicate."""
 T = TypeVar("T")
 
 
 def fitting(class_name: str, versions: Mapping[str, T], wanted: str | None, key: str = VERSION) -> T:
-    """What there is of a class in the latest version that fits what its `key` asks for. `versions` has the latest
-    first. Raises ConfigValueError."""
+    """Returns the entry of the latest version that fits the value `wanted` of `key`. `versions` has the latest first.
+    Raises ConfigValueError."""
     try:
         within = requirement(wanted)
     except VersionRangeError as error:
@@ -39,7 +39,7 @@ def fitting(class_name: str, versions: Mapping[str, T], wanted: str | None, key:
 
 
 class PluginLoader:
-    """One folder's class loader. The machine runs already."""
+    """One folder's class loader. The virtual machine runs already."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class PluginLoader:
         others: Mapping[str, Callable[[], PluginLoader]] | None = None,
         versions: Callable[[str], Mapping[str, PluginLoader]] | None = None,
     ) -> None:
-        """`jars` are all files that the plugin's classes are looked for in, libraries last; `aliases` short names of
-        classes with the full ones; `others` classes of other plugins with these plugins' loaders; `versions` finds all
-        loaders of a class, this one among them, by its versions, the latest first."""
+        """`jars` are the files to search for the plugin's classes, libraries last; `aliases` has full class names by
+        short names; `others` loaders of other plugins by their classes; `versions` returns all loaders of a class, this
+        one included, by its versions, the latest first."""
         self._aliases = aliases or {}
         self._others = others or {}
         self._versions = versions
@@ -63,33 +63,33 @@ class PluginLoader:
         self.loader = java_class(LOADER)(_url(folder), array, system)
 
     def full_name(self, name: str) -> str:
-        """The class that is named: by its full name, or by an alias of the plugin's or of Connect's own."""
+        """Returns a class's full name, from its full name or an alias of the plugin's or of Connect's own."""
         found = name.strip()
         return self._aliases.get(found) or registry.full_name(found) or found
 
     def of(self, class_name: str, wanted: str | None = None, key: str = VERSION) -> PluginLoader:
-        """The loader of the plugin that has a converter, transform or predicate: another's, or this one.
+        """Returns the loader of the plugin that has a converter, transform or predicate: another's, or this one.
 
-        It is the one with the latest version that fits, where `key` asks for some. Raises ConfigValueError where none
-        does, and what a class throws that is asked for its version."""
+        If `wanted` is given, that is the loader with the latest version that fits. Raises ConfigValueError if none
+        does, and what a class throws when it is loaded for its version."""
         if wanted not in (None, "latest") and self._versions is not None:
             return fitting(class_name, self._versions(class_name), wanted, key)
         other = self._others.get(class_name)
         return self if other is None else other()
 
     def load(self, class_name: str) -> Any:
-        """A class of it by name. Raises Java's ClassNotFoundException, LinkageError."""
+        """Loads a class by name. Raises Java's ClassNotFoundException, LinkageError."""
         found = self.of(class_name)
         with found.entered():
             return jpype().JClass(class_name, loader=found.loader)
 
     def has(self, class_name: str) -> bool:
-        """Whether there is such a class in it."""
+        """Returns whether the folder has such a class."""
         return self.loader.getResource(f"{class_name.replace('.', '/')}.class") is not None
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Around each call into the plugin, on the calling thread: its class loader is the thread's meanwhile.
+        """Makes its class loader that of the calling thread; used around each call into the plugin.
 
         Without it Debezium finds no class that its configuration names.
         """

@@ -26,14 +26,14 @@ class PluginMetrics:
         self.java = self._with({})
 
     def give(self, step: Any, **more: str) -> None:
-        """Gives a converter, transform or predicate that was configured its own, where it asks for some; `more` are the
-        tags that it has beside."""
+        """Gives a configured converter, transform or predicate its own metrics, if it accepts them; `more` are its
+        additional tags."""
         if step is not None and isinstance(step, java_class(f"{METRICS}.Monitorable")):
             step.withPluginMetrics(self._with(more))
 
     def found(self) -> Iterator[OwnMetric]:
-        """Those that are numbers, or true or false, as they are now; without the tags of all. What cannot be measured
-        is left out, as where JMX is asked."""
+        """Yields the present metrics that are numbers, or true or false, without the tags common to all. Leaves out
+        metrics that cannot be measured, as JMX does."""
         for one in self._all.metrics().values():
             name = one.metricName()
             if str(name.group()) == GROUP and (value := _value(one)) is not None:

@@ -1,4 +1,4 @@
-"""Has this process find the classes of a Java plugin's folder; the machine starts when the first is asked for."""
+"""Makes the classes of a Java plugin's folder known to this process; the virtual machine starts with the first use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def use(plugin: JavaPlugin, *, quick: bool) -> None:
 
 
 def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_steps.Make:
-    """What makes a converter, transform or predicate for a connector that is not Java's."""
+    """Returns the function that makes a converter, transform or predicate for a connector that is not Java's."""
 
     def make(config: Mapping[str, str]) -> Any:
         _start(quick=quick)
@@ -60,7 +60,7 @@ def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_s
 
 @functools.cache
 def load(plugin: JavaPlugin, class_name: str, *, quick: bool) -> type[Connector]:
-    """One of its connectors. Raises ConnectError for a fault of the class, FailedPrecondition without Java."""
+    """Loads one of its connectors. Raises ConnectError for a fault of the class, FailedPrecondition without Java."""
     _start(quick=quick)
     connector = importlib.import_module("keelman.connectors.java.connector")
     if refused := dict(plugin.refused).get(class_name):
@@ -70,9 +70,9 @@ def load(plugin: JavaPlugin, class_name: str, *, quick: bool) -> type[Connector]
 
 
 def answers() -> list[dict[str, str]]:
-    """What each class of the plugin that is used here says of itself: {"class", "type", "version", "problem"}.
+    """Returns a description of each class of the plugin in use: {"class", "type", "version", "problem"}.
 
-    The problem is why it cannot be loaded and made, and empty where it can.
+    The problem is the reason why the class cannot be loaded or instantiated, empty if it can.
     """
     found = []
     for plugin, quick in _used.items():
@@ -82,7 +82,8 @@ def answers() -> list[dict[str, str]]:
 
 
 def step_keys(class_name: str, kind: str) -> ConfigDef:
-    """The keys of a class that is no connector, with Java's validators. Raises ConnectError, InvalidArgument."""
+    """Returns the keys of a class that is no connector, with Java's validators. Raises ConnectError,
+    InvalidArgument."""
     for plugin, quick in _used.items():
         for whose in (plugin, *_others(plugin)):
             if any((one.class_name, one.type) == (class_name, kind) for one in whose.steps):
@@ -96,7 +97,7 @@ def start_quickly() -> None:
 
 
 def _keys_in(plugin: JavaPlugin, class_name: str, _kind: str, *, quick: bool) -> ConfigDef:
-    """The keys of the class in this plugin's version. Raises ConnectError."""
+    """Returns the keys of the class in this plugin's version. Raises ConnectError."""
     _start(quick=quick)
     loader = _loader(plugin)
     configs = importlib.import_module("keelman.connectors.java.configs")
@@ -131,7 +132,7 @@ def _said(error: ConnectError | TypeError) -> str:
 
 
 def _start(*, quick: bool) -> None:
-    if not faulthandler.is_enabled():  # after the machine's start its handlers would take what is the machine's
+    if not faulthandler.is_enabled():  # after the machine's start its handlers would replace the machine's
         faulthandler.enable(sys.__stderr__ or sys.stderr)
     wanted = machine_options()
     jvm.start(jvm.JvmOptions(wanted.heap_bytes, quick=quick, more=wanted.more))
@@ -154,8 +155,8 @@ def _loader(plugin: JavaPlugin) -> PluginLoader:
 
 @functools.cache
 def _versions(plugin: JavaPlugin, class_name: str) -> Mapping[str, PluginLoader]:
-    """The loaders of a converter, transform or predicate that its connectors can name, by the version that the class
-    says itself, the latest first; those alone that it can be loaded with."""
+    """Returns the loaders of a converter, transform or predicate that its connectors can name, by the version that the
+    class reports, the latest first; only loaders that can load it."""
     if registry.is_ours(class_name):
         return {CONVERTER_VERSION: _loader(plugin)}
     found: dict[str, PluginLoader] = {}
@@ -168,7 +169,7 @@ def _versions(plugin: JavaPlugin, class_name: str) -> Mapping[str, PluginLoader]
 
 @functools.cache
 def _others(plugin: JavaPlugin) -> tuple[JavaPlugin, ...]:
-    """The plugins whose steps this one's connectors can name; one that was removed meanwhile is none of them."""
+    """Returns the plugins whose steps this plugin's connectors can name, without plugins removed meanwhile."""
     found = []
     for folder in plugin.others:
         with suppress(OSError, ValueError, KeyError):

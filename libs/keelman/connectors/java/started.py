@@ -1,7 +1,7 @@
-"""Java connectors that were started to be asked for their tasks, kept while somebody asks on.
+"""Java connectors that were started for their task configurations, kept while the group's leader uses them.
 
-A connector may watch its system in a thread of its own and ask for new tasks, or fail; so it stays started in its
-plugin host while the group's leader comes back, which is every few seconds, and is stopped when nobody has for a while.
+A connector may watch its system in a separate thread and request new tasks, or fail; so it stays started in its
+plugin host while the leader calls every few seconds, and is stopped when no call has come for a while.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ TASK_CLASS = "task.class"
 
 
 class LatestOffsets(CommittedOffsets):
-    """The committed offsets, as they were when the connector was last asked for its tasks."""
+    """The committed offsets as of the last request for the connector's tasks."""
 
     def take(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """From now on these keys and values of the offset topic, oldest first."""
+        """Replaces the offsets by these keys and values of the offset topic, oldest first."""
         CommittedOffsets.__init__(self, self.connector, rows)
 
 
 @dataclass(slots=True)
 class Context:
-    """A connector's way to ask its worker; Java calls it, by these names and from any thread."""
+    """A connector's interface to its worker; Java calls it, by these names and from any thread."""
 
     committed: LatestOffsets
     offsets: TaskOffsets
@@ -46,25 +46,25 @@ class Context:
     failure: ConnectError | None = None
 
     def requestTaskReconfiguration(self) -> None:
-        """The tasks are to be asked for again."""
+        """Notes that the connector wants new tasks."""
         self.asked_again = True
 
     def raiseError(self, error: Any) -> None:
-        """The connector has failed."""
+        """Notes that the connector has failed."""
         self.failure = connect_error(error)
 
     def pluginMetrics(self) -> Any:
-        """Where it keeps metrics of its own."""
+        """Returns the connector's plugin metrics."""
         return self.metrics.java
 
     def offsetStorageReader(self) -> Any:
-        """Committed offsets; of a source."""
+        """Returns a reader of the committed offsets, for a source."""
         return self.offsets.reader
 
 
 @dataclass(slots=True)
 class Started:
-    """One connector that runs."""
+    """One running connector."""
 
     connector: Any
     loader: PluginLoader
@@ -73,7 +73,7 @@ class Started:
     asked_at: float = field(default_factory=time.monotonic)
 
     def tasks(self, most: int) -> list[dict[str, str]]:
-        """The configurations of its tasks. Raises ConnectError."""
+        """Returns the configurations of its tasks. Raises ConnectError."""
         name = str(self.connector.getClass().getName())
         self.context.asked_again = False
         with self.loader.entered(), translated(f"{name}.taskConfigs"):
@@ -90,7 +90,7 @@ class Started:
         return [{**one, TASK_CLASS: str(task_class.getName())} for one in made]
 
     def stop(self) -> None:
-        """Stops it. Raises ConnectError."""
+        """Stops the connector. Raises ConnectError."""
         with self.loader.entered(), translated(f"{self.connector.getClass().getName()}.stop"):
             self.connector.stop()
         self.context.offsets.close()
@@ -107,14 +107,14 @@ class StartedConnectors:
         self._sweeper: threading.Thread | None = None
 
     def take_offsets(self, name: str, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """The rows of the offset topic that the connector of this name reads from now on."""
+        """Sets the rows of the offset topic that the connector of this name reads from now on."""
         with self._lock:
             self._rows[name] = rows
             if (found := self._found.get(name)) is not None:
                 found.context.committed.take(rows)
 
     def started(self, loader: PluginLoader, made: Callable[[], Any], config: Mapping[str, str], kind: str) -> Started:
-        """The connector with this configuration, started where it is not. Raises ConnectError."""
+        """Returns the connector with this configuration, and starts it if it is not running. Raises ConnectError."""
         name = config.get("name", "")
         with self._lock:
             found = self._found.get(name)
@@ -134,8 +134,8 @@ class StartedConnectors:
             return found
 
     def settled(self, config: Mapping[str, str]) -> bool:
-        """Whether it runs with this configuration and has not asked for new tasks. Raises what it has failed with,
-        once: it is stopped then, and starts again when it is asked for tasks."""
+        """Returns whether it runs with this configuration and has not requested new tasks. Raises the connector's own
+        failure, once: then it is stopped, and the next request for its tasks starts it again."""
         name = config.get("name", "")
         with self._lock:
             found = self._found.get(name)
@@ -148,13 +148,13 @@ class StartedConnectors:
             return not found.context.asked_again
 
     def stop_all(self) -> None:
-        """Stops all that run."""
+        """Stops all running connectors."""
         with self._lock:
             for name in tuple(self._found):
                 self._forget(name)
 
     def sweep(self) -> None:
-        """Stops those that nobody has asked for a while."""
+        """Stops connectors without a call for `FORGOTTEN_SECONDS`."""
         with self._lock:
             now = time.monotonic()
             for name in [n for n, one in self._found.items() if now - one.asked_at > FORGOTTEN_SECONDS]:

@@ -1,4 +1,4 @@
-"""Keeps what a mirror has fetched until it is passed on: as whole batches where possible, else as records."""
+"""Holds a mirror's fetched batches until they are passed on: as whole batches where possible, else as records."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from keelman.connect.records import PackedRecords, TopicPartition
 from keelman.kafka.batches.record_batch import BatchHeader, Columns, CorruptBatch, decode
 from keelman.kafka.fetching.fetched import Fetched
 
-# So many records that are taken apart, or one batch of them, stay in the processor's caches until packed again.
+# So many loose records, or one batch of them, stay in the processor's caches until they are packed again.
 LOOSE_RECORDS = 2_000
 # A broker takes one batch of a partition at a time, and each is work for both sides: many batches that are smaller than
-# this on average cost less when they are taken apart and packed together. What is compressed has to be so again.
+# this on average cost less when they are taken apart and packed together. Compressed batches must be compressed again.
 SMALL_BYTES = 12_288
 SMALL_COMPRESSED_BYTES = 3_072
 FEW_BATCHES = 2
@@ -23,10 +23,10 @@ FEW_BATCHES = 2
 
 @dataclass(slots=True)
 class Run:
-    """The stretch of one partition in a portion, from its first record to its last; `index` is that of the last record
-    or batch in the portion.
+    """One partition's records in a portion, from `first` to `last`; `index` is the place of the last record or batch in
+    the portion.
 
-    `epoch` is the leader epoch of that record, -1 when not known, `topic_id` that of its topic, empty when not known.
+    `epoch` is the last record's leader epoch, -1 when not known, `topic_id` its topic's id, empty when not known.
     """
 
     first: int
@@ -39,7 +39,7 @@ class Run:
 
 @dataclass(slots=True)
 class Portion:
-    """Records of one topic: either `packed`, or columns; and where each partition stands behind it."""
+    """Records of one topic: either `packed`, or columns; and each partition's run of records in it."""
 
     topic: str
     packed: list[PackedRecords] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Portion:
     runs: dict[TopicPartition, Run] = field(default_factory=dict)
     records: int = 0
     size: int = 0
-    """About how many bytes they take."""
+    """The approximate size of the records in bytes."""
 
 
 @dataclass(slots=True)
@@ -68,18 +68,18 @@ class _Piece:
 
     @property
     def record_bytes(self) -> float:
-        """About how much one record takes."""
+        """The approximate bytes of one record."""
         return self.header.size / max(1, self.header.records)
 
     @property
     def least_bytes(self) -> float:
-        """What is added by the least that can be taken of it."""
+        """The bytes of the smallest part that can be taken of it."""
         return self.record_bytes if self.columns is not None or self.small else self.header.size
 
 
 @dataclass(slots=True)
 class _Mark:
-    """All before it in this partition is passed on: `next` is where the partition is read on."""
+    """The end of a fetch: once all before it is passed on, `next` is the partition's next position."""
 
     one: TopicPartition
     begins: int
@@ -88,13 +88,13 @@ class _Mark:
 
 
 class Backlog:
-    """Used by the reader's thread only."""
+    """The backlog of one reader, whose thread alone uses it."""
 
     def __init__(
         self, whole: Callable[[BatchHeader], bool], reached: Callable[[TopicPartition, int, int], None]
     ) -> None:
-        """`whole` says which batches may be passed on as they are; `reached` hears of partition, position and end
-        when all that was fetched of it is taken."""
+        """`whole` tells whether a batch may be passed on unchanged; `reached` is called with partition, position and
+        end when all records of a fetch are taken."""
         self._whole = whole
         self._reached = reached
         self._items: deque[_Piece | _Mark] = deque()
@@ -104,7 +104,7 @@ class Backlog:
         return bool(self._items)
 
     def add(self, fetched: Fetched) -> None:
-        """Behind all that is there."""
+        """Appends a fetch."""
         one = TopicPartition(fetched.topic, fetched.partition)
         small = _small(fetched.batches)
         topic_id = fetched.topic_id
@@ -114,17 +114,17 @@ class Backlog:
         self._items.append(_Mark(one, fetched.position, fetched.next, fetched.end))
 
     def drop(self, topic: str) -> dict[TopicPartition, int]:
-        """Forgets all of a topic; by partition where what is dropped of it begins."""
+        """Drops all batches of a topic. Returns by partition the first position that was dropped."""
         dropped = [item for item in self._items if item.one.topic == topic]
         self._items = deque(item for item in self._items if item.one.topic != topic)
         self._last = {one: last for one, last in self._last.items() if one.topic != topic}
         return {item.one: item.begins for item in reversed(dropped)}
 
     def take(self, most: int | None, most_bytes: int | None = None) -> Portion | None:
-        """What comes first of one topic and in one form, at most so many records; None when there is nothing more.
+        """Returns the next records of one topic in one form, at most `most`; None when the backlog is empty.
 
-        A batch that has no room any more waits for the next portion; one that alone is more than `most` is taken apart,
-        one that alone is more than `most_bytes` is not. Raises CorruptBatch.
+        A batch without room waits for the next portion; a batch that alone has more than `most` records is taken apart,
+        a batch that alone has more than `most_bytes` is not. Raises CorruptBatch.
         """
         portion: Portion | None = None
         while self._items:
@@ -142,7 +142,7 @@ class Backlog:
         return portion if portion is not None and portion.records else None
 
     def _put(self, piece: _Piece, portion: Portion, most: int | None, most_bytes: int | None) -> bool:
-        """Takes as much of the piece as there is room for; whether more may follow it."""
+        """Takes as much of the piece as has room. Returns whether more may follow it."""
         header = piece.header
         whole = (
             piece.columns is None

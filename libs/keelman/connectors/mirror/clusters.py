@@ -1,8 +1,8 @@
-"""Asks clusters on behalf of all mirrors of a process: through one admin client, with one question for many.
+"""Queries clusters for all mirrors of a process: through one admin client, with one query for many mirrors.
 
-A worker may have thousands of mirrors of the same two clusters. A client of its own for each look, with its threads and
-connections, would cost many times what the look does. Mirrors that look together put each question once, for all of
-them: nearly all of them find nothing, so what that costs is what they cost.
+A worker may have thousands of mirrors of the same two clusters. A separate client for each look, with its threads and
+connections, would cost many times as much as the look. Mirrors that look together send each query once, for all of
+them: nearly all of these mirrors find nothing, so the queries are most of their cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TopicConfig = Mapping[str, admin.ConfigEntry]
 KnownConfigs = Mapping[str, TopicConfig | None]
 Acls = Mapping[str, AbstractSet[admin.AclBinding]]  # by the topic that they name, those of no pattern
 UNUSED_SECONDS = 120.0
-MAX_GATHERED = 100  # topics of one who asks for their configurations: larger answers are not kept for others
+MAX_GATHERED = 100  # topics in one caller's query for configurations: larger answers are not kept for other callers
 MAX_KEPT = 16  # mirrors of as many clusters as there are mirrors must not keep a client each
 
 _OF_TOPICS = admin.AclBindingFilter(
@@ -37,11 +37,11 @@ _OF_TOPICS = admin.AclBindingFilter(
     admin.AclOperation.ANY,
     admin.AclPermissionType.ANY,
 )
-MAX_SECONDS = 10.0  # for one question: the mirrors of other clusters wait meanwhile, and who got no answer asks alone
+MAX_SECONDS = 10.0  # for one query: other clusters' mirrors wait meanwhile; without an answer a mirror queries alone
 
 
 def answered(topics: Sequence[str], answers: Mapping[str, Future[TopicConfig]]) -> KnownConfigs:
-    """What was answered for these topics, those that are gone left out, None for those that this client may not know.
+    """Returns the answers for these topics: without deleted topics, None for topics that this client may not describe.
     Raises KafkaException."""
     found: dict[str, TopicConfig | None] = {}
     for topic in topics:
@@ -60,26 +60,26 @@ class View(Protocol):
 
     @property
     def client(self) -> admin.AdminClient:
-        """For what is to be changed."""
+        """The client to change the cluster with."""
 
     def partition_counts(self, seconds: float) -> Mapping[str, int]:
-        """How many partitions each topic has; the same object while that is the same."""
+        """Returns the number of partitions of each topic; the same object while the numbers are the same."""
 
     def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
-        """What `choose` says of these topics: asked once for each choice while there are no other ones."""
+        """Returns the result of `choose` for these topics: calls it once for each choice until the topics change."""
 
     def configs(self, topics: Sequence[str], seconds: float) -> KnownConfigs:
-        """How these topics are configured, those that are gone left out; None where this client may not know."""
+        """Returns these topics' configurations: without deleted topics, None where this client may not describe one."""
 
     def acls(self, seconds: float) -> Acls:
-        """The topics' ACLs."""
+        """Returns the topics' ACLs."""
 
 
 class SharedQuestion(Generic[T]):
-    """A question whose answer is the same for all who ask. Safe in threads."""
+    """A query whose answer is the same for all callers. Safe in threads."""
 
     def __init__(self, ask: Callable[[float], T]) -> None:
-        """`ask` takes the seconds that it has and raises KafkaException."""
+        """`ask` takes its timeout in seconds and raises KafkaException."""
         self._ask = ask
         self._asking = threading.Lock()
         self._began = self._failed = float("-inf")
@@ -87,9 +87,9 @@ class SharedQuestion(Generic[T]):
         self._error = KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
     def answer(self, seconds: float) -> T:
-        """An answer to a question that was put after this call; those who wait at the same time share one.
+        """Returns the answer to a query that was sent after this call; callers that wait at the same time share it.
 
-        Raises KafkaException, also when the question of another caller failed meanwhile: so no caller waits for two.
+        Raises KafkaException, also when another caller's query failed meanwhile: so no caller waits for two queries.
         """
         called = time.monotonic()
         if not self._asking.acquire(timeout=seconds):
@@ -110,22 +110,22 @@ class SharedQuestion(Generic[T]):
 
 
 class GatheredQuestion(Generic[T]):
-    """A question about several names, put once for all who ask at the same time. Safe in threads."""
+    """A query about several names, sent once for all callers that wait at the same time. Safe in threads."""
 
     def __init__(self, ask: Callable[[Sequence[str], float], Mapping[str, T]]) -> None:
-        """`ask` takes names and the seconds that it has, and raises KafkaException."""
+        """`ask` takes names and its timeout in seconds, and raises KafkaException."""
         self._names: set[str] = set()
         self._gathering = threading.Lock()
         self._ask = ask
         self._shared = SharedQuestion(self._ask_for_all)
 
     def answer(self, names: Sequence[str], seconds: float) -> Mapping[str, T]:
-        """For these names, to a question that was put after this call. Raises KafkaException."""
+        """Returns the answers for these names, from a query that was sent after this call. Raises KafkaException."""
         with self._gathering:
             self._names.update(names)
         answers = self._shared.answer(seconds)
         missing = [name for name in names if name not in answers]
-        # Theirs was answered by a question before the one that was shared.
+        # An earlier query than the shared query took the missing names.
         return {**answers, **self._ask(missing, seconds)} if missing else answers
 
     def _ask_for_all(self, seconds: float) -> Mapping[str, T]:
@@ -146,11 +146,11 @@ class Cluster:
         self._chosen: tuple[Mapping[str, int], dict[Hashable, Sequence[str]]] = {}, {}
 
     def partition_counts(self, seconds: float) -> Mapping[str, int]:
-        """How many partitions each topic has now; the same object while that is the same. Raises KafkaException."""
+        """Returns the current partition counts; the same object while they are the same. Raises KafkaException."""
         return self._partitions.answer(seconds)
 
     def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
-        """What `choose` says of these topics: asked once for each choice while there are no other ones."""
+        """Returns the result of `choose` for these topics: calls it once for each choice until the topics change."""
         known = self._chosen
         if known[0] is not counts:
             known = self._chosen = counts, {}
@@ -160,12 +160,12 @@ class Cluster:
         return found
 
     def configs(self, topics: Sequence[str], seconds: float) -> KnownConfigs:
-        """As `View.configs`, now. Raises KafkaException."""
+        """Returns the current configurations, as `View.configs`. Raises KafkaException."""
         asked = self._configs.answer if len(topics) <= MAX_GATHERED else self.described
         return answered(topics, asked(topics, seconds))
 
     def acls(self, seconds: float) -> Acls:
-        """The topics' ACLs as they are now. Raises KafkaException."""
+        """Returns the topics' current ACLs. Raises KafkaException."""
         return self._acls.answer(seconds)
 
     def _ask_partitions(self, seconds: float) -> Mapping[str, int]:
@@ -183,7 +183,7 @@ class Cluster:
         return found
 
     def described(self, topics: Sequence[str], seconds: float) -> Mapping[str, Future[TopicConfig]]:
-        """The broker's answer for each of the topics, in a question of its own."""
+        """Queries the topics' configurations separately. Returns the broker's answer for each topic."""
         asked = [admin.ConfigResource(admin.ResourceType.TOPIC, topic) for topic in topics]
         answers = self.client.describe_configs(asked, request_timeout=seconds)
         wait(answers.values())
@@ -191,23 +191,23 @@ class Cluster:
 
 
 class Clusters:
-    """The clusters that were looked at a moment ago, by the settings of their clients. Safe in threads."""
+    """The recently used clusters, by the settings of their clients. Safe in threads."""
 
     def __init__(self, *, unused_seconds: float = UNUSED_SECONDS, most: int = MAX_KEPT) -> None:
-        """A client that nobody asked for in `unused_seconds` is closed, and the longest unused beyond `most`."""
+        """Closes a client that is unused for `unused_seconds`, and the longest unused clients beyond `most`."""
         self._unused = unused_seconds
         self._most = most
         self.forget()
         self._inherited: list[object] = []
 
     def forget(self) -> None:
-        """Begins again, without a look at what there was."""
+        """Begins again with no clusters, and leaves the former ones untouched."""
         self._lock = threading.Lock()
         self._known: dict[tuple[tuple[str, str], ...], tuple[Cluster, float]] = {}
         self._timer: threading.Timer | None = None
 
     def forked(self) -> None:
-        """In a child: its parent's clients have no threads here, so they can neither be used nor closed."""
+        """Sets the parent's clients aside in a forked child: without threads they cannot work or close."""
         self._inherited.append(self._known)
         self.forget()
 
@@ -215,9 +215,9 @@ class Clusters:
         return len(self._known)
 
     def at(self, settings: Mapping[str, Any]) -> Cluster:
-        """The cluster that these settings of librdkafka's lead to; to be asked for at each look.
+        """Returns the cluster that these librdkafka settings lead to; call it again at each look.
 
-        One that is logged in to by code of ours (OAUTHBEARER) is its asker's alone. Raises Unauthenticated and
+        A cluster with a login by our code (OAUTHBEARER) is never shared between callers. Raises Unauthenticated and
         Unavailable while there is no token for it.
         """
         if any(callable(value) for value in settings.values()):
@@ -229,7 +229,7 @@ class Clusters:
             self._known[key] = cluster, time.monotonic()
             surplus = [self._known.pop(old) for old in list(self._known)[: -self._most]]
             self._arm()
-        del surplus  # closed here, where nobody waits for the lock
+        del surplus  # closes them here, where no thread waits for the lock
         return cluster
 
     def _arm(self) -> None:
@@ -252,7 +252,7 @@ os.register_at_fork(after_in_child=CLUSTERS.forked)
 
 
 class Glance:
-    """A cluster as it is when it is first looked at: what was answered once is not asked again. In one thread."""
+    """A cluster as it was at the first look: each query is sent once and its answer kept. In one thread."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -262,31 +262,31 @@ class Glance:
 
     @property
     def client(self) -> admin.AdminClient:
-        """The cluster's."""
+        """The cluster's client."""
         return self._cluster.client
 
     def partition_counts(self, seconds: float) -> Mapping[str, int]:
-        """How many partitions each topic has. Raises KafkaException, the same one each time."""
+        """Returns the number of partitions of each topic. Raises KafkaException, the same one each time."""
         counts: Mapping[str, int] = self._once("topics", self._cluster.partition_counts, seconds)
         return counts
 
     def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
-        """As `Cluster.chosen`."""
+        """Chooses topics as `Cluster.chosen` does."""
         return self._cluster.chosen(counts, choice, choose)
 
     def want(self, topics: Iterable[str]) -> None:
-        """Those whose configuration somebody will ask for: all of them are in the first question."""
+        """Announces topics whose configurations `configs` will need: the first query includes all of them."""
         self._wanted.update(topics)
 
     def configs(self, topics: Sequence[str], seconds: float) -> KnownConfigs:
-        """As `View.configs`. Raises KafkaException."""
+        """Returns configurations as `View.configs` does. Raises KafkaException."""
         missing = self._wanted.union(topics).difference(self._configs)
         if missing:
             self._configs |= self._cluster.described(sorted(missing), min(seconds, MAX_SECONDS))
         return answered(topics, self._configs)
 
     def acls(self, seconds: float) -> Acls:
-        """The topics' ACLs. Raises KafkaException, the same one each time."""
+        """Returns the topics' ACLs. Raises KafkaException, the same one each time."""
         acls: Acls = self._once("acls", self._cluster.acls, seconds)
         return acls
 
@@ -303,13 +303,13 @@ class Glance:
 
 
 class Glances:
-    """The clusters that are looked at in one go. In one thread."""
+    """The clusters of one look, shared by many mirrors. In one thread."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Glance] = {}
 
     def at(self, config: Mapping[str, str], side: Side) -> Glance:
-        """The one that a mirror's configuration names. Raises ConfigValueError, and what `Clusters.at` raises."""
+        """Returns the cluster that a mirror's configuration names. Raises as `Clusters.at`, and ConfigValueError."""
         key = frozenset(admin_properties(config, side).items())
         known = self._known.get(key)
         if known is None:

@@ -160,7 +160,7 @@ def admin_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
 def producer_settings(config: Mapping[str, str], side: Side) -> dict[str, str]:
     """Java's properties for a producer of offset syncs."""
     properties = _reachable(config, side, "producer")
-    client_settings(properties, "producer")  # raises for what is not legal
+    client_settings(properties, "producer")  # raises for illegal properties
     return properties
 
 

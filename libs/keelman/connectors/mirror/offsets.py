@@ -76,10 +76,10 @@ def source_offset(offset: int, epoch: int, topic_id: str) -> dict[str, Any]:
 
 
 def position_behind(offset: Mapping[str, Any]) -> Position:
-    """Where a partition is read on behind the record of a source offset.
+    """Returns the position behind the record of a source offset.
 
-    Of one without an epoch and a topic's id, as MirrorMaker 2 or a user have written it, nobody can say whether its
-    record still is in the log that is there.
+    For an offset without an epoch and a topic's id, as written by MirrorMaker 2 or a user, it is unknown whether its
+    record is still in the present log.
     """
     last, epoch, topic_id = int(offset[OFFSET]), offset.get(EPOCH), offset.get(TOPIC_ID)
     epochs = [(epoch, last)] if isinstance(epoch, int) and epoch >= 0 else []
@@ -87,7 +87,8 @@ def position_behind(offset: Mapping[str, Any]) -> Position:
 
 
 def check_mirrored(offsets: AlteredOffsets) -> bool:
-    """True, or ConnectError for what is no position in a topic of the source cluster; anything may be deleted."""
+    """Returns True. Raises ConnectError for an offset that is no position in a topic of the source cluster; any offset
+    may be deleted."""
     for partition, offset in offsets:
         if offset is None:
             continue

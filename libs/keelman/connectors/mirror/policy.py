@@ -72,15 +72,15 @@ class IdentityPolicy(ReplicationPolicy):
         self._source_alias = source_alias
 
     def remote_topic(self, alias: str, topic: str) -> str:
-        """The same name."""
+        """Returns the unchanged name, except for heartbeats."""
         return super().remote_topic(alias, topic) if self._looks_like_heartbeats(topic) else topic
 
     def source_of(self, topic: str) -> str | None:
-        """The configured source, whatever the topic."""
+        """Returns the configured source for every topic, except for heartbeats."""
         return super().source_of(topic) if self._looks_like_heartbeats(topic) else self._source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The same name."""
+        """Returns the unchanged name, except for heartbeats."""
         return super().upstream_topic(topic) if self._looks_like_heartbeats(topic) else topic
 
     def _looks_like_heartbeats(self, topic: str) -> bool:
@@ -100,9 +100,8 @@ def policy_for(parsed: Mapping[str, Any]) -> ReplicationPolicy:
 
 
 def matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a name as a whole matches one of the names or Java patterns; an empty list matches nothing.
-
-    Raises PatternError, a ValueError, for what is no pattern.
+    """Returns a function that tells whether a whole name matches one of the names or Java patterns; an empty list
+    matches nothing. Raises PatternError, a ValueError, for an illegal pattern.
     """
     joined = "|".join(patterns)
     if not joined:
@@ -126,7 +125,7 @@ class TopicChoice:
         self._heartbeats = parsed["heartbeats.replication.enabled"]
 
     def wanted(self, topic: str) -> bool:
-        """Whether to mirror a topic of the source cluster."""
+        """Returns whether to mirror a topic of the source cluster."""
         chosen = self._included(topic) and not self._excluded(topic)
         chosen = chosen or (self._heartbeats and self.policy.is_heartbeats(topic))
         return chosen and not self.policy.is_internal(topic) and not self._from_target(topic)

@@ -1,5 +1,4 @@
-"""Reads a mirror task's partitions at the positions that its own offsets name, as whole record batches; no group is
-involved."""
+"""Reads a mirror task's partitions at the positions of its own offsets, as whole record batches, without a group."""
 
 from __future__ import annotations
 
@@ -33,11 +32,11 @@ IDLE_SECONDS = 0.2
 MAX_IDLE_SECONDS = 0.5
 PROBLEM_LOG_SECONDS = 10.0
 PASSING_SECONDS = 2.0
-"""A leader that moves is no news."""
+"""The time before a problem is logged: a moving leader is none."""
 MAX_BATCH_BYTES = 1_048_588
-"""What a topic takes by default (`max.message.bytes`). Larger batches are taken apart and packed again."""
+"""The default of a topic's `max.message.bytes`. Larger batches are taken apart and packed again."""
 
-# As MirrorMaker's consumer has it by default; also the names that librdkafka has for the same.
+# The values of MirrorMaker's consumer, and librdkafka's names for them.
 _RESETS: dict[str, Reset] = {
     "earliest": "earliest",
     "smallest": "earliest",
@@ -68,7 +67,7 @@ class MirrorReader(Reader):
         syncs: OffsetSyncs | None,
         plan: Callable[[str], TopicPlan | None],
     ) -> None:
-        """`starts` has each partition's committed offset, that of the last record copied.
+        """`starts` has each partition's committed offset, the offset of the last copied record.
 
         `properties` are those of the source cluster's consumer, named as in Java. Batches of more than MAX_BATCH_BYTES
         are not passed on whole. Raises ConfigValueError, InvalidArgument.
@@ -80,10 +79,10 @@ class MirrorReader(Reader):
         self._plan = plan
         self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
         self._given = dict(starts)
-        self._before: dict[TopicPartition, Offset | None] = {}  # what of it the last batch has replaced
-        self._last: tuple[str, dict[TopicPartition, int]] = "", {}  # its topic, and where it begins in each partition
-        self._aside = TopicsAside()  # whose target does not take them
-        self._refused = TopicsAside()  # that may not be read
+        self._before: dict[TopicPartition, Offset | None] = {}  # entries of `_given` that the last batch replaced
+        self._last: tuple[str, dict[TopicPartition, int]] = "", {}  # the last batch's topic, and its first offsets
+        self._aside = TopicsAside()  # topics whose target does not take them
+        self._refused = TopicsAside()  # topics that may not be read
         self._refusals: deque[tuple[Part, FetchFailure]] = deque()
         self._left: dict[TopicPartition, Position] = {}
         self._written: set[TopicPartition] = set()
@@ -95,9 +94,9 @@ class MirrorReader(Reader):
         self._news = KAFKA_LOOP.signal()
         self._problem_logged_at = time.monotonic() - PROBLEM_LOG_SECONDS + PASSING_SECONDS
         reset = starts_at(properties)
-        # Checksums are looked at where batches are taken apart or left out; what is passed on whole keeps its own, and
-        # the brokers that it is passed on to refuse a wrong one. The run that comes after that looks at all until its
-        # first commit, and so finds the one that was refused and says where it is.
+        # Checksums are verified where batches are taken apart or left out; a batch that is passed on whole keeps its
+        # checksum, and the target's brokers refuse a wrong one. The run after such a refusal verifies all batches until
+        # its first commit, and so finds the refused batch and reports where it is.
         self._check_crcs = FetchSettings.of({"check.crcs": "false", **properties}).check_crcs
         self._settings = replace(FetchSettings.of({**properties, "check.crcs": "true"}), makes_way=True)
         first = LATEST if reset == "latest" else EARLIEST
@@ -119,16 +118,16 @@ class MirrorReader(Reader):
         )
 
     def _note_refusal(self, one: Part, failure: FetchFailure) -> None:
-        """In the fetcher's loop."""
+        """Queues a refusal; called in the fetcher's loop."""
         self._refusals.append((one, failure))
         self._news.set()
 
     def partitions(self) -> Sequence[Partition]:
-        """Those of the task."""
+        """Returns the task's partitions."""
         return tuple(self._names.values())
 
     def read(self) -> SourceBatch | None:
-        """What was fetched of one topic; waits a little when nothing was.
+        """Returns fetched records of one topic; waits briefly when there are none.
 
         Raises KafkaException, and ConnectError for a batch that is damaged where it is read.
         """
@@ -169,7 +168,7 @@ class MirrorReader(Reader):
         return self.packs and header.size <= MAX_BATCH_BYTES and passable(header, codec=self.codec)
 
     def _reached(self, one: TopicPartition, position: int, end: int) -> None:
-        """Beyond the last record of a partition there may be markers and what was aborted, all of it read."""
+        """Notes a partition's position behind markers and aborted records, which may follow its last record."""
         self._next[one] = position
         if position >= end:
             self._at_end.add(one)
@@ -178,10 +177,10 @@ class MirrorReader(Reader):
             self._at_end.discard(one)
 
     def _leave_refused(self, part: Part, failure: FetchFailure) -> None:
-        """Sets aside all of a topic that may not be read. Raises the failure where nothing else is copied."""
+        """Sets aside all of a topic that may not be read. Raises the failure if the task copies no other topic."""
         topic = part[0]
         if part in self._left:
-            return  # with another partition of its topic
+            return  # set aside with another partition of its topic
         if not self._others(topic):
             raise failure
         theirs = self._parts_of(topic)
@@ -189,7 +188,7 @@ class MirrorReader(Reader):
         self._wait_in(self._refused, theirs, str(failure))
 
     def set_aside(self, why: str) -> bool:
-        """All of the topic, where the task has another one that it copies."""
+        """Sets aside the last batch's topic. Returns False if the task copies no other topic."""
         topic, begins = self._last
         if not self._others(topic):
             return False
@@ -218,20 +217,20 @@ class MirrorReader(Reader):
         return {one for one in self._names if one.topic == topic}
 
     def _others(self, topic: str) -> bool:
-        """Whether the task copies another one now."""
+        """Returns whether the task copies another topic now."""
         return bool(self._names.keys() - self._parts_of(topic) - self._aside.partitions - self._refused.partitions)
 
     def _leave(self, parts: set[TopicPartition]) -> dict[TopicPartition, Position]:
-        """Fetches these no more; where it is in each."""
+        """Stops fetching these partitions. Returns their positions."""
         positions = KAFKA_LOOP.call(self._fetcher.leave([(*one,) for one in parts]))
         return {TopicPartition(*one): at for one, at in positions.items()}
 
     def aside(self) -> Mapping[str, int]:
-        """By topic, whatever the reason."""
+        """Returns the counts of partitions set aside by topic, for either reason."""
         return {**self._aside.counts(), **self._refused.counts()}
 
     def _return_to(self, partitions: Collection[TopicPartition]) -> None:
-        """They are tried again."""
+        """Fetches these partitions again."""
         positions = {(*one,): self._left.pop(one) for one in partitions if one in self._left}
         if positions:
             KAFKA_LOOP.call(self._fetch_again(positions))
@@ -283,29 +282,29 @@ class MirrorReader(Reader):
             self._syncs.committed()
 
     def left(self) -> int | None:
-        """Offsets behind the positions, by what the brokers last said; None before they said anything."""
+        """Returns the number of offsets behind the positions, by the brokers' last answers; None before the first."""
         ends = self._fetcher.ends
         return sum(max(0, ends.get(one, 0) - at) for one, at in self._next.items()) if self._next else None
 
     def watch(self) -> TopicWatch | None:
-        """The ends of all partitions, once they are reached, at leaders that another broker takes for such too."""
+        """Returns a watch on the ends of all partitions, once reached, if another broker confirms their leaders."""
         if len(self._at_end) < len(self._names) or not self._fetcher.confirmed():
             return None
         return TopicWatch(self._properties, dict(self._next))
 
     def caught_up(self) -> bool:
-        """Once each partition's end was met, whatever came behind it since."""
+        """Returns whether each partition's end was reached once, regardless of later records."""
         return len(self._ends_met) == len(self._names)
 
     def topic_plan(self, topic: str) -> TopicPlan | None:
-        """As the topic it is a copy of."""
+        """Returns the plan for a copy, by its source topic."""
         for source, remote in self._topics.items():
             if remote == topic:
                 return self._plan(source)
         return None
 
     def waits_for(self) -> str:
-        """The source cluster, while it has a problem, and what is set aside."""
+        """Returns a text about the source cluster while it has a problem, and about topics set aside."""
         problem = self._fetcher.problem
         waits = (problem and f"waits for the source cluster: {problem}", self._aside.text(), self._refused.text())
         return "; ".join(filter(None, waits))
@@ -328,7 +327,7 @@ class MirrorReader(Reader):
 
 
 def starts_at(properties: Mapping[str, str]) -> Reset:
-    """Where a partition without an offset is read from. Raises ConfigValueError."""
+    """Returns the start of a partition without an offset. Raises ConfigValueError."""
     text = properties.get("auto.offset.reset", "earliest").strip().lower()
     if text not in _RESETS:
         raise ConfigValueError("auto.offset.reset", text, "String must be one of: earliest, latest, none")

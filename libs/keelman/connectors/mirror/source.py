@@ -1,4 +1,4 @@
-"""MirrorSource: copies topics of another Kafka cluster record by record with all that they carry."""
+"""MirrorSource: copies topics of another Kafka cluster record by record, with keys, headers and timestamps."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ _OLD_NAMES = {"topics.blacklist": "topics.exclude", "config.properties.blacklist
 class MirrorSource(Connector):
     """MirrorMaker 2's source connector: its keys, its offsets, its topics.
 
-    Records are copied as they are, whatever the converters; MirrorMaker is always run with ByteArrayConverter. Only
-    committed ones are, unless `source.consumer.isolation.level` says otherwise: so delivery is exactly once by default.
+    Records are copied unchanged, whatever the converters; MirrorMaker is always run with ByteArrayConverter. Only
+    committed records are, unless `source.consumer.isolation.level` changes that: so delivery is exactly once by
+    default.
     """
 
     names = (f"{MIRROR}.MirrorSourceConnector", "MirrorSourceConnector", "MirrorSource")
@@ -57,12 +58,12 @@ class MirrorSource(Connector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """MirrorMaker 2's, which have those of every connector among them."""
+        """Returns MirrorMaker 2's keys, which include those of every connector."""
         return common_keys() + source_keys()
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
-        """A cluster that is mirrored into itself under the same names would have its topics grow without end."""
+        """Refuses to mirror a cluster into itself under the same names: its topics would grow without end."""
         written = config.get("producer.override.bootstrap.servers") or config.get("target.cluster.bootstrap.servers")
         named = config.get("replication.policy.class", "").strip() == IDENTITY_POLICY
         if named and not config.get("transforms") and _servers(written) & _servers(config.get(SOURCE_SERVERS)):
@@ -72,7 +73,7 @@ class MirrorSource(Connector):
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """The source cluster's partitions, dealt out one by one; no task at all without any."""
+        """Returns tasks with the source cluster's partitions, dealt out one by one; no task without partitions."""
         parsed = _parsed(config)
         if not parsed["enabled"]:
             return []
@@ -85,17 +86,17 @@ class MirrorSource(Connector):
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
-        """Positions in the source cluster's topics."""
+        """Checks that the offsets are positions in the source cluster's topics."""
         return check_mirrored(offsets)
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """When only committed records are read."""
+        """Returns True if only committed records are read."""
         return reads_committed(client_properties(config, "source", "consumer"), default="read_committed")
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
-        """The shortest of the intervals that are on."""
+        """Returns the shortest enabled interval."""
         parsed = _parsed(config)
         found = [float(parsed[f"{kind}.interval.seconds"]) for kind in _TENDED if parsed[f"{kind}.enabled"]]
         return max(1.0, min(found)) if parsed["enabled"] and found else None
@@ -109,7 +110,8 @@ class MirrorSource(Connector):
 
     @classmethod
     def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
-        """Where topics are not to be refreshed: what is mirrored already, and no more. Raises RetriableConnectError."""
+        """Tends only the topics that are mirrored already, if topics are not refreshed; else returns False. Raises
+        RetriableConnectError."""
         mirrored = _mirrored(config, tasks)
         if mirrored is None:
             return False
@@ -118,8 +120,8 @@ class MirrorSource(Connector):
 
     @classmethod
     def settled(cls, asked: Sequence[Configured]) -> list[bool]:
-        """By one look at the clusters for all: there is nothing to tend, and the tasks have what there is to mirror, or
-        keep what they have."""
+        """Returns for each connector, by one look at the clusters for all, whether there is nothing to tend and its
+        tasks have all partitions to mirror, or keep theirs."""
         glances, looks = Glances(), {}
         for number, (config, tasks) in enumerate(asked):
             with contextlib.suppress(ConnectError, KeelmanError):
@@ -137,7 +139,7 @@ class MirrorSource(Connector):
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
-        """The reader of a task's partitions. Raises ConnectError for offsets that are none."""
+        """Returns the reader of a task's partitions. Raises ConnectError for illegal offsets."""
         parsed = _parsed(config)
         alias, policy = parsed["source.cluster.alias"], policy_for(parsed)
         side = parsed["offset-syncs.topic.location"]
@@ -157,7 +159,7 @@ class MirrorSource(Connector):
 
     @classmethod
     def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
-        """The ends of its partitions: behind the offset of the last record, or at the very first one where nothing was
+        """Returns a watch on the ends of its partitions: behind the last copied record, or at offset 0 if no record was
         copied yet and a reader would begin there."""
         starts = _starts(config, config.get("source.cluster.alias", "").strip(), offset)
         properties = reader_properties(config)
@@ -170,7 +172,7 @@ class MirrorSource(Connector):
     def split(
         cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None], *, slots: int, least: int
     ) -> list[dict[str, str]]:
-        """By partition, so that every partition keeps its order: each part about the same number of records."""
+        """Splits by partition, so that every partition keeps its order: each part about the same number of records."""
         starts = _starts(config, _parsed(config)["source.cluster.alias"], offset)
         if len(starts) < 2:
             return []
@@ -185,7 +187,7 @@ class MirrorSource(Connector):
 def _starts(
     config: Mapping[str, str], alias: str, offset: Callable[[Partition], Offset | None]
 ) -> dict[TopicPartition, Offset | None]:
-    """The task's partitions with their committed offsets, those of the last records copied."""
+    """Returns the task's partitions with their committed offsets, those of the last copied records."""
     return {
         one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic}))
         for one in _assigned([config])
@@ -197,7 +199,8 @@ def _assigned(tasks: Sequence[Mapping[str, str]]) -> list[TopicPartition]:
 
 
 def _mirrored(config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> frozenset[str] | None:
-    """The topics that these tasks mirror, where no others are to be taken up (`refresh.topics.enabled=false`)."""
+    """Returns the topics that these tasks mirror if no others may be added (`refresh.topics.enabled=false`), else
+    None."""
     return None if _parsed(config)["refresh.topics.enabled"] else frozenset(one.topic for one in _assigned(tasks))
 
 
@@ -206,7 +209,7 @@ def _servers(text: str | None) -> set[str]:
 
 
 def decoded(text: str) -> TopicPartition:
-    """A partition in `task.assigned.partitions`, e.g. `orders-3`. Raises ConnectError."""
+    """Parses a partition in `task.assigned.partitions`, e.g. `orders-3`. Raises ConnectError."""
     topic, _, number = text.strip().rpartition("-")
     if not topic or not number.isdigit():
         raise ConnectError(f"{text!r} in {ASSIGNED} is not a partition, <topic>-<number>")
@@ -226,7 +229,7 @@ def _parsed(config: Mapping[str, str]) -> Mapping[str, Any]:
     return _parsed_once(frozenset(config.items()))
 
 
-@lru_cache(maxsize=64)  # each look asks several times, and as many looks as there are connectors go on side by side
+@lru_cache(maxsize=64)  # each look calls it several times, and the looks of all connectors run concurrently
 def _parsed_once(config: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
     known = dict(config)
     for old, new in _OLD_NAMES.items():

@@ -1,4 +1,4 @@
-"""Publishes offset syncs, MirrorMaker 2's records of which offset of a copy answers to which of its source."""
+"""Publishes offset syncs, MirrorMaker 2's records that map offsets of a source to offsets of its copy."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ LOG_SECONDS = 10.0
 
 
 def sync_key(partition: TopicPartition) -> bytes:
-    """Key of a sync: the topic as int16 length and UTF-8, the partition as int32, big-endian (OffsetSync.java)."""
+    """Returns a sync's key: the topic as int16 length and UTF-8, the partition as int32, big-endian
+    (OffsetSync.java)."""
     name = partition.topic.encode()
     return struct.pack(f">h{len(name)}si", len(name), name, partition.partition)
 
 
 def sync_value(upstream: int, downstream: int) -> bytes:
-    """Value of a sync: the offset in the source topic and the one in its copy, int64 each."""
+    """Returns a sync's value: the offset in the source topic and the offset in its copy, int64 each."""
     return struct.pack(">qq", upstream, downstream)
 
 
 class PartitionState:
-    """Decides for one partition when its copy has gone on so far that a sync is due (OffsetSyncWriter.java)."""
+    """Decides for one partition when a sync is due, by its copy's progress (OffsetSyncWriter.java)."""
 
     def __init__(self, most_lag: int) -> None:
         self._most_lag = most_lag
@@ -34,7 +35,8 @@ class PartitionState:
         self._synced = -1
 
     def due(self, downstream: int, *, skipped: bool) -> bool:
-        """Whether to sync at a record; `skipped` when source offsets were left out since the last one asked for."""
+        """Returns whether to sync at a record; `skipped` if source offsets were left out since the last call's
+        record."""
         due = (
             self._synced == -1
             or downstream - (self._synced + 1) >= self._most_lag
@@ -50,13 +52,14 @@ class PartitionState:
 class OffsetSyncs:
     """Notes offsets as records are delivered, and publishes them once the records are committed.
 
-    The reader asks for the offset of the last record of every partition that it reads at once. As in MirrorMaker the
-    ones that are due are all published, of the others the last one of each partition at a commit. Syncs are best
-    effort, there as here: one that is lost is made up for by the next.
+    The reader notes the last record of every partition in each of its batches. As in MirrorMaker all syncs that are due
+    are published, and of the others the last one of each partition at a commit. Syncs are best effort, as there: the
+    next sync makes up for a lost one.
     """
 
     def __init__(self, properties: Mapping[str, str], topic: str, most_lag: int) -> None:
-        """`properties` are Java's, of a producer, which connects with the first sync: an idle mirror needs none."""
+        """`properties` are Java's producer properties. Connects with the first sync: an idle mirror needs no
+        producer."""
         self._writer = BestEffortWriter(properties, topic, client_id="offset-syncs", failed=self._lost, partition=0)
         self._topic = topic
         self._most_lag = most_lag
@@ -67,7 +70,7 @@ class OffsetSyncs:
         self._commits_lost = 0
 
     def note(self, partition: TopicPartition, upstream: int, downstream: int, *, skipped: bool = False) -> None:
-        """A record was delivered; it is not committed yet."""
+        """Notes a delivered record, which is not committed yet."""
         state = self._states.setdefault(partition, PartitionState(self._most_lag))
         if state.due(downstream, skipped=skipped):
             self._late.pop(partition, None)
@@ -76,7 +79,7 @@ class OffsetSyncs:
             self._late[partition] = (upstream, downstream)
 
     def committed(self) -> None:
-        """What was noted is committed."""
+        """Publishes the syncs of noted records, which are committed now."""
         ready = [*self._due, *((partition, *offsets) for partition, offsets in self._late.items())]
         self._due, self._late = [], {}
         if ready:
@@ -85,11 +88,11 @@ class OffsetSyncs:
             )
 
     def close(self) -> None:
-        """Waits a second for what is under way."""
+        """Waits at most a second for syncs that are under way."""
         self._writer.close(1.0)
 
     def _lost(self, why: str) -> None:
         self._commits_lost += 1
-        if (now := time.monotonic()) - self._logged_at >= LOG_SECONDS:  # a topic that is not there fails each commit
+        if (now := time.monotonic()) - self._logged_at >= LOG_SECONDS:  # a missing topic fails each commit
             _log.warning("offset_sync_lost", topic=self._topic, error=why, commits=self._commits_lost)
             self._logged_at, self._commits_lost = now, 0

@@ -1,4 +1,4 @@
-"""Creates, extends and configures the copies' topics like the topics that they are copies of."""
+"""Creates, extends and configures copies of topics like their source topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = get_logger()
 
 @dataclass(slots=True)
 class Changes:
-    """The changes that make the copies' topics like the topics that they are copies of; false where there are none."""
+    """The changes that make copies like their source topics; false without changes."""
 
     syncs: list[admin.NewTopic] = field(default_factory=list)  # in the cluster that `offset-syncs.topic.location` names
     topics: list[admin.NewTopic] = field(default_factory=list)  # in the target cluster, as all others
@@ -41,9 +41,9 @@ class MirrorTopics:
     def __init__(
         self, parsed: Mapping[str, Any], at: Callable[[Side], View], only: Collection[str] | None = None
     ) -> None:
-        """`parsed` is the connector's configuration, `at` leads to the two clusters, each time to the same ones, and
-        raises ConfigValueError beside that. With `only` the copies of these topics are tended as they are, and none is
-        made."""
+        """`parsed` is the connector's configuration, `at` returns the view of a side's cluster, the same one each time,
+        and may raise ConfigValueError. With `only` the existing copies of these topics are tended, and none is
+        created."""
         self._parsed = parsed
         self._choice = TopicChoice(parsed)
         self._seconds = parsed["admin.timeout.ms"] / 1000
@@ -52,12 +52,12 @@ class MirrorTopics:
         self.only = only
 
     def partitions(self) -> list[TopicPartition]:
-        """What there is to mirror, in the order of topics and partitions."""
+        """Returns the partitions to mirror, in the order of topics and partitions."""
         found = self._partition_counts("source")
         return [TopicPartition(topic, number) for topic in self._chosen(found) for number in range(found[topic])]
 
     def plan(self, topic: str) -> TopicPlan:
-        """How the copy of a topic of the source cluster is to be made."""
+        """Returns the plan for the copy of a source topic."""
         planned = self._planned([topic], self._partition_counts("source"))
         if topic not in planned:
             raise TopicRefused(
@@ -66,7 +66,7 @@ class MirrorTopics:
         return planned[topic]
 
     def tend(self) -> None:
-        """Makes missing copies, gives them as many partitions as their topics, and their configurations and ACLs."""
+        """Creates missing copies, and gives copies their topics' partition counts, configurations and ACLs."""
         changes = self.changes()
         target = self._at("target").client
         syncs = self._at("source" if self._syncs_here else "target").client
@@ -82,7 +82,7 @@ class MirrorTopics:
             self._each("create ACL", target.create_acls(changes.acls))
 
     def changes(self) -> Changes:
-        """What `tend` would do now."""
+        """Returns the changes that `tend` would make now."""
         here = self._partition_counts("source")
         there = here if self._at("source") is self._at("target") else self._partition_counts("target")
         copies = self._copies(here)
@@ -102,7 +102,7 @@ class MirrorTopics:
         return changes
 
     def compared(self) -> Mapping[Side, Iterable[str]]:
-        """The topics whose configurations `changes` asks for."""
+        """Returns the topics whose configurations `changes` needs."""
         if not self._parsed["sync.topic.configs.enabled"]:
             return {}
         there = self._partition_counts("target")
@@ -110,14 +110,14 @@ class MirrorTopics:
         return {"source": copies.keys(), "target": copies.values()}
 
     def _copies(self, here: Mapping[str, int]) -> dict[str, str]:
-        """The copies' names by those of their topics."""
+        """Returns the copies' names by their topics' names."""
         alias, only = self._parsed["source.cluster.alias"], self.only
         topics = [topic for topic in self._chosen(here) if only is None or topic in only]
         return {topic: self._choice.policy.remote_topic(alias, topic) for topic in topics}
 
     def _planned(self, topics: list[str], counts: Mapping[str, int]) -> dict[str, TopicPlan]:
-        """How the copies of these topics are to be made, without those whose configuration may not be known: without it
-        a copy could lose what its topic keeps."""
+        """Returns the plans for copies of these topics, without topics whose configuration may not be read: a copy
+        without it could lose records that its topic keeps."""
         if not topics:
             return {}
         configs = self._configs("source", topics)
@@ -151,7 +151,7 @@ class MirrorTopics:
         for topic, remote in copies.items():
             of_topic, of_copy = here.get(topic), there.get(remote)
             if of_topic is None or of_copy is None:
-                continue  # gone meanwhile, or not to be known
+                continue  # gone meanwhile, or not readable
             entries = [e for e in (self._change(e, of_copy) for e in of_topic.values()) if e is not None]
             if entries:
                 changed.append(admin.ConfigResource(admin.ResourceType.TOPIC, remote, incremental_configs=entries))
@@ -160,7 +160,7 @@ class MirrorTopics:
     def _change(self, entry: admin.ConfigEntry, there: Mapping[str, admin.ConfigEntry]) -> admin.ConfigEntry | None:
         other = there.get(entry.name)
         if other is not None and (entry.value, entry.source) == (other.value, other.source):
-            return None  # as nearly all are
+            return None  # nearly all entries are equal
         if not self._replicated(entry):
             return None
         if self._set_at_start(entry):
@@ -189,7 +189,7 @@ class MirrorTopics:
         return [] if there is None else [a for remote, acls in wanted.items() for a in acls - there.get(remote, set())]
 
     def _acls(self, side: Side) -> Acls | None:
-        """Those there are, none where we may not know them; None in a cluster that has no authorizer."""
+        """Returns a cluster's ACLs, none if we may not see the target's; None if the cluster has no authorizer."""
         try:
             return self._at(side).acls(self._seconds)
         except KafkaException as error:
@@ -207,7 +207,7 @@ class MirrorTopics:
             raise RetriableConnectError(f"list topics on {side} cluster: {error.args[0].str()}") from error
 
     def _chosen(self, found: Mapping[str, int]) -> Sequence[str]:
-        """What is to be mirrored of the source cluster's topics, in their order."""
+        """Returns the source cluster's topics to mirror, sorted."""
         choice = self._choice
         return self._at("source").chosen(found, choice.key, lambda: sorted(filter(choice.wanted, found)))
 
@@ -223,7 +223,7 @@ class MirrorTopics:
 
     @staticmethod
     def _each(what: str, answers: Mapping[Any, Any]) -> None:
-        """What one topic is refused must not keep the others from being mirrored."""
+        """Logs refusals: a refusal for one topic must not keep the others from being mirrored."""
         for name, answer in answers.items():
             try:
                 answer.result()
@@ -234,7 +234,7 @@ class MirrorTopics:
 
 
 def _has_copy(acl: admin.AclBinding) -> bool:
-    """Nobody but the mirror writes to a copy."""
+    """Returns whether an ACL is copied: permissions to write are not, because only the mirror writes to a copy."""
     return not (acl.permission_type is admin.AclPermissionType.ALLOW and acl.operation is admin.AclOperation.WRITE)
 
 

@@ -1,1 +1,1 @@
-"""Third-party plugins: found below plugin.path, and asked in processes of their own."""
+"""Third-party plugins: found below plugin.path, and run in separate processes."""

@@ -1,4 +1,4 @@
-"""A worker's side of a plugin host: asks a plugin's classes in their own process, which may hang or die."""
+"""A worker's side of a plugin host: calls a plugin's classes in their own process, which may hang or die."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Description:
 
 
 class PluginHost:
-    """One plugin's host processes, started when there is a question and again after one hung or died.
+    """One plugin's host processes, started for the first question and again after a process hung or died.
 
-    A process answers one question at a time; while it does, or hangs, the next question goes to another, up to
-    a bound of them. Asked from one event loop. Each question raises ConnectError (ConfigValueError,
-    RetriableConnectError) with what the class raised, DeadlineExceeded (PLUGIN_HUNG) or Unavailable (PLUGIN_DIED);
+    A process answers one question at a time; while it does, or hangs, the next question goes to another process, up to
+    a bound. Used in one event loop. Each question raises ConnectError (ConfigValueError,
+    RetriableConnectError) with the class's error, DeadlineExceeded (PLUGIN_HUNG) or Unavailable (PLUGIN_DIED);
     but for Connect's own texts about a value, the message names plugin, class and method.
     """
 
@@ -58,9 +58,9 @@ class PluginHost:
         memory_bytes: int = MEMORY_BYTES,
         processes: int = MAX_PROCESSES,
     ) -> None:
-        """Starts nothing yet. A question takes at most `answer_seconds`, beside the start of a process if there is
-        none. `memory_bytes` is what each process may have; 0 for no bound. With one of `processes` a class finds again
-        what it has kept of former questions."""
+        """Starts no process yet. A question takes at most `answer_seconds`, plus the start of a process if there is
+        none. `memory_bytes` limits the memory of each process; 0 is no limit. With `processes` of 1 a class keeps its
+        state between questions."""
         self.plugin = plugin
         self._answer_seconds = answer_seconds
         self._memory_bytes = memory_bytes
@@ -73,35 +73,35 @@ class PluginHost:
 
     @property
     def pid(self) -> int | None:
-        """A process, the one that is asked next if it is known; None while there is none."""
+        """The id of a process, that of the next question if it is known; None while no process runs."""
         return next((process.pid for process in (*self._idle[-1:], *self._busy) if process.pid is not None), None)
 
     async def describe(self, class_name: str) -> Description:
-        """What the class is."""
+        """Returns the class's description."""
         found = await self._ask("describe", class_name)
         return Description(**{**found, "names": tuple(found["names"]), "direction": Direction(found["direction"])})
 
     async def java_answers(self) -> list[dict[str, str]]:
-        """What each class of a Java plugin says of itself, or why it cannot be loaded: see `java_folders`."""
+        """Returns each Java class's description of itself, or why the class cannot be loaded: see `java_folders`."""
         found: list[dict[str, str]] = await self._ask("java_answers", "all classes")
         return found
 
     async def step_keys(self, class_name: str, kind: str) -> ConfigDef:
-        """The keys of a converter, transform or predicate of this kind of a Java plugin."""
+        """Returns the keys of a Java plugin's converter, transform or predicate."""
         return keys_from_json(await self._ask("step_keys", class_name, kind=kind))
 
     async def supports_exactly_once(self, class_name: str, config: Mapping[str, str]) -> bool:
-        """Whether it can deliver exactly once with this configuration."""
+        """Returns whether the class can deliver exactly once with this configuration."""
         return bool(await self._ask("supports_exactly_once", class_name, config=dict(config)))
 
     async def config_def(self, class_name: str) -> ConfigDef:
-        """The class's own keys, without validators: `validate` checks values."""
+        """Returns the class's own keys, without validators: `validate` checks values."""
         return keys_from_json(await self._ask("config_def", class_name))
 
     async def validate(
         self, class_name: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
     ) -> dict[str, Any]:
-        """ConfigInfos of a whole connector configuration, as `validation.validate` makes them."""
+        """Returns the ConfigInfos of a whole connector configuration, as `validation.validate` makes them."""
         found: dict[str, Any] = await self._ask(
             "validate", class_name, config=dict(config), worker_config=dict(worker_config)
         )
@@ -115,7 +115,7 @@ class PluginHost:
         *,
         offsets: Sequence[tuple[bytes, bytes]] | None = None,
     ) -> list[dict[str, str]]:
-        """One configuration a task. `offsets` are rows of the offset topic, for a Java source."""
+        """Returns one configuration a task. `offsets` are rows of the offset topic, for a Java source."""
         more: dict[str, Any] = {}
         if offsets is not None:
             more["offsets"] = [[base64.b64encode(k).decode(), base64.b64encode(v).decode()] for k, v in offsets]
@@ -125,32 +125,32 @@ class PluginHost:
         return found
 
     async def tend(self, class_name: str, config: Mapping[str, str]) -> None:
-        """Has the class do what is the whole connector's."""
+        """Calls `Connector.tend`, the work of the connector as a whole."""
         await self._ask("tend", class_name, config=dict(config))
 
     async def tend_again(self, class_name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
-        """What the class says when it is time again, as `Connector.tend_again`."""
+        """Calls `Connector.tend_again` and returns its answer."""
         return bool(await self._ask("tend_again", class_name, config=dict(config), tasks=[dict(one) for one in tasks]))
 
     async def refresh_seconds(self, class_name: str, config: Mapping[str, str]) -> float | None:
-        """How often to tend and to ask for tasks again."""
+        """Returns the seconds between two calls of `tend_again` and `task_configs`; None for never."""
         found: float | None = await self._ask("refresh_seconds", class_name, config=dict(config))
         return found
 
     async def alter_offsets(self, class_name: str, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
-        """What it says to offsets that a user sets or deletes, as `Connector.alter_offsets`."""
+        """Calls `Connector.alter_offsets` for offsets that a user sets or deletes, and returns its answer."""
         return bool(await self._ask("alter_offsets", class_name, config=dict(config), offsets=list(offsets)))
 
     async def close(self) -> None:
-        """Ends all processes; nothing is asked after that."""
+        """Ends all processes; later questions raise Unavailable."""
         self._closed = True
         processes, self._idle = [*self._idle, *self._busy], []
         for process in processes:
             await process.close()
 
     async def stop_started(self, class_name: str) -> None:
-        """Has connectors stop that were started to be asked for tasks; a process that does not do so is not waited for
-        long."""
+        """Stops the connectors that were started for their task configurations. Waits at most `STOP_SECONDS` for each
+        process."""
         for process in self._idle:
             request = {"id": 0, "method": "stop_started", "class": class_name}
             with contextlib.suppress(EOFError, OSError, ValueError, TimeoutError):
@@ -158,12 +158,12 @@ class PluginHost:
                     await process.ask(request)
 
     async def rest_when_idle(self) -> None:
-        """As `rest` where nobody has asked anything for a while."""
+        """Ends idle processes, as `rest` does, if there was no question for `IDLE_SECONDS`."""
         if time.monotonic() - self._asked_at >= IDLE_SECONDS:
             await self.rest()
 
     async def rest(self) -> None:
-        """Ends the processes that answer nothing: the next question starts another."""
+        """Ends the idle processes: the next question starts another one."""
         while self._idle:
             await self._end(self._idle.pop())
 
@@ -193,7 +193,7 @@ class PluginHost:
         return answer["result"]
 
     async def _put(self, request: dict[str, Any], where: str) -> dict[str, Any]:
-        """Asks an idle process, and a new one where there is none or that one was gone and never heard it."""
+        """Sends a request to an idle process, or to a new one if none is idle or the idle one never received it."""
         left = self._answer_seconds
         if self._idle:
             begun = time.monotonic()
@@ -221,7 +221,7 @@ class PluginHost:
             await process.close()
             raise error if isinstance(error, Unheard) else EOFError(process.death) from None
         except BaseException:
-            # Also when the caller gave up: the answer that is still to come must not be the next question's.
+            # Also when the caller gave up: a late answer must not be taken for the next question's.
             await process.close()
             raise
         finally:
@@ -240,7 +240,7 @@ class PluginHost:
             await self._end(self._idle.pop(0))
 
     async def _end(self, process: PluginProcess) -> None:
-        """Ends one that is asked no more. Who is cancelled meanwhile leaves it to `close`."""
+        """Ends an unused process. If the caller is cancelled meanwhile, `close` ends the process."""
         self._busy.add(process)
         await process.close()
         self._busy.discard(process)

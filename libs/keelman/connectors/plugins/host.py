@@ -1,12 +1,12 @@
-"""A process that asks one plugin's classes what a worker wants to know, so that no worker imports third-party code.
+"""A process that answers a worker's requests about one plugin's classes, so that no worker imports third-party code.
 
 `python -m keelman.connectors.plugins.host <folder> <bytes of memory> [form of the log]` reads one request a line from
 standard input and answers each on standard output, after an empty line when it is ready, until its input ends.
-Requests: {"id", "method", "class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the
-plugin's code runs for it, so that the finder of a dead process knows whether it died of the request; then {"id",
-"result"} or {"id", "error": {"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason
-of what is Unavailable, with where and why of a PluginFault, with what a Java class has thrown.
-What the plugin prints and logs goes to standard error. The worker's side is `client.PluginHost`.
+Requests: {"id", "method", "class", ...arguments}. Each gets two lines: {"id"} when it is received, before any of the
+plugin's code runs for it, so that the worker knows whether a dead process died of the request; then {"id",
+"result"} or {"id", "error": {"type", "name", "message"}}, with key and value of a ConfigValueError, the reason
+of an Unavailable, where and why of a PluginFault, and the exception that a Java class has thrown.
+The plugin's output and logs go to standard error. The worker's side is `client.PluginHost`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Request = Mapping[str, Any]
 
 
 def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
-    """What the class is, whatever its configuration. Raises WrongAnswer for attributes that mean nothing."""
+    """Returns the class's attributes, which no configuration changes. Raises WrongAnswer for illegal attributes."""
     found = {name: getattr(kind, name) for name in ATTRIBUTES}
     for name, legal in ATTRIBUTES.items():
         legal.expect(name, found[name])
@@ -57,22 +57,22 @@ def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
 
 
 def supports_exactly_once(kind: type[Connector], request: Request) -> bool:
-    """Whether it can deliver exactly once with a configuration."""
+    """Returns whether the class can deliver exactly once with a configuration."""
     return contract.SUPPORTS_EXACTLY_ONCE.of(kind.supports_exactly_once, request["config"])
 
 
 def config_def(kind: type[Connector], _request: Request) -> list[dict[str, Any]]:
-    """The class's own keys, without their validators: values are checked here, by `validate`."""
+    """Returns the class's own keys, without their validators: `validate` checks values here."""
     return keys_to_json(contract.CONFIG_DEF.of(kind.config_def))
 
 
 def validate(_kind: type[Connector], request: Request) -> dict[str, Any]:
-    """ConfigInfos of a configuration."""
+    """Returns the ConfigInfos of a configuration."""
     return validation.validate(request["config"], request["worker_config"])
 
 
 def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]]:
-    """The tasks' configurations; of a Java source with what it finds committed, where that is asked along."""
+    """Returns the tasks' configurations. Gives a Java source the committed offsets first, if the request has them."""
     if "offsets" in request and (take := getattr(kind, "take_offsets", None)) is not None:
         rows = [(base64.b64decode(key), base64.b64decode(value)) for key, value in request["offsets"]]
         take(request["config"].get("name", ""), rows)
@@ -80,40 +80,40 @@ def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]
 
 
 def tend(kind: type[Connector], request: Request) -> None:
-    """Does what is the whole connector's."""
+    """Does the work of the connector as a whole (`Connector.tend`)."""
     contract.TEND.of(kind.tend, request["config"])
 
 
 def tend_again(kind: type[Connector], request: Request) -> bool:
-    """As `tend` when it is time again; whether these tasks stay."""
+    """Tends the connector again when that is due. Returns whether these tasks stay."""
     return contract.TEND_AGAIN.of(kind.tend_again, request["config"], request["tasks"])
 
 
 def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
-    """How often to ask again; never without a pause."""
+    """Returns the seconds between two calls of `tend_again`, never 0; None for never."""
     found = contract.REFRESH_SECONDS.of(kind.refresh_seconds, request["config"])
     return None if found is None else float(found)
 
 
 def alter_offsets(kind: type[Connector], request: Request) -> bool:
-    """What it says to offsets that a user sets or deletes."""
+    """Returns the connector's verdict on offsets that a user sets or deletes."""
     offsets = [(partition, offset) for partition, offset in request["offsets"]]
     return contract.ALTER_OFFSETS.of(kind.alter_offsets, request["config"], offsets)
 
 
 def java_answers(_request: Request) -> list[dict[str, str]]:
-    """What the classes of the Java plugin say of themselves."""
+    """Returns the self-descriptions of the Java plugin's classes."""
     found: list[dict[str, str]] = _java().answers()
     return found
 
 
 def step_keys(request: Request) -> list[dict[str, Any]]:
-    """The keys of a Java class that is no connector."""
+    """Returns the keys of a Java class that is no connector."""
     return keys_to_json(_java().step_keys(request["class"], request["kind"]))
 
 
 def database_tables(request: Request) -> dict[str, Any]:
-    """The tables of a database; only asked of a process that ends after it."""
+    """Returns the tables of a database; called only in a process that ends afterwards."""
     _java().start_quickly()
     databases: Any = importlib.import_module("keelman.connectors.java.databases")
     found: dict[str, Any] = databases.tables(request)
@@ -125,27 +125,27 @@ def _java() -> Any:
 
 
 def stop_started(kind: type[Connector], _request: Request) -> None:
-    """Stops the connectors that were started here to be asked for their tasks."""
+    """Stops the connectors that were started here for their task configurations."""
     stop: Callable[[], None] = getattr(kind, "stop_started", lambda: None)
     stop()
 
 
 def preview(kind: type[Connector], request: Request) -> dict[str, Any]:
-    """Its next records through each of its steps; only asked of a process that ends after it."""
-    from keelman.connectors.plugins import previews  # noqa: PLC0415  brings Kafka's clients, which no other question needs
+    """Returns the next records after each step; called only in a process that ends afterwards."""
+    from keelman.connectors.plugins import previews  # noqa: PLC0415  brings Kafka's clients, needed only here
 
     return previews.preview(kind, request)
 
 
 def dead_letters(_kind: type[Connector], request: Request) -> dict[str, Any]:
-    """What is in its topic of dead letters; asked like `preview`."""
+    """Returns a survey of the connector's dead letter topic; called like `preview`."""
     from keelman.engine.dead_letters import reader  # noqa: PLC0415
 
     return reader.survey(request)
 
 
 def replay(kind: type[Connector], request: Request) -> dict[str, Any]:
-    """Sends its dead letters back through its steps; asked like `preview`."""
+    """Sends the connector's dead letters back through its steps; called like `preview`."""
     from keelman.engine.dead_letters import replay as replays  # noqa: PLC0415
 
     return replays.replay(request, kind.open_steps)
@@ -174,11 +174,11 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
 OF_NO_CONNECTOR: dict[str, Callable[[Request], Any]] = {
     f.__name__: f for f in (java_answers, step_keys, database_tables)
 }
-"""Questions about a Java plugin, or about classes of jars that are no connectors."""
+"""Methods about a Java plugin, or about classes of jars that are no connectors."""
 
 
 def answered(request: Request) -> str:
-    """The answer to a request as JSON, whatever the plugin does short of ending the process."""
+    """Returns the answer to a request as JSON, whatever the plugin does short of ending the process."""
     try:
         with about(_subject(request)):
             if (ask := OF_NO_CONNECTOR.get(request["method"])) is not None:
@@ -188,19 +188,19 @@ def answered(request: Request) -> str:
         text = json.dumps({"id": request["id"], "result": result}, ensure_ascii=False)
         text.encode()  # half a surrogate pair is no text that can be stored
         return text
-    except BaseException as error:  # sys.exit too says what went wrong
+    except BaseException as error:  # the answer reports sys.exit too
         return json.dumps({"id": request["id"], "error": error_to_json(error)})
 
 
 def _subject(request: Request) -> dict[str, str]:
-    """What lines that are logged meanwhile are about."""
+    """Returns the subject of lines that are logged during the request."""
     config = request.get("config")
     name = config.get("name") if isinstance(config, Mapping) else None
     return {"connector": str(name)} if name else {}
 
 
 def error_to_json(error: BaseException) -> dict[str, Any]:
-    """An error as JSON."""
+    """Returns an error as JSON."""
     found: dict[str, Any] = {"message": error_text(error), "name": type(error).__name__}
     if isinstance(error, ConnectError) and error.java_trace:
         found["java"] = {"name": error.java_name, "trace": plain(error.java_trace)}
@@ -219,8 +219,8 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
 
 
 def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:
-    """The error to raise in the worker. A message of Connect's own for a value stays as it is, and so does what names
-    plugin and class by itself."""
+    """Returns the error to raise in the worker. Connect's own message for a value stays unchanged, and so does a
+    message that already names plugin and class."""
     made = _made(error, where)
     if isinstance(made, ConnectError) and "java" in error:
         made.java_name, made.java_trace = error["java"]["name"], error["java"]["trace"]
@@ -244,10 +244,10 @@ def _made(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgumen
 
 
 def own_channels() -> tuple[BinaryIO, BinaryIO]:
-    """Standard input and output for this program alone; the plugin's are nothing and standard error.
+    """Returns standard input and output for this program alone; the plugin gets no input, and standard error as output.
 
-    Not for processes that the plugin forks, either: one that came back here would answer too, and one that stays would
-    keep the worker from seeing this process's end.
+    Processes that the plugin forks do not get them either: a child that returned here would answer too, and a child
+    that outlives this process would hide its end from the worker.
     """
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     for number in (requests.fileno(), answers.fileno()):
@@ -261,20 +261,20 @@ def own_channels() -> tuple[BinaryIO, BinaryIO]:
 
 
 def say(answers: BinaryIO, text: str) -> None:
-    """Writes a line whole: a signal may end a single write early."""
+    """Writes a whole line: a signal may end a single write early."""
     answers.write(text.encode() + b"\n")
     answers.flush()
 
 
 def main(folder: str, memory_bytes: int, log_form: str = "{}") -> None:
-    """Serves until the input ends. Without a folder it is asked about connectors that we ship."""
+    """Serves requests until the input ends; without a folder, requests about the connectors that we ship."""
     requests, answers = own_channels()
     brake_output()
     configure("plugin-host", **json.loads(log_form))
     bound_memory(memory_bytes)
     if folder:
         plugins.use(folder, quick=True)
-    say(answers, "")  # what comes now is the plugin's time
+    say(answers, "")  # from here on the plugin's code uses the time
     for line in requests:
         request = json.loads(line)
         say(answers, json.dumps({"id": request["id"]}))
@@ -285,4 +285,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
     except BrokenPipeError:  # the worker has ended
-        os._exit(1)  # an ordinary end would try to say what is left
+        os._exit(1)  # an ordinary exit would try to write buffered output

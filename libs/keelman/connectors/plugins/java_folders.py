@@ -1,8 +1,8 @@
-"""Java plugins below a worker's `plugin.path`: their jars, and what was found in these, kept for the next start.
+"""Java plugins below a worker's `plugin.path`: their jars, and the inspection's results, kept for the next start.
 
 As with Connect each folder in a folder of the path, and each jar in one, is a plugin that is loaded apart from all
-others. What is known of one is written to a folder of the cache: that is what plugin hosts and slots are given, so that
-they look into no jar themselves.
+others. A plugin's description is written to a folder of the cache: plugin hosts and slots get that folder, so that
+they inspect no jar themselves.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from keelman.runtime.version import version as own_version
 
 DESCRIPTION = "java_plugin.json"
 ANSWERS = "answers.json"
-"""What the classes themselves have said when they were loaded: beside the description, once that was done."""
+"""The file with the classes' own answers from when they were loaded: beside the description, once that was done."""
 FORMAT = 2
-"""Of the description: one of another form is written again."""
+"""The format of the description: one of another format is written again."""
 CONNECTORS = ("source", "sink")
 _KINDS = frozenset(kind.value for kind in PluginType)
 UNDEFINED = "undefined"
-"""The version of a class that names none, in Connect's word."""
+"""Connect's word for the version of a class that names none."""
 StepKeys = Callable[[str, str], ConfigDef]
-"""Asks the keys of a class, of this kind."""
+"""Returns the keys of a class, of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,10 @@ class JavaPlugin:
     """One plugin location with its jars and classes. `folder` is its place in the cache; `libraries` are jars behind
     its own.
 
-    Once its classes were loaded, and are `asked`, they have the versions that they say themselves, and those that
-    cannot be loaded are `broken`, with the reason. `refused` are connectors that look into Kafka Connect for what is
-    not here, with the reason too; `inner` has what a connector looks into, so that it is given that where it is.
+    Once its classes were loaded (`asked`), they have the versions that they report themselves, and classes that
+    cannot be loaded are `broken`, with the reason. `refused` are connectors that use internals of Kafka Connect that
+    keelman lacks, with the reason too; `inner` has the internals that a connector uses, so that it gets those that
+    exist here.
     """
 
     name: str
@@ -58,14 +59,14 @@ class JavaPlugin:
     classes: tuple[PluginClass, ...]
     problems: tuple[str, ...] = ()
     others: tuple[Path, ...] = ()
-    """Folders in the cache of plugins whose converters, transforms and predicates its connectors can name."""
+    """Cache folders of plugins whose converters, transforms and predicates its connectors can name."""
     asked: bool = False
     broken: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def type_of(self, class_name: str) -> str:
-        """Connect's word for what the class is; empty for one that is not known."""
+        """Returns the class's type in Connect's word; empty for an unknown class."""
         return next((one.type for one in self.classes if one.class_name == class_name), "")
 
     @property
@@ -79,23 +80,23 @@ class JavaPlugin:
         return tuple(one for one in self.classes if one.type not in CONNECTORS)
 
     def usable_steps(self, keys: StepKeys) -> Iterator[registry.Step]:
-        """Those of its converters, transforms and predicates that can be loaded, as the registry has them."""
+        """Yields its loadable converters, transforms and predicates, in the registry's form."""
         for one in self.steps:
             if not self.problem_of(one.class_name):
                 asks = functools.partial(keys, one.class_name, one.type)
                 yield registry.Step(one.class_name, PluginType(one.type), one.version or UNDEFINED, asks)
 
     def problem_of(self, class_name: str) -> str:
-        """Why the class cannot be used; empty when it can, or was not loaded yet."""
+        """Returns the reason why the class cannot be used; empty when it can, or was not loaded yet."""
         return next((problem for name, problem in (*self.refused, *self.broken) if name == class_name), "")
 
     def inner_of(self, class_name: str) -> tuple[str, ...]:
-        """The classes of Kafka Connect's inside that a connector looks into."""
+        """Returns the internal classes of Kafka Connect that a connector uses."""
         return next((found for name, found in self.inner if name == class_name), ())
 
 
 def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | None:
-    """The Java plugin in a folder or a jar; None without jars. Reads all jars where they are new or have changed.
+    """Returns the Java plugin in a folder or a jar; None without jars. Reads all jars if they are new or have changed.
 
     `libraries` are folders whose jars it finds behind its own. Raises InvalidArgument (PLUGIN_BROKEN) for a jar that
     cannot be used, OSError.
@@ -131,8 +132,8 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
 
 
 def beside(plugin: JavaPlugin, others: Sequence[JavaPlugin]) -> JavaPlugin:
-    """The plugin as it is on a worker that has these others too, whose steps can be named beside its own. Raises
-    OSError."""
+    """Returns the plugin for a worker that has these other plugins too, so that its connectors can name their steps.
+    Raises OSError."""
     found = [one.folder for one in others if one.steps and one.folder != plugin.folder]
     if not found:
         return plugin
@@ -144,7 +145,7 @@ def beside(plugin: JavaPlugin, others: Sequence[JavaPlugin]) -> JavaPlugin:
 
 
 def read(folder: Path) -> JavaPlugin:
-    """What was written to a folder of the cache. Raises OSError, ValueError, KeyError."""
+    """Reads a plugin from its folder in the cache. Raises OSError, ValueError, KeyError."""
     document = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
     if "plugin" in document:
         return replace(read(Path(document["plugin"])), folder=folder, others=tuple(map(Path, document["others"])))
@@ -166,9 +167,10 @@ def read(folder: Path) -> JavaPlugin:
 
 
 def keep_answers(plugin: JavaPlugin, answers: Sequence[Mapping[str, str]]) -> JavaPlugin:
-    """The plugin with what its classes said ({"class", "type", "version", "problem"}); kept for the next start."""
+    """Returns the plugin with its classes' answers ({"class", "type", "version", "problem"}), and stores these for the
+    next start."""
     found = _with_answers(plugin, answers)
-    with suppress(OSError, ValueError, KeyError):  # then they are asked again
+    with suppress(OSError, ValueError, KeyError):  # then the next start loads them again
         document = json.loads((plugin.folder / DESCRIPTION).read_text(encoding="utf-8"))
         own = Path(document.get("plugin", plugin.folder))
         temporary = own / f".{ANSWERS}.{os.getpid()}"
@@ -185,7 +187,7 @@ def _with_answers(plugin: JavaPlugin, answers: Sequence[Mapping[str, str]]) -> J
 
 
 def is_description(folder: Path) -> bool:
-    """Whether a folder is one of the cache, with a Java plugin's description."""
+    """Returns whether a folder is one of the cache, with a Java plugin's description."""
     return (folder / DESCRIPTION).is_file()
 
 

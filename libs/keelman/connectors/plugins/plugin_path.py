@@ -1,7 +1,7 @@
-"""Third-party connectors: what lies below a worker's `plugin.path`, read from metadata alone, and how a slot loads it.
+"""Third-party connectors: finds plugins below a worker's `plugin.path` by their metadata, and loads them in slots.
 
 Java plugins are folders with jars, and jars (`java_folders`). A Python plugin is a wheel, a folder of wheels (the
-plugin and what it needs), or a folder that wheels were installed into. Its entry points of the group
+plugin and its dependencies), or a folder that wheels were installed into. Its entry points of the group
 `keelman.connectors` are its connectors, each a name and module:Class:
 
     [keelman.connectors]
@@ -34,14 +34,14 @@ GROUP = "keelman.connectors"
 FILES = (".whl", ".jar")
 
 COPIES_WITH = {Direction.SOURCE: ("open_reader",), Direction.SINK: ("open_writer", "open_task_writer", "data_sink")}
-"""The methods that a connector copies with: it defines one of them at least."""
+"""The methods that a connector copies with: it defines at least one."""
 
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _log = get_logger()
 
 
 class PluginFault(ConnectError):
-    """A plugin's class cannot be used: `where` names plugin and class, `why` says what is wrong with it."""
+    """A plugin's class cannot be used: `where` names plugin and class, `why` gives the reason."""
 
     tolerable = False
 
@@ -52,10 +52,10 @@ class PluginFault(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One distribution with connectors: `classes` are entry points by name, `folder` is what to put on sys.path,
-    `source` the wheel, the jar or the folder that was found below the plugin path.
+    """One distribution with connectors: `classes` are entry points by name, `folder` goes on sys.path,
+    `source` is the wheel, the jar or the folder that was found below the plugin path.
 
-    Of a Java plugin `classes` are its connectors with their types, and `folder` holds its description.
+    For a Java plugin `classes` are its connectors with their types, and `folder` holds its description.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Plugin:
     java: JavaPlugin | None = None
 
     def names(self) -> dict[str, str]:
-        """All names that its connectors go by, as in Connect: full, simple, and without `Connector`; to the full."""
+        """Returns full names by all names that Connect allows: full, simple, and without `Connector`."""
         found: dict[str, str] = {}
         for full in self.classes:
             if full.startswith(registry.JAVA):
@@ -82,7 +82,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class BrokenPlugin:
-    """A path that looks like a plugin and cannot be used, and why."""
+    """A path that looks like a plugin and cannot be used, with the reason."""
 
     path: Path
     message: str
@@ -96,21 +96,21 @@ class Catalog:
     broken: Sequence[BrokenPlugin] = ()
 
     def find(self, class_name: str) -> tuple[Plugin, str] | None:
-        """The plugin that has the class under any of its names, in its latest version, and the entry point's name."""
+        """Returns the latest plugin that has the class under any of its names, and the entry point's name."""
         found = [(p, p.names()[class_name.strip()]) for p in self.plugins if class_name.strip() in p.names()]
         return max(found, key=lambda one: _ordered(one[0].version), default=None)
 
     def with_class(self, full: str) -> list[Plugin]:
-        """The plugins that have the class, the latest version first."""
+        """Returns the plugins that have the class, the latest version first."""
         found = [plugin for plugin in self.plugins if full in plugin.classes]
         return sorted(found, key=lambda one: _ordered(one.version), reverse=True)
 
 
 def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
-    """All plugins below the folders of a worker's `plugin.path` (separated by commas). Imports nothing of them.
+    """Returns all plugins below the folders of a worker's `plugin.path` (separated by commas). Imports nothing of them.
 
-    Reads and unpacks files: work for a thread. What is broken is in the catalog and in the log, and keeps nothing else
-    from being found. A folder that does not exist is broken. Java plugins find the jars of `libraries` behind theirs.
+    Reads and unpacks files, so call it in a thread. Broken plugins are in the catalog and in the log; all others are
+    found. A folder that does not exist is broken. Java plugins find the jars of `libraries` behind their own.
     """
     shared = [Path(folder).expanduser().absolute() for folder in libraries]
     plugins: dict[tuple[str, Path], Plugin] = {}
@@ -128,7 +128,7 @@ def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
 
 
 def _beside_each_other(plugins: Sequence[Plugin]) -> Iterator[Plugin]:
-    """The plugins, of which Java's know each other's converters, transforms and predicates: the latest first."""
+    """Yields the plugins; Java plugins know each other's converters, transforms and predicates, the latest first."""
     java = [one.java for one in plugins if one.java is not None]
     java.sort(key=lambda one: (_ordered(one.version), one.name), reverse=True)
     for plugin in plugins:
@@ -140,10 +140,10 @@ def _beside_each_other(plugins: Sequence[Plugin]) -> Iterator[Plugin]:
 
 
 def use(folder: str | Path, *, quick: bool = False) -> None:
-    """Has `find_connector` in this process find the connectors of a plugin's folder, which goes first on sys.path.
+    """Makes a plugin folder's connectors known to `find_connector` in this process; the folder goes first on sys.path.
 
-    Called in processes that run third-party code: its plugin host, and its slot before the first order. Imports
-    nothing yet; a class that cannot be imported fails when it is asked for. `quick` is for a process that answers
+    Called in processes that run third-party code: plugin hosts, and slots before the first order. Imports
+    nothing yet; a class that cannot be imported fails at its first use. `quick` is for a process that answers
     questions and copies nothing. Raises InvalidArgument.
     """
     path = str(folder)
@@ -163,7 +163,7 @@ def use(folder: str | Path, *, quick: bool = False) -> None:
 
 
 def load(plugin: Plugin, name: str) -> type[Connector]:
-    """Imports one of a plugin's connectors. Raises PluginFault for any fault of its."""
+    """Imports one of a plugin's connectors. Raises PluginFault for any fault of the connector."""
     where = f"plugin {plugin}: {name} ({plugin.classes[name]})"
     try:
         found = EntryPoint(name, plugin.classes[name], GROUP).load()
@@ -187,8 +187,8 @@ def _defines(kind: type[Connector], method: str) -> bool:
 
 
 def _place(error: BaseException, folder: Path) -> str:
-    """Where in the plugin an import failed, e.g. ` (acme/source.py, line 3)`; empty when that is not in its files."""
-    if isinstance(error, SyntaxError):  # its text says where
+    """Returns where in the plugin an import failed, e.g. ` (acme/source.py, line 3)`; empty if not in its files."""
+    if isinstance(error, SyntaxError):  # its text names the place
         return ""
     places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     inside = [(Path(file).relative_to(folder), line) for file, line in places if Path(file).is_relative_to(folder)]
@@ -196,14 +196,15 @@ def _place(error: BaseException, folder: Path) -> str:
 
 
 def _inside(root: Path) -> Sequence[Path]:
-    """The wheels, the jars and the folders in a folder of the plugin path."""
+    """Returns the wheels, the jars and the folders in a folder of the plugin path."""
     if not root.is_dir():
         return ()
     return sorted(p for p in root.iterdir() if p.suffix in FILES or (p.is_dir() and not _is_metadata(p)))
 
 
 def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequence[Plugin]:
-    """Of a file, or of a folder. Files in a folder belong together, unless it is one of the plugin path itself."""
+    """Returns the plugins of a file or folder. Files in a folder form one plugin, except in the plugin path's own
+    folders."""
     if path.suffix == ".jar":
         return _java_plugins(path, libraries)
     if path.suffix == ".whl":
@@ -218,8 +219,8 @@ def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequenc
 
 
 def _java_plugins(path: Path, libraries: Sequence[Path], *, needed: bool = False) -> list[Plugin]:
-    """The Java plugin of a folder or a jar, if it has any; what is wrong with parts of it is in the log. Raises
-    InvalidArgument (PLUGIN_BROKEN) where it is `needed`, for jars that have problems and no class that can be used."""
+    """Returns the Java plugin of a folder or a jar, if it has any; logs problems of its parts. Raises
+    InvalidArgument (PLUGIN_BROKEN) if it is `needed`, for jars that have problems and no usable class."""
     found = java_folders.described(path, libraries)
     if found is None:
         return []
@@ -236,7 +237,7 @@ def _has_connectors(wheel: Path) -> bool:
 
 
 def _installed(folder: Path) -> Iterator[Plugin]:
-    """The distributions in a folder that have connectors. Raises InvalidArgument when their metadata is broken."""
+    """Yields a folder's distributions with connectors. Raises InvalidArgument when their metadata is broken."""
     for distribution in distributions(path=[str(folder)]):
         classes = {e.name: e.value for e in distribution.entry_points if e.group == GROUP}
         if not classes:
@@ -262,7 +263,7 @@ def _is_metadata(path: Path) -> bool:
 
 
 def _ordered(version: str) -> tuple[tuple[int, int, str], ...]:
-    """A version as something to compare: 1.9, 1.10rc1, 1.10, 1.10.1, 1.10.1.post1."""
+    """Returns a version's sort key: 1.9, 1.10rc1, 1.10, 1.10.1, 1.10.1.post1."""
     found = []
     for part in re.findall(r"\d+|[a-z]+", version.lower()):
         if part.isdecimal():

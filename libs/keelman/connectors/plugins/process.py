@@ -1,4 +1,4 @@
-"""One plugin host process, as its worker has it: a question in, the word that it was heard, and an answer out."""
+"""The worker's handle of one plugin host process: sends a question, reads its acknowledgement and its answer."""
 
 from __future__ import annotations
 
@@ -20,42 +20,43 @@ SERVICES = ("worker", "agent", "state", "gateway", "spark", "broker")
 
 
 class Unheard(EOFError):
-    """The process ended before it heard the question: none of its code has run for that."""
+    """The process ended before it received the question: none of its code has run for that."""
 
 
 class PluginProcess:
-    """A plugin host, as its worker starts, asks and closes it. An error of its start or of a question leaves it
-    unusable: it is to be closed."""
+    """A plugin host process. After an error of its start or of a question it is unusable, and the caller must close
+    it."""
 
     def __init__(self, folder: Path | None, *, memory_bytes: int) -> None:
-        """Without a folder it answers for connectors that we ship. `memory_bytes` is what it may have; 0: no bound."""
+        """Without a folder it answers for connectors that we ship. `memory_bytes` limits its memory; 0: no limit."""
         self._words = [str(folder or ""), str(memory_bytes), json.dumps(log_form())]
         self._pipes: _Pipes | None = None
         self._code: int | None = None
 
     @property
     def death(self) -> str:
-        """How it ended, to follow `its process died`, once it is closed; empty where it was killed, by us perhaps."""
+        """After `close`, the way it ended, as text to follow `its process died`; empty if it was killed, perhaps by
+        us."""
         if self._code is None or self._code == -signal.SIGKILL:
             return ""
         return f" with exit code {self._code}" if self._code >= 0 else f" of {signal.Signals(-self._code).name}"
 
     @property
     def pid(self) -> int | None:
-        """The process, or the reaper that ends it with all that it has started; None before its start."""
+        """The id of the process, or of the reaper that ends it with its descendants; None before its start."""
         return None if self._pipes is None else self._pipes.process.pid
 
     async def start(self) -> None:
-        """Returns when it can be asked. Raises EOFError, OSError."""
+        """Returns when it is ready for questions. Raises EOFError, OSError."""
         if self._pipes is None:
             self._pipes = await _start(self._words)
             await self._pipes.line()
 
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer. Raises Unheard, EOFError, OSError, ValueError when there is none; waits for ever when it hangs.
+        """Returns the answer. Raises Unheard, EOFError, OSError, ValueError without one; waits for ever when it hangs.
 
-        The process says when it has heard a question, as nobody else can know: the pipe takes one, too, whose reader
-        will be killed before it reads on.
+        The process acknowledges each question, since a write proves nothing: the pipe accepts a question even if its
+        reader is killed before reading it.
         """
         pipes = self._pipes
         if pipes is None:
@@ -69,14 +70,14 @@ class PluginProcess:
         return _about(request, await pipes.line())
 
     async def close(self) -> None:
-        """Ends it, if there is one, with all that it has started."""
+        """Ends the process, if there is one, with its descendants."""
         if (pipes := self._pipes) is not None:
             await pipes.end()
             self._pipes, self._code = None, pipes.process.returncode
 
 
 class _Pipes(SubprocessStreamProtocol):
-    """Both ways to a process, and its reaper, which leads a group of its own and ends as the process does."""
+    """Both pipes of a process, and its reaper, which leads a separate process group and ends as the process does."""
 
     process: Process
 
@@ -86,13 +87,13 @@ class _Pipes(SubprocessStreamProtocol):
         self.process = Process(self._both, self, asyncio.get_running_loop())
 
     async def write(self, data: bytes) -> None:
-        """Raises ConnectionError where it is known that nobody can read it; that it does not says nothing."""
+        """Writes. Raises ConnectionError if the reader is known to be gone; without an error it may be gone too."""
         assert self.stdin is not None
         self.stdin.write(data)
         await self.stdin.drain()
 
     async def line(self) -> bytes:
-        """Raises EOFError, OSError; ValueError for one that is too long."""
+        """Reads a line. Raises EOFError, OSError; ValueError for a line that is too long."""
         assert self.stdout is not None
         try:
             line = await self.stdout.readline()
@@ -103,7 +104,7 @@ class _Pipes(SubprocessStreamProtocol):
         return line
 
     async def end(self) -> None:
-        """Returns when the process is gone and all that it has started, even if another process has its pipes."""
+        """Returns when the process and its descendants are gone, even if another process has its pipes."""
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
         questions, answers = self._both.get_pipe_transport(0), self._both.get_pipe_transport(1)
@@ -130,9 +131,10 @@ async def _start(words: list[str]) -> _Pipes:
 
 
 def _about(request: dict[str, Any], line: bytes) -> dict[str, Any]:
-    """Raises ValueError unless it is about this question and of whole characters, as its caller stores it."""
+    """Parses a line. Raises ValueError unless it belongs to this question and can be encoded, as its caller stores
+    it."""
     said = json.loads(line.decode())
-    if b"\\u" in line:  # what such an escape stands for may be half of a surrogate pair
+    if b"\\u" in line:  # such an escape may be half of a surrogate pair
         json.dumps(said, ensure_ascii=False).encode()
     if not isinstance(said, dict) or said.get("id") != request["id"]:
         raise ValueError(f"it is not about the question: {line[:80]!r}")

@@ -22,10 +22,10 @@ COPY_BYTES = 1 << 20
 
 
 def unpacked(wheels: Sequence[Path]) -> Path:
-    """The folder that holds all of these wheels, side by side as they are installed; made when it is not there yet.
+    """Returns the folder with all of these wheels, side by side as they are installed; creates it if it is missing.
 
-    Its name is the digest of their contents, so that another file under an old name is another folder. Raises
-    InvalidArgument (PLUGIN_BROKEN) naming the wheel for what is no wheel, is over the bounds or would write elsewhere,
+    Its name is the digest of their contents, so that another file under an old name gets another folder. Raises
+    InvalidArgument (PLUGIN_BROKEN) naming a file that is no wheel, is over the bounds or would write elsewhere,
     OSError when the cache cannot be written.
     """
     digest = hashlib.sha256()
@@ -75,7 +75,7 @@ def _unpack(wheel: Path, folder: Path) -> None:
 
 
 def _path(wheel: Path, entry: zipfile.ZipInfo) -> PurePosixPath | None:
-    """Where an entry goes, below the folder; None for what is not imported."""
+    """Returns an entry's path below the folder; None for an entry that is not imported."""
     name = entry.filename
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or ":" in name:

@@ -1,7 +1,7 @@
 """SparkSource: copies a data set in any format that Spark reads, once and whole, in the parts that Spark makes of it.
 
-The task itself splits the data set and keeps the books; its rows are copied by parts, each in a slot that Spark gives
-the rows of one partition to (keelman.connect.tasks.data_set). What is read of each part stands in the offset topic
+The task itself splits the data set and keeps the books; its rows are copied by parts, each in a slot that gets the rows
+of one partition from Spark (keelman.connect.tasks.data_set). Each part's progress is in the offset topic
 under an extra key; when all are read, one transaction replaces these keys by the task's normal offset.
 """
 
@@ -24,7 +24,7 @@ MAX_SLOTS = 63
 MAX_PARTS = 2_000
 BEGUN = "keelman.data.begun"
 OPTION, SETTING = "spark.option.", "spark.conf."
-# Formats of files: what Spark reads of a range of one comes in the order of the file.
+# Formats of files: Spark returns the rows of a file's range in the order of the file.
 ORDERED = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
 _COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+", re.ASCII)
 _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
@@ -98,7 +98,7 @@ class SparkSource(SparkConnector):
     def split(
         cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None], *, slots: int, least: int
     ) -> list[dict[str, str]]:
-        """Every part that is not read yet, whatever `slots` and `least`; none when all are, or nothing is due.
+        """Returns every part that is not read yet, whatever `slots` and `least`; none when all are, or no read is due.
 
         Raises ConnectError when Spark cannot read the data set, or it has changed while it was read.
         """
@@ -120,7 +120,7 @@ class SparkSource(SparkConnector):
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
-        """The reader of a part, or the one that keeps the books. Raises ConnectError."""
+        """Returns the reader of a part, or the reader that keeps the books. Raises ConnectError."""
         books = Books(config, offset)
         if PART not in config:
             return BooksReader(books, begun=BEGUN in config)
@@ -139,7 +139,7 @@ class SparkSource(SparkConnector):
 
 
 class Books:
-    """The progress of a data set by the offset topic: the normal offset, and what is read of each part."""
+    """The progress of a data set by the offset topic: the normal offset, and the progress of each part."""
 
     def __init__(self, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> None:
         """Raises ConfigValueError."""
@@ -160,7 +160,7 @@ class Books:
 
     @property
     def due(self) -> bool:
-        """Whether the data set is to be read, or being read."""
+        """Whether the data set must be read, or is being read."""
         if self.last is None or self.progress:
             return True
         return bool(self._every > 0 and time.time() >= int(self.last["time"]) / 1000 + self._every)
@@ -184,7 +184,7 @@ class Books:
         return [part for part in range(count) if not (self.progress.get(part) or {}).get("done")]
 
     def closed(self) -> list[tuple[Partition, Offset | None]]:
-        """The normal offset of a data set that is read, in place of those of its parts."""
+        """Returns the normal offset of a data set that is read, in place of its parts' offsets."""
         rows = sum(int(at["rows"]) for at in self.progress.values())
         offset = {"parts": int(self._parts), "rows": rows, "split": self._split, "time": int(time.time() * 1000)}
         return [(self.normal, offset), *((self.partition(part), None) for part in self.progress)]
@@ -196,7 +196,7 @@ class BooksReader(Reader):
     lag_unit = "records"
 
     def __init__(self, books: Books, *, begun: bool) -> None:
-        """`begun`: parts are being read. Raises ConnectError when they are to be, and are not."""
+        """`begun`: parts are being read. Raises ConnectError when parts are left to read, and are not being read."""
         self._books, self._begun = books, begun
         self._ends = not begun and books.due
         if self._ends and books.todo():
@@ -209,7 +209,7 @@ class BooksReader(Reader):
         return [self._books.normal]
 
     def read(self) -> SourceBatch | None:
-        """Nothing but, at the end, the offset of the whole. Raises RetriableConnectError to have it read again."""
+        """Returns only, at the end, the offset of the whole. Raises RetriableConnectError when the next read is due."""
         if self._ends:
             self._ends = False
             offsets = self._books.closed()
@@ -220,11 +220,11 @@ class BooksReader(Reader):
         return None
 
     def glance(self) -> bool:
-        """Whether it is time to read again."""
+        """Returns whether the next read is due."""
         return not self._begun and self._books.due
 
     def left(self) -> int | None:
-        """Nothing, once all is read."""
+        """Returns 0 once all parts are read, None before."""
         return None if self._begun or self._books.due else 0
 
     def caught_up(self) -> bool:
@@ -239,27 +239,27 @@ def _ordered(config: Mapping[str, str]) -> bool:
 
 
 def coordinates(name: str, value: Sequence[str]) -> None:
-    """Each of them is group:artifact:version."""
+    """Raises ConfigValueError unless each value is group:artifact:version."""
     for one in value or ():
         if not _COORDINATES.fullmatch(one):
             raise ConfigValueError(name, ",".join(value), f"{one!r} is not group:artifact:version")
 
 
 def python_class(name: str, value: str) -> None:
-    """A Python class, or nothing."""
+    """Raises ConfigValueError unless the value is a Python class, or empty."""
     if value and not _CLASS.fullmatch(value):
         raise ConfigValueError(name, value, "Value must be module:Class")
 
 
 def slots(name: str, value: Any) -> None:
-    """The number is one that Spark may run at the same time."""
+    """Raises ConfigValueError unless Spark may run this number of slots at the same time."""
     if not 1 <= value <= MAX_SLOTS:
         raise ConfigValueError(name, value, f"Value must be a whole number, at least 1 and at most {MAX_SLOTS}")
 
 
 class SparkRows(Reader):
-    """Reads what Spark gives to this slot: columns `value` and, where there are any, `key`, `topic`, `partition` and
-    `headers`, as Spark's own Kafka sink takes them. Payloads are sent as they are, whatever the converters."""
+    """Reads the rows that Spark passes to this slot: columns `value` and, if present, `key`, `topic`, `partition` and
+    `headers`, as Spark's own Kafka sink takes them. Payloads are sent unchanged, whatever the converters."""
 
     lag_unit = "records"
     limits_bytes = True
@@ -307,7 +307,7 @@ class SparkRows(Reader):
         return self._records(topic, batch.slice(0, count))
 
     def _skipped(self, batch: Any) -> Any:
-        """Less the rows that are committed."""
+        """Returns the batch without its committed rows."""
         if self._row >= self._skip:
             return batch
         over = min(batch.num_rows, self._skip - self._row)
@@ -343,5 +343,5 @@ class SparkRows(Reader):
         self._done = self._done or self._ending
 
     def finished(self) -> bool:
-        """Whether the part is done."""
+        """Returns whether the part is done."""
         return self._done

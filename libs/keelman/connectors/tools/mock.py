@@ -1,10 +1,10 @@
 """Mock source and sink: connectors that fail, hang or kill their process as configured. For tests.
 
 Upstream's names and keys (org.apache.kafka.connect.tools.Mock{Source,Sink}Connector): `mock_mode` connector-failure or
-task-failure, after `delay_ms`. Ours beside them: the modes fail, fail-retriable, hang and die, at the point
+task-failure, after `delay_ms`. Our additions: the modes fail, fail-retriable, hang and die, at the point
 `mock_point` (configure, open, read, write, commit, close) once `after_records` records have passed. The first line of
-`control_file`, "mode [point [after]]", goes before the configuration while the file is there: so a test changes its
-mind while it runs.
+`control_file`, "mode [point [after]]", overrides the configuration while the file exists: so a test can change the
+fault while it runs.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Order(NamedTuple):
 
 
 class Faults:
-    """Looks what the configuration or the control file wants at each point."""
+    """Commits the faults that the configuration or the control file orders at each point."""
 
     def __init__(self, config: Mapping[str, str], usual_point: str) -> None:
-        """Raises ConfigValueError. `usual_point` is that of a mode without one."""
+        """Raises ConfigValueError. `usual_point` is the point of a mode without one."""
         parsed = _Mock.config_def().parse(config)
         self._usual = Order(parsed["mock_mode"], parsed["mock_point"] or usual_point, parsed["after_records"])
         self._control = Path(parsed["control_file"]) if parsed["control_file"] else None
@@ -52,7 +52,7 @@ class Faults:
         self.records = 0
 
     def at(self, point: str) -> None:
-        """Does what is wanted at this point, if anything. Raises ConnectError; hangs; kills the process."""
+        """Commits the fault ordered for this point, if any. Raises ConnectError; hangs; kills the process."""
         order = self._order()
         if order.mode == "task-failure" and point in ("read", "write") and time.monotonic() >= self._fails_at:
             raise ConnectError("mock task failure")
@@ -84,11 +84,11 @@ class Faults:
 class _Mock(Connector):
     version = "4.3.0"
     runs_on = "anywhere"
-    asked_apart = True  # what it does when it is configured must not be done to a worker
+    asked_apart = True  # its faults at configuration must not hit a worker
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The keys of both mocks."""
+        """Returns the keys of both mocks."""
         low = Importance.LOW
         line = 'File whose line "mode [point [after]]" goes before these.'
         return ConfigDef(
@@ -101,18 +101,18 @@ class _Mock(Connector):
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One task. Goes wrong at the point `configure`."""
+        """Returns one task. Fails at the point `configure`."""
         Faults(config, "").at("configure")
         return [dict(config)]
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """As a source."""
+        """Returns True for the source."""
         return cls.direction is Direction.SOURCE
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
-        """The delay of a connector-failure, so that the connector is asked when it is to fail."""
+        """Returns the delay of a connector-failure, so that the connector is called when its failure is due."""
         parsed = cls.config_def().parse(config)
         if parsed["mock_mode"] != "connector-failure":
             return None
@@ -137,7 +137,7 @@ class MockSource(_Mock):
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
-        """Goes wrong at the point `open`."""
+        """Returns the reader. Fails at the point `open`."""
         faults = Faults(config, "read")
         faults.at("open")
         inner = VerifiableSource.open_reader(config, offset) if config.get("topic") else None
@@ -145,7 +145,7 @@ class MockSource(_Mock):
 
 
 class MockReader(Reader):
-    """Reads what the reader inside reads, unless it is to go wrong."""
+    """Reads with its inner reader, unless a fault is due."""
 
     lag_unit = "records"
 
@@ -154,11 +154,11 @@ class MockReader(Reader):
         self._inner = inner
 
     def partitions(self) -> Sequence[Partition]:
-        """Those of the reader inside."""
+        """Returns the inner reader's partitions."""
         return () if self._inner is None else self._inner.partitions()
 
     def read(self) -> SourceBatch | None:
-        """Goes wrong at the point `read`."""
+        """Reads a batch. Fails at the point `read`."""
         self._faults.at("read")
         if self._inner is None:
             return None
@@ -168,11 +168,11 @@ class MockReader(Reader):
         return batch
 
     def watch(self) -> Watch | None:
-        """Never parks."""
+        """Returns None: the task never parks."""
         return None
 
     def committed(self) -> None:
-        """Goes wrong at the point `commit`, when all is committed."""
+        """Fails at the point `commit`, after the commit."""
         self._faults.at("commit")
         if self._inner is not None:
             self._inner.committed()
@@ -192,25 +192,25 @@ class MockSink(_Mock):
 
     @classmethod
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:
-        """Goes wrong at the point `open`."""
+        """Returns the writer. Fails at the point `open`."""
         faults = Faults(config, "write")
         faults.at("open")
         return MockWriter(faults)
 
 
 class MockWriter(Writer):
-    """Counts what it is given, unless it is to go wrong."""
+    """Counts records, unless a fault is due."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
     def write(self, batch: SinkBatch) -> None:
-        """Goes wrong at the point `write`."""
+        """Counts a batch. Fails at the point `write`."""
         self._faults.at("write")
         self._faults.records += len(batch.values.values)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Goes wrong at the point `commit`, before anything is."""
+        """Fails at the point `commit`, before the commit."""
         self._faults.at("commit")
 
     def close(self) -> None:

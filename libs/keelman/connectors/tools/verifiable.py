@@ -47,7 +47,7 @@ class _Verifiable(Connector):
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """As many tasks as allowed."""
+        """Returns `max_tasks` tasks."""
         return [{**config, "id": str(number)} for number in range(max_tasks)]
 
 
@@ -67,7 +67,7 @@ class VerifiableSource(_Verifiable):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Upstream's keys, then ours: `max.records`, `output.file` and those of transactions."""
+        """Returns upstream's keys, then ours: `max.records`, `output.file` and the keys of transactions."""
         high, low = Importance.HIGH, Importance.LOW
         return ConfigDef(
             _NAME,
@@ -89,22 +89,22 @@ class VerifiableSource(_Verifiable):
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """Always: a number has one place."""
+        """Returns True: a number has one position."""
         return True
 
     @classmethod
     def transaction_boundary_connector(cls, config: Mapping[str, str]) -> bool:
-        """Always."""
+        """Returns True."""
         return True
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
-        """The reader, behind the last committed number. Raises ConnectError."""
+        """Returns the reader, behind the last committed number. Raises ConnectError."""
         return CountingReader(cls.config_def().parse(config), config.get("transaction.boundary", ""), offset)
 
 
 class CountingReader(Reader):
-    """Counts."""
+    """Reads consecutive numbers."""
 
     def __init__(self, config: Mapping[str, Any], boundary: str, offset: Callable[[Partition], Offset | None]) -> None:
         """`config` is parsed. Raises ConnectError when the offset holds no number."""
@@ -119,11 +119,11 @@ class CountingReader(Reader):
         self._lines = Lines(config["output.file"])
 
     def partitions(self) -> Sequence[Partition]:
-        """The task's number."""
+        """Returns the partition of the task's number."""
         return (self._partition,)
 
     def read(self) -> SourceBatch | None:
-        """The numbers that are due; None when there are none now."""
+        """Returns the numbers that are due; None without any."""
         first, last = self._next, self._end()
         if last <= first:
             return None
@@ -148,7 +148,7 @@ class CountingReader(Reader):
         )
 
     def committed(self) -> None:
-        """Says so for each number that was read before."""
+        """Writes a line for each number that is committed now."""
         now = time.time_ns() // 1_000_000
         self._lines.write([{**self._line(number, now), "committed": True} for number in self._uncommitted])
         self._uncommitted.clear()
@@ -158,7 +158,7 @@ class CountingReader(Reader):
         self._lines.close()
 
     def _end(self) -> int:
-        """The number behind the last one to read now."""
+        """Returns the number after the last number to read now."""
         ends = [self._next + BATCH_RECORDS]
         if self.most_records is not None:
             ends.append(self._next + self.most_records)
@@ -183,29 +183,29 @@ class CountingReader(Reader):
 
 
 class VerifiableSink(_Verifiable):
-    """Takes what the verifiable source wrote and says so in lines: as it comes, and once it is flushed."""
+    """Takes records of the verifiable source and writes lines: one when a record comes, one when it is flushed."""
 
     names = ("org.apache.kafka.connect.tools.VerifiableSinkConnector", "VerifiableSinkConnector", "VerifiableSink")
     direction = Direction.SINK
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Upstream's keys and `output.file`."""
+        """Returns upstream's keys and `output.file`."""
         return ConfigDef(_NAME, _ID, _OUTPUT)
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """Never: a line cannot be taken back."""
+        """Returns False: a line cannot be taken back."""
         return False
 
     @classmethod
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:
-        """The writer. Raises ConnectError."""
+        """Returns the writer. Raises ConnectError."""
         return TellingWriter(cls.config_def().parse(config))
 
 
 class TellingWriter(Writer):
-    """Says what it is given."""
+    """Writes a line for each record."""
 
     wants_keys = True
     wants_origin = True
@@ -217,7 +217,7 @@ class TellingWriter(Writer):
         self._lines = Lines(config["output.file"])
 
     def write(self, batch: SinkBatch) -> None:
-        """One line a record."""
+        """Writes one line a record."""
         now = time.time_ns() // 1_000_000
         values = batch.values.texts().values
         keys = batch.keys.texts().values if batch.keys is not None else [None] * len(values)
@@ -240,7 +240,7 @@ class TellingWriter(Writer):
         self._unflushed += found
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Once more for each record since the last commit, with `flushed`."""
+        """Writes a second line for each record since the last commit, with `flushed`."""
         now = time.time_ns() // 1_000_000
         self._lines.write([{**line, "time_ms": now, "flushed": True} for line in self._unflushed])
         self._unflushed.clear()
@@ -259,7 +259,7 @@ class Lines:
         self._name = path or STANDARD_OUTPUT
 
     def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Writes them. Raises RetriableConnectError, for instance when the disk is full."""
+        """Writes lines. Raises RetriableConnectError, for instance when the disk is full."""
         if lines:
             data = "".join(f"{json_text(line)}\n" for line in lines).encode()
             write_all(sys.stdout.fileno() if self._own is None else self._own, data, self._name)

@@ -38,10 +38,10 @@ Config = Mapping[str, str | None]
 
 
 def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
-    """ConfigInfos (keelman.connect.config.info) of a configuration on a worker with these properties.
+    """Returns the ConfigInfos (keelman.connect.config.info) of a configuration on a worker with these properties.
 
-    Raises NotFound with Connect's message for an unknown class, InvalidArgument for none and for a version that cannot
-    be read, ConfigValueError for a client's property that is of another type, and what the connector's code raises.
+    Raises NotFound with Connect's message for an unknown class, InvalidArgument without a class and for an unreadable
+    version, ConfigValueError for a client's property of a wrong type, and errors of the connector's code.
     """
     named = config.get(CLASS)
     if named is None:
@@ -129,7 +129,7 @@ def _of_another_version(connector: type[Connector], config: Config, problem: str
 
 
 def _check_own_names(config: Config, found: dict[str, ConfigValue]) -> None:
-    """A key of ours that is none: others may mean something to somebody, this one is a slip."""
+    """Refuses unknown keys with our prefix: other unknown keys may have a meaning elsewhere, these are slips."""
     known = {*copying_keys().keys, *splitting_keys().keys, *life_keys().keys, *budget_keys().keys}
     known |= dead_letter_keys(sink=False).keys.keys()
     for key in config:
@@ -140,7 +140,7 @@ def _check_own_names(config: Config, found: dict[str, ConfigValue]) -> None:
 
 
 def _check_whole(connector: type[Connector], config: Config, found: dict[str, ConfigValue]) -> None:
-    """What the connector itself finds wrong beyond single keys."""
+    """Adds the errors that the connector itself finds beyond single keys."""
     given = {key: value for key, value in config.items() if value is not None}
     for error in contract.VALIDATE.of(connector.validate, given):
         value = found.setdefault(error.key, ConfigValue(error.key))

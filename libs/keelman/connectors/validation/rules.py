@@ -59,8 +59,8 @@ def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> lis
 
 
 def add_client_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
-    """Adds what is wrong with clients' properties, under whatever prefix, that Connect would not say or only later:
-    what cannot be used here, login modules and token URLs that are not allowed."""
+    """Adds errors of clients' properties, under any prefix, that Connect would not report, or only later: unusable
+    properties, login modules and token URLs that are not allowed."""
     known = {info["value"]["name"]: info["value"] for info in configs}
     for key, message in client_faults(config, worker).items():
         if key not in known:
@@ -70,8 +70,8 @@ def add_client_faults(configs: list[Info], config: Config, worker: Mapping[str, 
 
 
 def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigValue]) -> tuple[list[Info], list[str]]:
-    """The keys of converters that the connector itself names, with their groups. What is wrong with a converter goes to
-    `values`; then its keys are left out."""
+    """Returns the keys of converters that the connector itself names, with their groups. Adds a converter's errors to
+    `values`, and then leaves its keys out."""
     found: list[Info] = []
     groups: list[str] = []
     for role in ("header", "key", "value"):
@@ -137,7 +137,7 @@ def check_sink(config: Config, worker: Mapping[str, str], values: Values) -> Non
 
 
 def check_source(connector: type[Connector], config: Config, worker: Mapping[str, str], values: Values) -> None:
-    """Exactly-once delivery where it is required, and transactions that the connector itself is to end."""
+    """Checks exactly-once delivery where it is required, and transactions that the connector itself must end."""
     given = {key: value for key, value in config.items() if value is not None}
     support = worker.get(WORKER_SUPPORT, "enabled").strip().lower()
     if _chosen(values, SUPPORT) == "required":

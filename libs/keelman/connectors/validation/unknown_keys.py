@@ -46,11 +46,11 @@ _SHIPPED: dict[str, tuple[str, ...]] = {
 
 
 def notes(connector: type[Connector], config: Config, worker: Config) -> list[str]:
-    """One for each key that nothing knows, e.g. `fiel: unknown, did you mean file?`, and for each client property that
-    is passed over, e.g. `producer.override.acks: ignored: ...`, sorted.
+    """Returns a note for each unknown key, e.g. `fiel: unknown, did you mean file?`, and for each ignored client
+    property, e.g. `producer.override.acks: ignored: ...`, sorted.
 
-    A third party's connector may read keys that it does not define: of its own keys only what is close to a known one
-    is noted. In a thread; raises what the connector's `config_def` raises.
+    A third party's connector may read keys that it does not define: of its own keys only those close to a known key
+    get a note. Runs in a thread; raises what the connector's `config_def` raises.
     """
     known = _known(connector, config, worker)
     open_to = _SHIPPED.get(connector.names[0])

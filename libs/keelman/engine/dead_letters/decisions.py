@@ -79,13 +79,14 @@ class ReplayDecisions:
             )
 
     def know(self, topics: Mapping[str, Any]) -> None:
-        """The topics that there are, with their partitions. Raises ConnectError where letters are to go to another."""
+        """Sets the existing topics, with their partitions. Raises ConnectError if letters must go to a missing
+        topic."""
         self._partitions = {name: len(one.partitions) for name, one in topics.items()}
         if self._to and self._to not in self._partitions:
             raise ConnectError(f"to: there is no topic {self._to!r}: create it first, or name one that there is")
 
     def fate(self, message: Message, replayed: Replayed) -> Fate:
-        """What is to become of a letter."""
+        """Decides the fate of a letter."""
         letter = letter_of(message)
         if (message.offset() or 0) in replayed:
             return Fate(message, letter, "before")

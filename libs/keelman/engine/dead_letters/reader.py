@@ -1,4 +1,4 @@
-"""Reads a connector's topic of dead letters, and knows which of them were replayed; commits and writes nothing."""
+"""Reads a connector's dead letter topic, and knows which letters were replayed; commits and writes nothing."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 
 ASK_SECONDS = 10.0
 MAX_SURVEYED = 100_000
-"""Of a partition, the newest."""
+"""The most letters surveyed of a partition: the newest ones."""
 _BYTES = re.compile(rf"^Caused by: {re.escape(SerializationError.java_name)}: (.+)$", re.MULTILINE)
 
 
 def replay_group(connector: str) -> str:
-    """The consumer group whose offsets show what is replayed; also the replay's transactional id."""
+    """Returns the consumer group whose offsets show which letters were replayed; also the replay's transactional id."""
     return f"keelman-replay-{connector}"
 
 
 class DeadLetterReader:
-    """The letters that a topic holds at this moment. Used by one thread; `close` must be called."""
+    """The letters in a topic at this moment. Used by one thread; `close` must be called."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         """`request` has `name`, `config` (resolved) and `worker_config`. Raises ConnectError, KafkaException."""
@@ -79,7 +79,7 @@ class DeadLetterReader:
             )
 
     def look_again(self) -> None:
-        """Learns what is replayed; behind the fence of former replays nothing of them can come any more."""
+        """Learns which letters are replayed; call it after former replays are fenced, so that they can add none."""
         parts = [ClientPartition(self.topic, number) for number in self.ends]
         for one in self.consumer.committed(parts, ASK_SECONDS) if parts else ():
             if one.error is not None:
@@ -88,27 +88,27 @@ class DeadLetterReader:
             self.replayed[one.partition] = Replayed.read(begin, one.metadata)
 
     def batches(self, starts: Mapping[int, int], until: float) -> Iterator[list[Message]]:
-        """The letters from these offsets to the ends, until all are read or the time has come."""
+        """Yields the letters from these offsets to the ends, until all are read or `until` is reached."""
         self.left = {(self.topic, number): end for number, end in self.ends.items()}
         return read_to(self.consumer, {(self.topic, n): at for n, at in starts.items()}, self.left, until)
 
     def close(self) -> None:
-        """Gives the consumer back."""
+        """Closes the consumer."""
         self.consumer.close()
 
 
 def letter_of(message: Message) -> DeadLetter:
-    """What a message of the topic is."""
+    """Returns the dead letter of a message of the topic."""
     return read_letter(message.key(), message.value(), message.headers())
 
 
 def kind_of(letter: DeadLetter) -> tuple[str, str]:
-    """Stage and exception of a letter, by which they are counted."""
+    """Returns stage and exception of a letter, by which letters are counted."""
     return ("", "") if letter.why is None else (letter.why.stage, letter.why.exception)
 
 
 def shown(message: Message, letter: DeadLetter) -> View:
-    """A letter for people."""
+    """Returns a letter's view for people."""
     why, whence = letter.why, letter.whence
     return {
         "partition": message.partition(),
@@ -138,14 +138,14 @@ def shown(message: Message, letter: DeadLetter) -> View:
 def _message(why: Why) -> str | None:
     if why.message is None or not why.message.endswith(": "):
         return why.message
-    cause = _BYTES.search(why.trace)  # Connect's message ends before what was wrong with the bytes
+    cause = _BYTES.search(why.trace)  # Connect's message ends before the fault of the bytes
     return why.message if cause is None else why.message + cause[1]
 
 
 def survey(request: Mapping[str, Any]) -> View:
-    """How many letters there are of each kind, and the newest few (`records`); `complete` is false where the
-    numbers are of some of them only. Beside those of `DeadLetterReader` `request` has `seconds`. Raises ConnectError,
-    KafkaException."""
+    """Returns the number of letters of each kind, and the newest few (`records`); `complete` is false if the
+    numbers cover only some letters. Beside the fields of `DeadLetterReader` `request` has `records` and `seconds`.
+    Raises ConnectError, KafkaException."""
     letters = DeadLetterReader(request)
     counts: Counter[tuple[str, str]] = Counter()
     waiting = others = 0

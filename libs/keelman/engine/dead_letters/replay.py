@@ -1,7 +1,7 @@
-"""Sends dead letters back, each exactly once: records and what is replayed are committed in one transaction.
+"""Sends dead letters back, each exactly once: records and the replay's progress are committed in one transaction.
 
-A sink's letter goes to the topic that it came from; one that its connector's present converters and transforms still
-cannot take stays a dead letter. A source's letter takes its connector's present way into Kafka.
+A sink's letter goes to the topic that it came from; if its connector's present converters and transforms still
+cannot take it, it stays a dead letter. A source's letter passes through its connector's present steps into Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PRODUCER_KEYS = (*CONNECTION, "compression.type", "max.request.size")
 
 
 class Sender:
-    """Commits what is sent together with what is replayed. Raises KafkaException, ConnectError."""
+    """Commits sent records together with the replay's progress. Raises KafkaException, ConnectError."""
 
     def __init__(self, request: Mapping[str, Any], letters: DeadLetterReader) -> None:
         """Fences former replays of the connector."""
@@ -61,7 +61,7 @@ class Sender:
         return producer
 
     def meet(self, topic: str) -> None:
-        """Makes a source's topic that is not there."""
+        """Creates a source's topic if it is missing."""
         if topic not in self._met:
             ensure_topic(topic, self._known, admin_properties(self._worker, self._config), self._worker, self._config)
             self._met.add(topic)
@@ -70,8 +70,8 @@ class Sender:
         return len(self._producer.list_topics(timeout=ASK_SECONDS).topics.get(topic, _NOTHING).partitions)
 
     def send(self, fates: list[Fate], marked: Callable[[], Mapping[int, Replayed]]) -> None:
-        """All letters to be sent, in one transaction with what is then `marked` as replayed; those that the brokers
-        refuse for themselves stay dead letters. Raises OverflowError too."""
+        """Sends all letters in one transaction with the offsets then `marked` as replayed; letters that the brokers
+        refuse individually stay dead letters. Raises OverflowError too."""
         for fate in fates:
             if fate.record is not None:
                 large = self._limit(fate.record.topic).fault(fate.record.key, fate.record.value, fate.record.headers)
@@ -96,15 +96,15 @@ class Sender:
                 if not refused:
                     raise
             self._producer.abort_transaction(TRANSACTION_SECONDS)
-            # Behind a refusal the client's producer skips sequence numbers, which brokers refuse: another one goes on.
+            # After a refusal the client's producer skips sequence numbers, which brokers refuse: use a new producer.
             self._producer = self._open()
             for index, why in refused.items():
                 if index in alone or len(refused) == 1:
                     _stays(fates[index], why)
-            alone |= refused.keys()  # one record has its whole batch refused
+            alone |= refused.keys()  # brokers refuse the whole batch of a bad record
 
     def _produce_all(self, fates: list[Fate], refused: dict[int, str], alone: set[int]) -> None:
-        """Returns once the brokers have all, or refused one."""
+        """Returns once the brokers have all records, or have refused one."""
         held = 0
         for index, fate in enumerate(fates):
             if fate.record is None:
@@ -173,7 +173,7 @@ _NOTHING: Any = _Nothing()
 
 
 class _Replay:
-    """One request. `at` is the next letter of each partition to look at."""
+    """One request. `_at` is the offset of each partition's next letter."""
 
     def __init__(self, request: Mapping[str, Any], letters: DeadLetterReader, open_steps: OpenSteps) -> None:
         self._request = request
@@ -204,7 +204,7 @@ class _Replay:
         return self._summary()
 
     def _next(self, rest: deque[Message], most: int) -> list[Fate]:
-        """Takes letters until so many are to be sent; the brokers may refuse some of them."""
+        """Decides letters until `most` of them will be sent; the brokers may refuse some of them."""
         fates: list[Fate] = []
         while rest and most:
             message = rest.popleft()
@@ -230,7 +230,7 @@ class _Replay:
             self._at[fate.message.partition() or 0] = (fate.message.offset() or 0) + 1
 
     def _marked(self, fates: list[Fate]) -> dict[int, Replayed]:
-        """What is replayed once these are. Offsets without records, of markers say, count as that too."""
+        """Returns the replayed offsets after these letters. Offsets without records, such as markers, count too."""
         found: dict[int, Replayed] = {}
         at = dict(self._at)
         for fate in fates:
@@ -260,10 +260,10 @@ class _Replay:
 
 
 def replay(request: Mapping[str, Any], open_steps: OpenSteps = RecordTrace) -> View:
-    """Replays for `seconds` at most; `cursor` is where to go on, None when all is done.
+    """Replays for at most `seconds`; the result's `cursor` is the place to continue, None when all letters are done.
 
-    `open_steps` makes the connector's converters and transforms. Beside those of `DeadLetterReader` `request` has
-    `sink`, `to`, `stage`, `exception`, `since_ms`, `most`, `dry_run` and the `cursor` of the call before. Raises
+    `open_steps` makes the connector's converters and transforms. Beside the fields of `DeadLetterReader` `request` has
+    `sink`, `to`, `stage`, `exception`, `since_ms`, `most`, `dry_run` and the `cursor` of the previous call. Raises
     ConnectError, KafkaException.
     """
     letters = DeadLetterReader(request)

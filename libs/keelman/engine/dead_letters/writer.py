@@ -1,5 +1,5 @@
-"""Writes dead letters: a source's with its records; a sink's in its writer's transactions where those are of the same
-brokers, else by a producer of their own."""
+"""Writes dead letters: a source's with its records; a sink's in its writer's transactions if these use the same
+brokers, else by a separate producer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keelman.engine.topics import ensure_dead_letter_topic, record_sizes
 from keelman.kafka.properties.connector_clients import merged
 
 SHORTER = (1_000, 100, 1)
-"""Characters that are left of a trace, then of a message, where there is no room for more."""
+"""The characters kept of a trace, then of a message, if there is no room for more."""
 
 
 class DeadLetterWriter:
@@ -31,15 +31,15 @@ class DeadLetterWriter:
         self._admin = admin_properties(worker, config)
         self._config = config
         self.sizes = Sizes(REQUEST_BYTES)
-        """What a dead letter may take; `ensure` finds it out."""
+        """The size limits of a dead letter; set by `ensure`."""
 
     def ensure(self, producer: LetterProducer) -> None:
-        """Makes the topic where it is missing. Raises KafkaException, RunFailure or ConnectError."""
+        """Creates the topic if it is missing. Raises KafkaException, RunFailure or ConnectError."""
         ensure_dead_letter_topic(self._topic, producer.partitions, self._admin, self._config)
         self.sizes = record_sizes(self._topic, self._admin, producer.request_bytes)
 
     def send(self, producer: LetterProducer) -> int:
-        """Queues what has come together; how many they are."""
+        """Queues the new dead letters. Returns their number."""
         letters = self._bad.take_letters()
         if letters:
             keys, values, headers = map(list, zip(*map(self.row, letters), strict=True))
@@ -51,8 +51,8 @@ class DeadLetterWriter:
         return len(letters)
 
     def row(self, letter: Letter) -> tuple[bytes | None, bytes | None, Headers]:
-        """Key, value and headers; what there is no room for is left out: of trace and message first, then the value,
-        the record's headers, its key, and in the end all that describes it but its size."""
+        """Returns key, value and headers. Leaves out parts without room: first of trace and message, then the value,
+        the record's headers, its key, and at last all of its description but its size."""
         own = letter.original
         size = letter.size
         if size is None:
@@ -69,7 +69,7 @@ class DeadLetterWriter:
         return None, None, [(RECORD_BYTES, str(size).encode())]
 
     def _contexts(self, letter: Letter, size: int | None) -> Iterator[Headers]:
-        """Descriptions of the error, each shorter than the one before."""
+        """Yields descriptions of the error, each shorter than the previous one."""
         yield self._bad.context(letter, size)
         why = letter.why
         for most in SHORTER:
@@ -81,7 +81,7 @@ class DeadLetterWriter:
 
 
 class JoinedDeadLetterWriter(DeadLetterWriter):
-    """In the transactions of a sink's writer, which has the producer: with the offsets of what they came from."""
+    """Writes in the transactions of a sink's writer, which owns the producer: together with the records' offsets."""
 
     def __init__(
         self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str], producer: LetterProducer
@@ -90,27 +90,27 @@ class JoinedDeadLetterWriter(DeadLetterWriter):
         self._producer = producer
 
     def open(self) -> None:
-        """Makes the topic where it is missing. Raises as `ensure`."""
+        """Creates the topic if it is missing. Raises as `ensure`."""
         self.ensure(self._producer)
 
     def write(self) -> None:
-        """Queues what has come together."""
+        """Queues the new dead letters."""
         self.send(self._producer)
 
     def flush(self) -> None:
-        """The writer's next commit is theirs."""
+        """Does nothing: the writer's next commit includes the letters."""
 
     def close(self) -> None:
-        """The producer is the writer's."""
+        """Does nothing: the writer owns the producer."""
 
 
 class SinkDeadLetterWriter(DeadLetterWriter):
-    """With a producer of their own, as Connect's `connector-dlq-producer-<connector>-<task>`."""
+    """Writes with a separate producer, as Connect's `connector-dlq-producer-<connector>-<task>`."""
 
     def __init__(
         self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str], control: Control, *, client_id: str
     ) -> None:
-        """Raises ConfigValueError for properties of the producer that are not legal."""
+        """Raises ConfigValueError for illegal producer properties."""
         super().__init__(bad, worker, config)
         self._producer = AtLeastOnceProducer(
             producer_options(merged(worker, config, "producer"), client_id=client_id), control
@@ -118,16 +118,16 @@ class SinkDeadLetterWriter(DeadLetterWriter):
         self._waiting = False
 
     def open(self) -> None:
-        """Connects, and makes the topic where it is missing. Raises KafkaException, RunFailure or ProduceFailure."""
+        """Connects, and creates the topic if it is missing. Raises KafkaException, RunFailure or ProduceFailure."""
         self._producer.fence()
         self.ensure(self._producer)
 
     def write(self) -> None:
-        """Queues what has come together."""
+        """Queues the new dead letters."""
         self._waiting = bool(self.send(self._producer)) or self._waiting
 
     def flush(self) -> None:
-        """Returns once all are in the topic. Raises ProduceFailure."""
+        """Returns once all letters are in the topic. Raises ProduceFailure."""
         if self._waiting:
             try:
                 self._producer.commit("", [])
@@ -137,5 +137,5 @@ class SinkDeadLetterWriter(DeadLetterWriter):
             self._waiting = False
 
     def close(self) -> None:
-        """Gives the producer back."""
+        """Closes the producer."""
         self._producer.close()

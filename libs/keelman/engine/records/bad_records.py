@@ -1,4 +1,4 @@
-"""Does with a task's bad records what its policy says: tries again, passes over, logs, keeps dead letters, or fails."""
+"""Handles a task's bad records by its policy: retries, passes over, logs, keeps dead letters, or fails."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Original:
     key_format: Format = "bytes"
     value_format: Format = "bytes"
     partition: int | None = None
-    """Of the topic that a source's record is to go to, where it names one."""
+    """The target partition of a source's record, if it names one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter to be written; `size` is that of a record that was too large."""
+    """A dead letter to write; `size` is that of a record that was too large."""
 
     original: Original
     whence: Whence
@@ -48,20 +48,20 @@ class Letter:
 
 @dataclass(slots=True)
 class Counts:
-    """Counts of what went wrong in this run, named as Connect's task-error-metrics."""
+    """Counts of failures in this run, named as Connect's task-error-metrics."""
 
     failures: int = 0
-    """Times that a step could not take a record, those tried again among them."""
+    """Times that a step could not take a record, retried ones included."""
     errors: int = 0
     """Records that some step could not take."""
     skipped: int = 0
-    """Those of them that were passed over."""
+    """Bad records that were passed over."""
     retries: int = 0
     logged: int = 0
     letters: int = 0
     letters_failed: int = 0
     last_ms: int = 0
-    """When the last one was met, in ms since 1970; 0 for never."""
+    """The time of the last bad record, in ms since 1970; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +83,31 @@ class BadRecords:
         control: Control | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """`on_wait` is called at each step of a wait before something is tried again; it may raise GaveUp."""
+        """`on_wait` is called at each step of a wait before a retry; it may raise GaveUp."""
         self.policy = policy
         self.counts = Counts()
         self._connector, self._task = connector, task
         self._control = control or Control()
         self._budget = Budget(policy)
         self.beat = self._control.beat
-        """To be called between records and pieces of a batch, and whenever another system is asked."""
+        """Call it between records and pieces of a batch, and at each request to another system."""
         self._on_wait = on_wait
         self._letters: list[Letter] = []
         self._before = 0, 0
 
     @classmethod
     def of(cls, config: Mapping[str, str], *, sink: bool) -> BadRecords:
-        """By a connector's configuration, for conversions that stand alone. Raises ConfigValueError."""
+        """Returns the handler for a connector's configuration, for conversions outside a run. Raises
+        ConfigValueError."""
         return cls(config.get("name", ""), 0, Policy.of(config, sink=sink))
 
     def took(self, records: int) -> None:
-        """So many records were read: a batch."""
+        """Notes the size of a batch that was read."""
         self._before = len(self._letters), self.counts.skipped
         self._budget.took(records, time.monotonic() * 1000)
 
     def retry(self, work: Callable[[], T]) -> T:
-        """What the work gives; while it raises what may pass, it is tried again for as long as the policy says.
+        """Returns the result of `work`; retries it after retriable errors for as long as the policy allows.
 
         Raises GaveUp when the run is ordered to drain before that is over, and CutShort.
         """
@@ -134,7 +135,7 @@ class BadRecords:
                 self._on_wait()
 
     def pass_over(self, failure: RecordFailure, original: Callable[[], Original]) -> None:
-        """Passes a record over, or raises RecordRefused or, once that was too often, RunFailure."""
+        """Passes a record over, or raises RecordRefused or, once that happened too often, RunFailure."""
         counts = self.counts
         counts.failures += 1
         counts.errors += 1
@@ -152,26 +153,26 @@ class BadRecords:
             self._letters.append(Letter(original(), failure.whence, why_of(failure), size))
 
     def give_up(self) -> None:
-        """The batch that was being taken will be read again, its bad records with it."""
+        """Drops the bad records of the current batch, since the batch will be read again."""
         letters, self.counts.skipped = self._before
         del self._letters[letters:]
 
     def set_aside(self) -> SetAside:
-        """The bad records of the batch that is being taken, which count again once they are brought back: so that it
-        may still be given up while those of the batch before are reported."""
+        """Removes and returns the bad records of the current batch, until `bring_back`: so that the batch can still be
+        given up while bad records of the previous batch are reported."""
         letters, skipped = self._before
         aside = SetAside(self._letters[letters:], self.counts.skipped - skipped)
         self.give_up()
         return aside
 
     def bring_back(self, aside: SetAside) -> None:
-        """They are the batch's that is being taken; what was reported meanwhile is none of it."""
+        """Counts these as the current batch's bad records again; those reported meanwhile are not of this batch."""
         self._before = len(self._letters), self.counts.skipped
         self._letters += aside.letters
         self.counts.skipped += aside.skipped
 
     def take_letters(self) -> list[Letter]:
-        """The dead letters since the last call."""
+        """Returns the dead letters since the last call."""
         taken, self._letters = self._letters, []
         self.counts.letters += len(taken)
         return taken
@@ -180,7 +181,7 @@ class BadRecords:
         if not self.policy.log:
             return
         stage, whence = failure.stage, failure.whence
-        # Connect's own words, for those who look for them in logs.
+        # Connect's own words, for people who search logs for them.
         text = f"Error encountered in task {self._connector}-{self._task}. Executing stage '{stage.name}'"
         fields: dict[str, object] = {"class_name": stage.class_name, "why": in_one_line(failure.error)}
         fields["tolerated"] = tolerated
@@ -192,8 +193,8 @@ class BadRecords:
         self.counts.logged += 1
 
     def context(self, letter: Letter, size: int | None) -> Headers:
-        """What a dead letter says of its error; nothing where that is not wanted, but of a record that is too large
-        (`size`) always: there is little else of it."""
+        """Returns the headers that describe a dead letter's error. Without `policy.context` there are none, except for
+        a record that is too large (`size`), whose letter has little else."""
         if not self.policy.context and size is None:
             return ()
         return context_headers(
@@ -209,7 +210,7 @@ class BadRecords:
 
 
 def why_of(failure: RecordFailure) -> Why:
-    """What a dead letter says about its error. An error may repeat the record: what is too long is cut."""
+    """Returns a dead letter's description of its error. An error may repeat the record, so long texts are cut."""
     error, stage = failure.error, failure.stage
     message = shortened(str(error), MAX_TEXT)
     return Why(stage.name, stage.class_name, error.java_name, message, shortened(trace(error, message), MAX_TEXT))

@@ -1,7 +1,7 @@
-"""Converts and transforms a task's records: whole batches, and one record at a time where a batch holds a bad one.
+"""Converts and transforms a task's records: whole batches, or record by record if a batch has a bad record.
 
-Batches are converted whole. Only when that raises are they taken record by record, each step by itself, so that the
-bad ones are found with the step that could not take them, and all others go on in their order.
+Batches are converted whole. Only when that raises are they converted record by record, each step by itself, to find
+the bad records and the step that could not take them; all other records keep their order.
 """
 
 from __future__ import annotations
@@ -26,40 +26,41 @@ from keelman.model.errors import KeelmanError
 
 Answer = TypeVar("Answer")
 NO_FAULTS = (CutShort, GaveUp, KeelmanError, MemoryError, OSError)
-"""What is no record's fault. All else that a converter or a transform raises is: data can make it raise anything."""
+"""Errors that no record causes. Any other error of a converter or transform counts as a record's: data can cause
+any."""
 T = TypeVar("T")
 
 
 class AttendedRegistry:
-    """A Registry over another. A batch may need many of its answers, and a run that is silent for too long gets its
-    slot recycled: so it beats before each question and behind it. Raises also CutShort, as `beat` does."""
+    """A Registry that wraps another. A batch may need many answers, and a run that is silent for too long gets its
+    slot recycled: so it beats before and after each request. Raises also CutShort, as `beat` does."""
 
     def __init__(self, inner: Registry, beat: Callable[[], None]) -> None:
         self._inner = inner
         self._beat = beat
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
-        """As Registry says."""
+        """Implements `Registry.register`."""
         return self._asked(partial(self._inner.register, subject, schema, normalize=normalize))
 
     def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> Registered:
-        """As Registry says."""
+        """Implements `Registry.lookup`."""
         return self._asked(partial(self._inner.lookup, subject, schema, normalize=normalize))
 
     def latest(self, subject: str, seconds: float) -> Registered:
-        """As Registry says."""
+        """Implements `Registry.latest`."""
         return self._asked(partial(self._inner.latest, subject, seconds))
 
     def schema(self, schema_id: int) -> SchemaText:
-        """As Registry says."""
+        """Implements `Registry.schema`."""
         return self._asked(partial(self._inner.schema, schema_id))
 
     def referenced(self, reference: Reference) -> SchemaText:
-        """As Registry says."""
+        """Implements `Registry.referenced`."""
         return self._asked(partial(self._inner.referenced, reference))
 
     def compatible(self, subject: str, version: str, schema: SchemaText) -> bool:
-        """As Registry says."""
+        """Implements `Registry.compatible`."""
         return self._asked(partial(self._inner.compatible, subject, version, schema))
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
@@ -70,7 +71,7 @@ class AttendedRegistry:
 
 
 def attended(open_registry: OpenRegistry, beat: Callable[[], None]) -> OpenRegistry:
-    """Opens registries that beat."""
+    """Returns a function that opens registries that beat."""
 
     def opened(config: Mapping[str, str]) -> Registry:
         return AttendedRegistry(open_registry(config), beat)
@@ -99,10 +100,10 @@ class Conversion:
         self.plain = not self._chain.steps
         """Without transforms."""
         self.by_topic = self._values.by_topic or self._keys.by_topic
-        """Whether payloads depend on the topic, so that a sink's batch needs each record's."""
+        """Whether payloads depend on the topic, so that a sink's batch needs each record's topic."""
 
     def retry(self, stage: Stage, whence: Whence, work: Callable[[], T]) -> T:
-        """What the work gives, tried again as the policy says. Raises RecordFailure for whatever it raises."""
+        """Returns the result of `work`, retried by the policy. Raises RecordFailure for its errors but NO_FAULTS."""
         try:
             return self._bad.retry(work)
         except StepError as error:
@@ -113,29 +114,29 @@ class Conversion:
             raise RecordFailure(stage, error, whence) from error
 
     def decode(self, role: Role, payload: bytes | None, whence: Whence) -> Column:
-        """One payload from Kafka as a column of one. Raises RecordFailure."""
+        """Converts one payload from Kafka to a column of one value. Raises RecordFailure."""
         converter = self._converter(role).of_topic(whence.topic)
         return self.retry(self._stages[role], whence, lambda: converter.to_connect([payload]).texts())
 
     def encode(self, role: Role, column: Column, whence: Whence, topic: str) -> bytes | None:
-        """A column of one as the payload for Kafka's topic. Raises RecordFailure."""
+        """Converts a column of one value to the payload for Kafka's topic. Raises RecordFailure."""
         converter = self._converter(role).of_topic(topic)
         return self.retry(self._stages[role], whence, lambda: converter.from_connect(column))[0]
 
     def decode_headers(self, headers: Headers | None, whence: Whence) -> list[Header]:
-        """Headers from Kafka. Raises RecordFailure."""
+        """Converts headers from Kafka. Raises RecordFailure."""
         if not headers:
             return []
         return self.retry(self._stages["header"], whence, lambda: [self._header(n, raw) for n, raw in headers])
 
     def encode_headers(self, headers: list[Header], whence: Whence) -> Headers:
-        """Headers for Kafka. Raises RecordFailure."""
+        """Converts headers for Kafka. Raises RecordFailure."""
         if not headers:
             return ()
         return self.retry(self._stages["header"], whence, lambda: tuple(map(self._fused.raw_header, headers)))
 
     def transform(self, record: Record, whence: Whence) -> Record | None:
-        """The record behind all transforms, None when one dropped it. Raises RecordFailure."""
+        """Returns the record after all transforms, None when one dropped it. Raises RecordFailure."""
         found: Record | None = record
         for step, stage in self._steps:
             if found is None:

@@ -1,7 +1,7 @@
 """Runs a connector's converters and transforms as one function for whole batches, a column at a time.
 
-Records of one shape stay together on the way and are put in order behind it. Nothing here shows which record is a bad
-one: the caller takes the records one by one when this raises.
+Records of one shape stay together on the way and get their order back at the end. Errors here do not tell which record
+is bad: the caller then converts the records one by one.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Sent = tuple[SourceBatch, Payloads, Payloads | None]
 
 
 class Fused:
-    """One task's; used by its thread alone."""
+    """The fused steps of one task; its thread alone uses them."""
 
     def __init__(self, steps: Chain, values: Converter, keys: Converter, headers: Converter) -> None:
         self._steps, self._values, self._keys, self._headers = steps, values, keys, headers
         self._carries = not steps.of_headers and headers.reads_anything
-        """Whether headers can stay what they are in Kafka."""
+        """Whether headers can stay in their Kafka form."""
 
     def source(self, batch: SourceBatch) -> Iterator[Sent]:
-        """The batch for each topic, with its values and keys as payloads. Raises what the steps raise."""
+        """Yields a batch for each topic, with its values and keys as payloads. Raises what the steps raise."""
         count = len(batch.values.values)
         if not count:
             return
@@ -54,8 +54,8 @@ class Fused:
             yield self._sent(batch, topic, Parts(parts))
 
     def sink(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> tuple[SinkBatch, list[int]]:
-        """What the writer gets, with `raw` payloads, and which of the given records those are. Raises what the steps
-        raise."""
+        """Returns the writer's batch, with `raw` of payloads, and its records' places in the input. Raises what the
+        steps raise."""
         topics: dict[str, Sequence[int]] = {}
         if origin.topics and origin.topics.count(origin.topics[0]) == len(values):
             topics[origin.topics[0]] = range(len(values))
@@ -111,7 +111,7 @@ class Fused:
         return [[self._header(name, raw) for name, raw in one or ()] for one in headers]
 
     def _header(self, name: str, raw: bytes | None) -> Header:
-        """Its value is read where a step may look at it."""
+        """Returns a header; converts its value only if a step may read it."""
         if self._steps.of_header_values:
             column = self._headers.to_connect([raw]).texts()
             return Header(name, column.schema_of(0), column.values[0], raw)
@@ -124,7 +124,7 @@ class Fused:
             return [() for _ in parts.origins] if given is None else [given[origin] or () for origin in parts.origins]
         if all(one.headers is None for one in parts.batches):
             return [() for _ in parts.origins]
-        known: dict[int, Headers] = {}  # those of many records may be the very same
+        known: dict[int, Headers] = {}  # many records may share one list object
 
         def closed(headers: list[Header]) -> Headers:
             found = known.get(id(headers))
@@ -135,25 +135,25 @@ class Fused:
         return [closed(one) for one in parts.ordered(lambda one: one.headers or [[]] * one.count)]
 
     def raw_header(self, header: Header) -> tuple[str, bytes | None]:
-        """A header as it stands in Kafka. Raises what the converter raises."""
+        """Returns a header in its Kafka form. Raises what the converter raises."""
         if header.raw is not None:
             return header.name, header.raw
         return header.name, self._headers.from_connect(Column([header.value], header.schema))[0]
 
 
 class Parts:
-    """Batches whose records stood among each other, and will again."""
+    """Batches whose records were interleaved, and get their common order back."""
 
     def __init__(self, batches: list[ColumnBatch]) -> None:
         self.batches = batches
         origins = list(chain.from_iterable(one.origins for one in batches))
         self.origins = sorted(origins)
-        """Of all records, in order."""
+        """The values of all records, in order."""
         order = sorted(range(len(origins)), key=origins.__getitem__) if self.origins != origins else None
         self._order = order
 
     def ordered(self, of: Any) -> list[Any]:
-        """What is taken of each batch, a value a record, in the records' order."""
+        """Returns the values that `of` takes from each batch, a value a record, in the records' order."""
         if len(self.batches) == 1:
             found = of(self.batches[0])
             return found if isinstance(found, list) else list(found)
@@ -161,7 +161,7 @@ class Parts:
         return whole if self._order is None else taken(whole, self._order)
 
     def some(self, of: Any) -> Sequence[Any] | None:
-        """The same of what some records have; None where none has it."""
+        """Returns the values of a column that only some records have; None if no record has one."""
         columns = [of(one) for one in self.batches]
         if all(one is None for one in columns):
             return None
@@ -171,7 +171,7 @@ class Parts:
         return None if found.count(None) == len(found) else found
 
     def column(self, of: Any) -> Column:
-        """The keys or values, each with its schema."""
+        """Returns the keys or values, each with its schema."""
         if len(self.batches) == 1:
             return column_of(of(self.batches[0]), self.batches[0].count)
         values = self.ordered(lambda one: data_of(of(one), one.count)[1])
@@ -179,7 +179,7 @@ class Parts:
 
 
 def _payloads(converter: Converter, batch: ColumnBatch, data: Data, *, raw: bool = False) -> Payloads:
-    """With `raw` what is bytes already stays so."""
+    """Converts data to payloads. With `raw` bytes stay unchanged."""
     if raw and _is_bytes(data):
         return column_of(data, batch.count).values
     converter = converter.of_topic(batch.topic)
@@ -203,7 +203,7 @@ def _typed(batch: SourceBatch, column: Column) -> Column | StructColumn:
 
 
 def _valid(column: Column | StructColumn) -> Column | StructColumn:
-    """Strings stay in UTF-8 where that is what they are."""
+    """Returns a column whose strings stay in UTF-8 if they are valid."""
     if not isinstance(column, Column) or not column.utf8:
         return column
     whole = b"\n".join(one for one in column.values if one is not None)
@@ -211,7 +211,7 @@ def _valid(column: Column | StructColumn) -> Column | StructColumn:
 
 
 def moved(batch: SourceBatch, origins: list[int]) -> Mapping[int, Any] | None:
-    """Whom to notify, by the places that the records have now."""
+    """Returns the batch's callbacks by the records' new places."""
     if not batch.delivered:
         return None
     return {at: batch.delivered[origin] for at, origin in enumerate(origins) if origin in batch.delivered}

@@ -1,5 +1,4 @@
-"""Shares the schema registries of a process: what they once answered is kept, for all tasks that name the same
-registry."""
+"""Shares the schema registries of a process: caches their answers for all tasks that name the same registry."""
 
 from __future__ import annotations
 
@@ -28,9 +27,9 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanErr
 MAX_REGISTRIES = 64
 MAX_KEPT = 10_000
 NO_SECONDS = 1.0
-"""How long an answer that there is none is believed: poison with an unknown id asks no more often than that."""
+"""The time for which a negative answer is cached: bad records with an unknown id cause no more requests than that."""
 AWAY_SECONDS = 0.5
-"""How long a registry that did not answer is taken to be away, so that many tasks do not all wait for it."""
+"""The time for which a registry without an answer is taken to be away, so that many tasks do not all wait for it."""
 
 Answer = TypeVar("Answer")
 _lock = threading.Lock()
@@ -38,7 +37,7 @@ _registries: OrderedDict[tuple[tuple[str, str], ...], CachedRegistry] = OrderedD
 
 
 def open_registry(config: Mapping[str, str]) -> Registry:
-    """The registry that a converter's configuration names. Opens no connection yet. Raises ConfigValueError."""
+    """Returns the registry that a converter's configuration names. Opens no connection. Raises ConfigValueError."""
     properties = client_properties(config)
     name = tuple(sorted(properties.items()))
     with _lock:
@@ -56,7 +55,7 @@ def open_registry(config: Mapping[str, str]) -> Registry:
 
 
 class CachedRegistry:
-    """A Registry over HTTP. Ids and versions never change their meaning, so they are kept for good."""
+    """A Registry over HTTP. Ids and versions never change their meaning, so they stay cached."""
 
     def __init__(self, http: RegistryHttp) -> None:
         self._http = http
@@ -67,7 +66,7 @@ class CachedRegistry:
         self._away: tuple[float, str] = (0.0, "")
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
-        """As Registry says."""
+        """Implements `Registry.register`."""
 
         def ask() -> int:
             path = f"/subjects/{_part(subject)}/versions?normalize={_flag(normalize)}"
@@ -78,7 +77,7 @@ class CachedRegistry:
         return self._once(("id", subject, schema, normalize), ask)
 
     def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> Registered:
-        """As Registry says."""
+        """Implements `Registry.lookup`."""
 
         def ask() -> Registered:
             answer = self._ask("POST", f"/subjects/{_part(subject)}?normalize={_flag(normalize)}", _body(schema))
@@ -87,7 +86,7 @@ class CachedRegistry:
         return self._once(("version", subject, schema, normalize), ask)
 
     def latest(self, subject: str, seconds: float) -> Registered:
-        """As Registry says; while the registry is away, the newest that there was."""
+        """Implements `Registry.latest`; while the registry is away, returns the last known version."""
         found_at, known = self._newest.get(subject, (0.0, None))
         if known is not None and time.monotonic() < found_at + seconds:
             return known
@@ -101,16 +100,16 @@ class CachedRegistry:
         return found
 
     def schema(self, schema_id: int) -> SchemaText:
-        """As Registry says."""
+        """Implements `Registry.schema`."""
         return self._once(("schema", schema_id), lambda: _text(self._ask("GET", f"/schemas/ids/{schema_id}")))
 
     def referenced(self, reference: Reference) -> SchemaText:
-        """As Registry says."""
+        """Implements `Registry.referenced`."""
         place = reference.subject, reference.version
         return self._once(("reference", *place), lambda: self._version(place[0], str(place[1])).schema)
 
     def compatible(self, subject: str, version: str, schema: SchemaText) -> bool:
-        """As Registry says."""
+        """Implements `Registry.compatible`."""
 
         def ask() -> bool:
             path = f"/compatibility/subjects/{_part(subject)}/versions/{_part(version)}"
@@ -165,7 +164,7 @@ class CachedRegistry:
             raise RegistryError(f"The schema registry says no: {no}; error code: {code}", code) from None
         except (KeelmanError, MemoryError):
             raise
-        except Exception as error:  # a header that no question can have: no record is at fault
+        except Exception as error:  # for instance an illegal header in the request: no record is at fault
             raise RegistryRefused(f"The schema registry cannot be asked: {type(error).__name__}: {error}") from None
         if not isinstance(answer, dict):
             raise RegistryRefused(f"The schema registry's answer to {method} {path} is none that can be read")

@@ -1,7 +1,7 @@
-"""Asks a schema registry over HTTP: its URLs in turn, with credentials, TLS and an end to all waiting.
+"""Queries a schema registry over HTTP: its URLs in turn, with credentials, TLS and bounded waits.
 
 The API is Confluent's, https://docs.confluent.io/platform/current/schema-registry/develop/api.html; the properties are
-those of its client. httpx it is, and not Confluent's own client for Python, because that takes no JKS and no PKCS12
+those of its client. It uses httpx and not Confluent's Python client, because that reads no JKS and no PKCS12
 stores, and needs a second HTTP library and three more packages beside it.
 """
 
@@ -29,7 +29,7 @@ PREFIX = "schema.registry."
 URL = "schema.registry.url"
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 MAX_SECONDS = 8.0
-"""All waiting of one request together: a loop that is silent for longer gets its slot recycled."""
+"""The longest total wait of one request: a loop that is silent for longer gets its slot recycled."""
 MAX_ANSWER_BYTES = 16 << 20
 _OWN = (
     "basic.auth.",
@@ -46,7 +46,7 @@ _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class RegistryNo(Exception):
-    """The registry answered with an error: `status` of HTTP, `code` its own (40401 and so on)."""
+    """The registry answered with an error: `status` is HTTP's, `code` the registry's own (40401 and so on)."""
 
     def __init__(self, message: str, status: int, code: int) -> None:
         super().__init__(message)
@@ -59,21 +59,21 @@ class _Answer(NamedTuple):
 
 
 def client_properties(config: Mapping[str, str]) -> dict[str, str]:
-    """What of a converter's configuration the client goes by; those behind `schema.registry.` win."""
+    """Returns the client's properties in a converter's configuration; those behind `schema.registry.` win."""
     given = {key: value for key, value in config.items() if key.startswith(_OWN)}
     given |= {key: value for key, value in under(PREFIX, config).items() if key.startswith(_OWN)}
     return {**given, URL: config.get(URL, "")}
 
 
 class RegistryHttp:
-    """One registry, by its URLs; for any thread. Opens connections when it is first asked."""
+    """One registry, by its URLs; for any thread. Opens connections with the first request."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """`properties` are those of `client_properties`. Raises InvalidArgument that names the one at fault."""
+        """`properties` are those of `client_properties`. Raises InvalidArgument that names the illegal property."""
         self._properties = dict(properties)
         self._urls, self._headers = _places(self._properties)
         self.urls = tuple(url for url, _ in self._urls)
-        """Without user and password."""
+        """The URLs without user and password."""
         self._connect = number_of(properties, "http.connect.timeout.ms", 5_000) / 1000
         self._read = number_of(properties, "http.read.timeout.ms", 10_000) / 1000
         self._retries = int(number_of(properties, "max.retries", 1))
@@ -84,10 +84,10 @@ class RegistryHttp:
         self._good = 0
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of an answer.
+        """Sends a request. Returns the answer's JSON.
 
-        Raises RegistryNo for an error of the registry's own, Unauthenticated when it does not let us in, Unavailable
-        when none of the URLs answers in time or all are busy, FailedPrecondition when what answers is no registry,
+        Raises RegistryNo for the registry's own errors, Unauthenticated when it refuses our credentials, Unavailable
+        when none of the URLs answers in time or all are busy, FailedPrecondition when the server is no registry,
         InvalidArgument for stores that cannot be read.
         """
         end, wait, problem = time.monotonic() + MAX_SECONDS, self._wait, ""
@@ -130,10 +130,10 @@ class RegistryHttp:
         try:
             answer = found.get(timeout=seconds)
         except queue.Empty:
-            self.close()  # what is still read there ends with an error
+            self.close()  # ends a read that is still under way with an error
             raise Unavailable(f"{url} gave no answer within {seconds:.1f} s", reason="NO_REGISTRY") from None
         if isinstance(answer, Exception):
-            import httpx  # noqa: PLC0415  (10 MB that only who has a registry need have)
+            import httpx  # noqa: PLC0415  (10 MB, needed only with a registry)
 
             if not isinstance(answer, httpx.HTTPError):
                 raise answer
@@ -175,7 +175,7 @@ class RegistryHttp:
         return FollowedContext(self._properties)
 
     def close(self) -> None:
-        """Closes its connections; the next question opens new ones."""
+        """Closes its connections; the next request opens new ones."""
         with self._lock:
             client, self._client = self._client, None
         if client is not None:
@@ -194,14 +194,14 @@ def _read_answer(url: str, path: str, answer: _Answer) -> Any:
     if answer.status < 400:
         raise FailedPrecondition(f"{url}{path} answered {answer.status}, but not as a schema registry does")
     message, code = _error_of(answer)
-    if code is None:  # something on the way to it: one that is just being set up, or a URL without the path it needs
+    if code is None:  # from something before the registry: it is just being set up, or the URL lacks a path
         what = f"{url}{path} answered {answer.status} without a schema registry's code: {message}"
         raise Unavailable(what.rstrip(": "), reason="NO_REGISTRY")
     raise RegistryNo(message or f"{url}{path} answered {answer.status}", answer.status, code)
 
 
 def _error_of(answer: _Answer) -> tuple[str, int | None]:
-    """The registry's own message and code, None where it is none of a registry's."""
+    """Returns the registry's own message and code; None as code if the answer is not a registry's."""
     try:
         body = json.loads(answer.content)
         message = str(body.get("message") or body.get("title") or body.get("detail") or "")
@@ -212,7 +212,7 @@ def _error_of(answer: _Answer) -> tuple[str, int | None]:
 
 
 def _places(properties: Mapping[str, str]) -> tuple[list[tuple[str, dict[str, str]]], dict[str, str]]:
-    """Each URL without its user, with the header for it; and the headers of all."""
+    """Returns each URL without its user, with its own headers; and the headers for all URLs."""
     urls = [part.strip().rstrip("/") for part in properties.get(URL, "").split(",") if part.strip()]
     if not urls:
         raise InvalidArgument(f"{URL} is missing: http://host:port of the schema registry")
@@ -250,7 +250,7 @@ def _without_user(url: str) -> tuple[str, str]:
     except ValueError:
         legal = False
     if not legal:
-        start, mark, rest = url.partition("://")  # whatever is before the host must not be shown
+        start, mark, rest = url.partition("://")  # the text before the host must not be shown
         shown = f"{start}://{rest.rpartition('@')[2]}" if mark else url.rpartition("@")[2]
         raise InvalidArgument.of(URL, shown, "URLs, http://host:port")
     user, at, host = parts.netloc.rpartition("@")

@@ -1,4 +1,4 @@
-"""Computes a record's size as Java's producer does, and whether its target takes one so large.
+"""Computes a record's size as Java's producer does, and whether its target accepts that size.
 
 Source: AbstractRecords.estimateSizeInBytesUpperBound; https://kafka.apache.org/documentation/#record
 """
@@ -15,14 +15,14 @@ from keelman.connect.records import Headers
 from keelman.kafka.batches.record_batch import HEADER_BYTES, encode
 
 OVERHEAD_BYTES = 21
-"""Length, attributes, time and place of a record at their longest."""
+"""Length, attributes, timestamp and offset delta of a record at their longest."""
 _LENGTHS_BYTES = 15
 NO_LIMIT = 1 << 62
 AGAIN_SECONDS = 5.0
 
 
 def record_bytes(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """What a batch of this record alone takes at most, before compression."""
+    """Returns the most bytes of a batch of this record alone, before compression."""
     own = headers or ()
     return HEADER_BYTES + OVERHEAD_BYTES + _sized(key) + _sized(value) + _varint(len(own)) + _headers_bytes(own)
 
@@ -30,7 +30,7 @@ def record_bytes(key: bytes | None, value: bytes | None, headers: Headers | None
 def may_be_over(
     values: Sequence[bytes | None], keys: Sequence[bytes | None] | None, headers: Sequence[Headers] | None, most: int
 ) -> bool:
-    """Whether some record may be over so many bytes: a quick look at the longest of everything."""
+    """Returns whether a record may have more than `most` bytes: a quick check by the longest key, value and headers."""
     if most >= NO_LIMIT or not values:
         return False
     longest = _longest(values) + (0 if keys is None else _longest(keys))
@@ -44,7 +44,7 @@ class Sizes:
     """The limits of one record's size: `request` by its producer's max.request.size, before compression; `topic` by the
     topic's max.message.bytes as far as that is known, after compression with `codec`.
 
-    Somebody may raise the topic's: `ask` is asked again before a record is too large for it, every 5 s at most.
+    The topic's limit may be raised: `ask` is called again before a record counts as too large, at most every 5 s.
     """
 
     request: int
@@ -55,15 +55,15 @@ class Sizes:
 
     @property
     def least(self) -> int:
-        """A record of no more bytes than that has room in any case."""
+        """The bytes up to which a record is accepted in any case."""
         return min(self.request, self.topic)
 
     def room(self, size: int) -> bool:
-        """Whether there is room for so many bytes in any case."""
+        """Returns whether a record of so many bytes is accepted even without compression."""
         return size <= self.least or (size <= self.request and size <= self._again())
 
     def fault(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> RecordTooLarge | None:
-        """Why a record is too large, in the words of Java's producer; None when it is not."""
+        """Returns the error for a record that is too large, in the words of Java's producer; else None."""
         size = record_bytes(key, value, headers)
         if size <= self.least:
             return None
@@ -88,12 +88,12 @@ _NO_LIMITS = Sizes(NO_LIMIT)
 
 
 def any_size(_topic: str) -> Sizes:
-    """No limit, whatever the topic: for conversions that stand alone."""
+    """Returns no limit, whatever the topic: for conversions outside a run."""
     return _NO_LIMITS
 
 
 def too_large(size: int, most: int) -> str:
-    """Java's producer's words for a record that it refuses."""
+    """Returns the message of Java's producer for a record that it refuses."""
     return (
         f"The message is {size} bytes when serialized which is larger than {most}, which is the value of the "
         "max.request.size configuration."
@@ -116,5 +116,5 @@ def _sized(field: bytes | None) -> int:
 
 
 def _varint(number: int) -> int:
-    """Bytes of a length as it is written: 7 bits a byte, one of all for the sign."""
+    """Returns the bytes of a length as a varint: 7 bits a byte, one bit in all for the sign."""
     return max(1, ((number << 1).bit_length() + 6) // 7)

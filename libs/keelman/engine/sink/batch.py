@@ -78,7 +78,7 @@ class Columns:
         return joined(parts)
 
     def place(self, index: int) -> int:
-        """Which of the messages given last the record of their batch with this index was."""
+        """Returns the index, among the last messages, of the record with this index in their batch."""
         return index if self._places is None else self._places[index]
 
 

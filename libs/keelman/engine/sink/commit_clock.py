@@ -12,7 +12,7 @@ FLUSH_KEY = "offset.flush.interval.ms"
 
 
 class CommitClock:
-    """Says when the next commit of one copy run is due; its thread alone uses it."""
+    """Tells when the next commit of one copy run is due; its thread alone uses it."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         """A commit is due each so many seconds."""

@@ -1,4 +1,4 @@
-"""Counts what a sink has written since its last commit, and commits it: first its writer, then its group."""
+"""Counts the records that a sink has written since its last commit, and commits: first its writer, then its group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER_SECONDS, AGAIN_SECONDS = 8.0, 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Handed:
-    """A batch that the writer was given, and may not have written yet."""
+    """A batch that the writer has received, and may not have written yet."""
 
     last: LastMessages
     passed: int
@@ -62,13 +62,13 @@ class SinkCommits:
     _settling: bool = False
 
     def hand(self, last: LastMessages, passed: int, records: int, size: int) -> None:
-        """The writer was given a batch of so many messages: `last` has the last one of each partition, `records` are
-        good ones, `size` is the bytes of all. It counts as written once it is settled."""
+        """Notes a batch that the writer has received: `last` has the last message of each partition, `passed` counts
+        all messages, `records` the good ones, `size` is the bytes of all. It counts as written once it is settled."""
         self._handed = _Handed(last, passed, records, size)
 
     def settle(self, *, last: bool = False) -> bool:
-        """Waits until all that the writer was given is written, and counts it; whether there was any. Raises GaveUp
-        where it is not and never will be; `last` says that nothing may be tried again."""
+        """Waits until the writer's last batch is written, and counts it. Returns whether there was one. Raises GaveUp
+        if the batch never will be written; with `last` no record may be retried."""
         handed = self._handed
         if handed is None or self._settling:
             return False
@@ -87,7 +87,7 @@ class SinkCommits:
         return True
 
     def add(self, passed: int, records: int, size: int) -> None:
-        """A batch of so many messages was written: good records among them, and the bytes of all."""
+        """Counts a written batch: `passed` messages, good records among them, and the bytes of all."""
         if self.writer.commits_on_time:  # that may be rare
             self.progress.count(records, size, passed=passed)
         else:
@@ -97,12 +97,12 @@ class SinkCommits:
         self.unkept = self._unsent = True
 
     def advanced(self) -> None:
-        """A position went on with no record, to its partition's end."""
+        """Notes that a position advanced without a record, to its partition's end."""
         self.unkept = self._unsent = True
 
     @property
     def settled(self) -> bool:
-        """Whether all is committed, by the writer and to the group."""
+        """Whether all written records are committed, by the writer and to the group."""
         return not (
             self._handed
             or self.unkept
@@ -113,7 +113,7 @@ class SinkCommits:
         )
 
     def commit_when_due(self) -> bool:
-        """Commits where that is due, or the writer wants it; whether it was. Raises GaveUp as `settle` does."""
+        """Commits if that is due, or the writer is full. Returns whether it was. Raises GaveUp as `settle` does."""
         if self.clock.left_seconds > 0 and not self.writer.full:
             return False
         self.clock.restart()
@@ -121,8 +121,8 @@ class SinkCommits:
         return True
 
     def commit(self) -> None:
-        """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
-        committed all of it. Raises GaveUp as `settle` does."""
+        """Commits the writer, then the group's offsets, with at most one group commit under way; does nothing if a
+        rebalance has just committed everything. Raises GaveUp as `settle` does."""
         self.control.beat()
         self.settle()
         if not self.may_commit():
@@ -133,21 +133,22 @@ class SinkCommits:
             self.send_group(asynchronous=True)
 
     def may_commit(self) -> bool:
-        """Whether what is written since the last commit is still this task's to commit: its group is asked first."""
+        """Polls the group, and returns whether this task may still commit the records written since the last commit."""
         if self.writer.zombie_seconds <= 0:
             return True
         self.polling.check()
         return self.polling.attend()
 
     def keep(self, *, clean: bool = False, only: Collection[TopicPartition] | None = None) -> None:
-        """The writer's own commit; `clean` is the last one of a drained run, `only` are partitions that go alone."""
+        """Commits the writer; `clean` marks the last commit of a drained run, `only` are the only partitions
+        revoked."""
         if self.unkept and self.writer.keeps_offsets:
             changed = self.topics.changed(KEEP_SECONDS)
             if changed and self.topics.doubtful:
                 raise RunFailure("TOPIC_RECREATED", changed)
         self.pipeline.flush()
         contract.COMMIT.of(self.writer.commit, self.positions.kept(only), clean=clean)
-        self.pipeline.flush()  # a writer may hear of bad records while it commits
+        self.pipeline.flush()  # a writer may learn of bad records while it commits
         if self.positions.allow(contract.COMMITTABLE.of(self.writer.committable)):
             self._unsent = True
         self.progress.commit(self.records, self._bytes, self.positions.texts(), passed=self._passed)
@@ -155,12 +156,13 @@ class SinkCommits:
         self.unkept = only is not None
 
     def send_group(self, *, asynchronous: bool) -> None:
-        """The commit to the group."""
+        """Commits to the group."""
         self.positions.send(self.consumer, asynchronous=asynchronous)
         self._unsent = False
 
     def finish(self) -> None:
-        """The last commits of a drained run: data and journal, the group, and the journal again with the group's."""
+        """Makes the last commits of a drained run: data and journal, the group, and the journal with the group's
+        offsets."""
         with suppress(GaveUp):
             self.settle()
         if self.positions:
@@ -171,8 +173,8 @@ class SinkCommits:
         contract.HAND_OVER.of(self.writer.hand_over)
 
     def finish_failed(self) -> None:
-        """What was written before the failure is committed, as Kafka Connect does: its task is asked how far it is, and
-        closed."""
+        """Commits the records written before a failure, as Kafka Connect does: calls the task's preCommit before its
+        close."""
         if not (self.writer.commits_on_time and self.positions):
             return
         self._handed = None
@@ -197,20 +199,20 @@ class SinkCommits:
             contract.COMMIT.of(self.writer.commit, {}, clean=True)
 
     def forget(self) -> None:
-        """Forgets partitions that are no longer assigned, with all uncommitted records of theirs."""
+        """Forgets partitions that are no longer assigned, with all their uncommitted records."""
         self.polling.forget()
         self.positions.forget()
         self._handed = None
         self.unkept = self._unsent = False
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Forgets these, all of which is committed; others stay."""
+        """Forgets these partitions, which are fully committed; others stay."""
         self.polling.release(partitions)
         self.positions.drop(partitions)
 
     def _await_group(self) -> None:
-        """Waits for the commit that is under way, which is made again where it may succeed then; what is consumed
-        meanwhile is dropped and will be read again."""
+        """Waits for the commit that is under way, and repeats it after a passing failure; records consumed meanwhile
+        are dropped and will be read again."""
         self.consumer.pause(self.positions.partitions())
         begun = sent = time.monotonic()
         while (self.positions.in_flight or self.positions.overdue) and time.monotonic() < begun + ANSWER_SECONDS:

@@ -32,8 +32,8 @@ class SinkConversion(Conversion):
         """Where each record of the last batch was among those given; None for all of them in their order."""
 
     def batch(self, values: Payloads, keys: Payloads | None, origin: Origin | None, *, raw: bool) -> SinkBatch:
-        """What the writer gets, with `raw` payloads. With transforms keys and origin must be given, and origin also for
-        converters that go by the topic and where headers may be bad ones.
+        """Returns the writer's batch, with `raw` of payloads. With transforms keys and origin are required, and origin
+        also for converters that depend on the topic and if headers may be bad.
 
         Raises what converters and transforms raise.
         """
@@ -53,7 +53,7 @@ class SinkConversion(Conversion):
         return SinkBatch(read(self._values, values, topics), opened, origin)
 
     def one_by_one(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> SinkBatch:
-        """The same, each record and each step by itself, without those that are passed over.
+        """Converts record by record and step by step, without the records that are passed over.
 
         Raises RecordRefused or RunFailure.
         """

@@ -1,6 +1,6 @@
 """Copies one sink task: consume, convert, write, commit the writer and then the group.
 
-An exactly-once sink reads read_committed unless `consumer.override.isolation.level` says otherwise. A transactional
+An exactly-once sink reads read_committed unless `consumer.override.isolation.level` changes that. A transactional
 source that died in the middle of a transaction leaves its records in the log as aborted and writes them again; to read
 them uncommitted would put them into the sink twice, and no care of the sink's own could undo that.
 """
@@ -107,7 +107,7 @@ class SinkCopy:
             reset = Reset(properties)
             if isinstance(writer, BringsConsumer):
                 consumer = self._own_consumer(writer, properties)
-                last.callback(close_soon, consumer)  # behind its writer, which may ask it to the last
+                last.callback(close_soon, consumer)  # after its writer, which may use it to the last
             else:
                 consumer = self._library_consumer(properties)
                 stack.callback(close_soon, consumer)
@@ -156,7 +156,7 @@ class SinkCopy:
     def _client_error(self, error: KafkaError) -> None:
         """Authentication and TLS failures are permanent: fails now, unless the consumer was assigned before.
 
-        The consumer reads its stores once: when their files were changed since, a new run is to read them.
+        The consumer reads its stores once: if their files were changed since, a new run reads them.
         """
         refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
         refused |= judge_kafka(error)[0] == BROKER_REFUSED

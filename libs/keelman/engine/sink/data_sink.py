@@ -44,13 +44,13 @@ MEMBER_SECONDS, AGAIN_SECONDS = 20.0, 0.2
 class DataSinkCopy:
     """One run of such a task. It is its connector's only one, so its group needs no members: it has all partitions.
 
-    At least once: what was written by a job whose offsets were not committed is written again.
+    At least once: records of a job whose offsets were not committed are written again.
     """
 
     def __init__(
         self, ticket: StartTicket, connector: type[Connector], control: Control, reporter: RunReporter
     ) -> None:
-        """Raises ConfigValueError for what is not legal."""
+        """Raises ConfigValueError for an illegal configuration."""
         self._ticket, self._control, self._reporter = ticket, control, reporter
         self._worker = dict(ticket.worker_config)
         self._config = {**ticket.connector_config, **ticket.task_config}
@@ -93,7 +93,7 @@ class DataSinkCopy:
             self._reporter.final_progress = self._message()
 
     def _ranges(self) -> list[WriteRange]:
-        """What is behind the group's offsets now, at most so many records."""
+        """Returns the ranges behind the group's offsets, up to the limit of records."""
         known = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
         names = self._subscription.names(known)
         partitions = [TopicPartition(n, p) for n in names if n in known for p in known[n].partitions]
@@ -112,7 +112,7 @@ class DataSinkCopy:
             if one.error is not None:
                 raise KafkaException(one.error)
             where = TopicPartition(one.topic, one.partition)
-            # Without an offset of its own a partition begins where it was first seen to; so does one that was cut off.
+            # A partition without an offset begins at its first known begin or end; so does a truncated partition.
             first = self._first.setdefault(where, ends[where] if latest else begins[where])
             begin = max(one.offset if 0 <= one.offset <= ends[where] else first, begins[where])
             end = min(ends[where], begin + left)
@@ -160,7 +160,8 @@ class DataSinkCopy:
             time.sleep(AGAIN_SECONDS)
 
     def _refused(self, ends: list[ClientPartition]) -> KafkaError | None:
-        """Why the group's offsets could not be set; a broker that waits too long fails the run."""
+        """Returns why the group's offsets could not be set, None if they were; a broker that is too slow fails the
+        run."""
         self._control.beat()
         wanted = [ConsumerGroupTopicPartitions(str(self._properties["group.id"]), ends)]
         for answer in self._admin.alter_consumer_group_offsets(wanted, request_timeout=ANSWER_SECONDS).values():

@@ -1,4 +1,4 @@
-"""Has what a sink's consumer reads written and committed, at the pace that is allowed, until ordered to drain."""
+"""Writes and commits the records that a sink's consumer reads, within its rate limits, until ordered to drain."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from keelman.engine.sink.reports import SinkReports
 from keelman.engine.sink.steering import Steering
 
 POLL_SECONDS = 0.1
-# A longer wait for a limit goes on polling, with its partitions paused: pausing drops what was fetched ahead.
+# In a longer wait for a limit the loop polls with its partitions paused: pausing drops prefetched records.
 SHORT_REST_SECONDS = 0.5
 
 
 class _Moved(Exception):
-    """The position has moved: what was read is not what is to be written next."""
+    """The position has moved: the records just read are not the next to write."""
 
 
 @dataclass(slots=True)
 class SinkLoop:
-    """The loop of one run of one sink task; its thread alone uses it. `most_records` are read at a time;
+    """The loop of one run of one sink task; its thread alone uses it. A read takes at most `most_records`;
     `group` is the consumer's."""
 
     control: Control
@@ -69,7 +69,7 @@ class SinkLoop:
     _called_at: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
-        """Copies until drained, and commits the rest. Raises CutShort when cut, anything else when it failed."""
+        """Copies until drained, and commits the rest. Raises CutShort when cut, any other error when it failed."""
         commits = self.commits
         all_read = False
         while not self.control.draining:
@@ -81,7 +81,7 @@ class SinkLoop:
                 if not commits.commit_when_due() and hidden and commits.may_commit():
                     commits.keep()
                 self.assignment.follow()
-            except GaveUp:  # drained, or the batch was another's by the time it could be taken
+            except GaveUp:  # drained, or the batch went to another task before the writer could take it
                 continue
             self.subscription.refresh(self.consumer)
             if self.reporter.due():
@@ -92,7 +92,7 @@ class SinkLoop:
     def _check_topics(self, *, all_read: bool) -> None:
         """Raises RunFailure where a topic was created again: the next run decides where to begin in it.
 
-        What was taken of the former one is kept; what was read since it was last seen may be of either."""
+        Keeps the offsets of records taken from the former topic; records read since its last check may be of either."""
         unkept = self.commits.unkept
         quiet = all_read and unkept and self.topics.doubtful
         changed = self.topics.changed(KEEP_SECONDS if quiet else READ_SECONDS)
@@ -102,7 +102,7 @@ class SinkLoop:
             raise RunFailure("TOPIC_RECREATED", changed)
 
     def _step(self) -> bool:
-        """Reads and writes a batch, or waits a little for a limit; whether all that was there is written."""
+        """Reads and writes a batch, or waits briefly for a limit. Returns whether all available records are written."""
         wait = self.control.must_wait()
         if wait <= 0:
             self.polling.resume()
@@ -118,10 +118,10 @@ class SinkLoop:
         return False
 
     def _read(self, most: int) -> bool:
-        """Whether it found less than it asked for."""
+        """Reads and writes at most `most` records. Returns whether there were fewer."""
         wait = 0 if self.commits.records and self.writer.hides_until_commit else min(POLL_SECONDS, self._idle_in())
         messages = self.polling.read(most, wait)
-        if messages is None:  # the rebalance committed without what was read before it
+        if messages is None:  # the rebalance committed without the records read before it
             self.assignment.begin_again()
             return False
         settled = self._take(messages)
@@ -131,14 +131,14 @@ class SinkLoop:
         return len(messages) < most
 
     def _idle_in(self) -> float:
-        """The time until the writer is told that there is nothing to write."""
+        """Returns the seconds until the writer's next idle call."""
         if not self.positions:
             return math.inf
         left = max(0.0, self._called_at + self.writer.idle_seconds - time.monotonic())
         return min(left, self.commits.clock.left_seconds) if self.writer.commits_on_time else left
 
     def _take(self, messages: list[Message] | OwnRecords) -> bool:
-        """Whether the writer has only now written what it was given before."""
+        """Writes the records and handles the errors. Returns whether the writer finished an earlier batch only now."""
         records, errors = split_errors(messages)
         if records:
             self._write(records)
@@ -150,7 +150,7 @@ class SinkLoop:
         return settled
 
     def _write(self, messages: list[Message] | OwnRecords) -> None:
-        if not self.progress.left:  # to write may take for ever
+        if not self.progress.left:  # a write may take for ever
             self.reports.report()
         last = self.positions.last_of_each(messages)
         if self.writer.keeps_offsets:
@@ -170,7 +170,7 @@ class SinkLoop:
         self.control.pace.spend(len(messages), size)
 
     def _settle_before(self) -> None:
-        """Raises _Moved where the task does not want what was read meanwhile."""
+        """Settles the earlier batch. Raises _Moved if the task sought elsewhere, so that the new batch is void."""
         self.commits.settle()
         if self.steering.take_moved():
             raise _Moved
@@ -190,11 +190,11 @@ class SinkLoop:
             self.log.warning("consumer_trouble", error=error.str())
             if error.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
                 self.assignment.place.refused()
-                self.control.wait(SHORT_REST_SECONDS)  # Java's consumer asks again at once
+                self.control.wait(SHORT_REST_SECONDS)  # Java's consumer tries again at once
         elif self.positions.reached(TopicPartition(message.topic(), message.partition()), message.offset()):
             self.commits.advanced()
 
 
 def is_fatal(error: KafkaError) -> bool:
-    """Whether the client is of no further use. Of an error that comes in place of a message only its code says so."""
+    """Returns whether the client is unusable. An error that comes in place of a message shows that only by its code."""
     return bool(error.fatal()) or error.code() == KafkaError._FATAL

@@ -1,4 +1,4 @@
-"""Gives what a sink's consumer read to its writer: converted and transformed, bad records as the policy says."""
+"""Passes a sink's consumed records to its writer: converted and transformed, with bad records handled by the policy."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class SinkPipeline:
         converted: bool = False,
         on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """`converted` stands for a writer that converts and transforms itself. `on_wait` is called each half second
-        while a batch waits to be tried again; it may raise GaveUp, which ends `put`. Raises ConfigValueError when a
+        """`converted`: the writer converts and transforms itself. `on_wait` is called each half second
+        while a batch waits for a retry; it may raise GaveUp, which ends `put`. Raises ConfigValueError when a
         converter, a transform or a key about errors is not legal."""
         self._connector, self._task, self._worker, self._control = connector, task, worker, control
         policy = Policy.of(config, sink=True)
@@ -51,21 +51,21 @@ class SinkPipeline:
 
     @property
     def counts(self) -> Counts:
-        """What went wrong."""
+        """Counts of failures in this run."""
         return self._bad.counts
 
     def give_up(self) -> None:
-        """The batch that is being put, if any, will be read again: its dead letters with it."""
+        """Drops the dead letters of the current batch, if any, since the batch will be read again."""
         if self._putting:
             self._bad.give_up()
 
     def task(self, config: Mapping[str, str] | None = None, source: SinkSource | None = None) -> SinkTask:
-        """What the writer gets to know of the task: `config` is its own, `source` where its records come from."""
+        """Returns the writer's view of the task: `config` is the writer's, `source` the source of its records."""
         about = self._connector, self._task, self._worker
         return SinkTask(*about, self._control.beat, self.report, config or {}, source)
 
     def open(self, writer: Writer) -> None:
-        """Makes ready for dead letters. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
+        """Prepares for dead letters. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
         if not self._bad.policy.keeps_dead_letters:
             return
         if writer.letter_outlet is not None:
@@ -78,9 +78,10 @@ class SinkPipeline:
     def put(
         self, messages: list[Message] | OwnRecords, writer: Writer, on_ready: Callable[[], None] = lambda: None
     ) -> tuple[int, int]:
-        """Writes a batch, or hands it to a writer that writes behind; its good records, and the bytes of all.
+        """Writes a batch, or hands it to a writer that writes behind. Returns the number of good records, and all
+        bytes.
 
-        `on_ready` is called before such a writer is given the batch, and settles the one before. Raises RecordRefused,
+        `on_ready` is called before such a writer gets the batch, and settles the previous batch. Raises RecordRefused,
         RunFailure, GaveUp before any of it is written, and what the writer and `on_ready` raise."""
         before, left_out = self._bad.counts.skipped, 0
         self._messages, self._putting = messages, True
@@ -106,7 +107,7 @@ class SinkPipeline:
         return len(messages) - (self._bad.counts.skipped - before) - left_out, size
 
     def settle(self, writer: Writer, *, last: bool) -> int:
-        """Waits for what a writer was given last, which writes behind; how many of its records it could not take.
+        """Waits for the last batch of a writer that writes behind. Returns the number of records it could not take.
 
         Raises GaveUp where none of them is written, and what the writer raises."""
         before, putting = self._bad.counts.skipped, self._putting
@@ -123,29 +124,29 @@ class SinkPipeline:
         return self._bad.counts.skipped - before
 
     def retry(self, work: Callable[[], T]) -> T:
-        """What the work gives, tried again as the policy says. Raises GaveUp, CutShort, and what the work raises."""
+        """Returns the result of `work`, retried by the policy. Raises GaveUp, CutShort, and what `work` raises."""
         return self._bad.retry(work)
 
     def report(self, index: int, error: Exception, stage: Stage = PUT) -> None:
-        """A writer could not take the record with this index of the batch that it was given last."""
+        """Handles a record that the writer could not take: by its index in the writer's last batch."""
         messages = [self._messages[self._columns.place(index)]]
         came, value, key = origin(messages), [messages[0].value()], [messages[0].key()]
         failure = RecordFailure(stage, error, whence_of(came, 0))
         self._bad.pass_over(failure, lambda: original(value, key, came, 0))
 
     def report_written(self, record: WrittenRecord, error: Exception) -> None:
-        """A writer could not write a record that it was given before."""
+        """Handles a record of an earlier batch that the writer could not write."""
         whence = Whence(record.place.topic, record.place.partition, record.offset)
         made = Original(record.key, record.value, record.headers, record.timestamp_ms)
         self._bad.pass_over(RecordFailure(PUT, error, whence), lambda: made)
 
     def flush(self) -> None:
-        """Returns once all dead letters are in their topic, before what they came from is committed."""
+        """Returns once all dead letters are in their topic; called before the commit of their batch."""
         if self._dead is not None:
             self._dead.write()
             self._dead.flush()
 
     def close(self) -> None:
-        """Gives everything back."""
+        """Closes the writer of dead letters."""
         if self._dead is not None:
             self._dead.close()

@@ -1,4 +1,5 @@
-"""Reports a sink's copy run while it copies: its progress, and what it waits for once there is nothing to copy."""
+"""Reports a sink's copy run while it copies: its progress, and the reason for its wait once there is nothing to
+copy."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class SinkReports:
     progress: Progress
     idle: Idle
     watch_properties: Mapping[str, str]
-    """Those of the client that watches the topics of a parked task."""
+    """The properties of the client that watches the topics of a parked task."""
     _metrics: OwnMetrics = field(init=False)
     _waits_for: str = ""
     _watch: Watch | None = None
@@ -54,7 +55,7 @@ class SinkReports:
         return message
 
     def report(self) -> None:
-        """Reports what is news."""
+        """Reports the progress, the watch and the reason for a wait, if any of them has changed."""
         watch = self._parkable()
         waits_for = self.missing.waits_for() or contract.WAITS_FOR.of(self.writer.waits_for) or ""
         other = self._metrics.news() or watch != self._watch or waits_for != self._waits_for
@@ -63,7 +64,8 @@ class SinkReports:
             self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)
 
     def _parkable(self) -> Watch | None:
-        """What to wait for once all is read and committed. New topics are no topic's end, so they must all be there."""
+        """Returns the watch to wait for once all is read and committed. All topics must exist, since a new topic is no
+        topic's end."""
         if not self.idle.may_park or not self.commits.settled:
             return None
         ends = self.positions.at_ends(self.consumer)

@@ -35,12 +35,12 @@ class Steering:
         self._moved: set[TopicPartition] = set()
 
     def take_moved(self) -> set[TopicPartition]:
-        """Partitions that were not to be read on as they were being read, since the last call."""
+        """Returns the partitions that were sought in or paused since the last call, whose read records are void."""
         taken, self._moved = self._moved, set()
         return taken
 
     def take_seeks(self) -> dict[TopicPartition, int]:
-        """Where to go on, since the last call."""
+        """Returns the seeks since the last call."""
         taken, self._seeks = self._seeks, {}
         return taken
 
@@ -50,7 +50,7 @@ class Steering:
         return self._control.draining
 
     def attend(self) -> None:
-        """Polls, with nothing read. Raises GaveUp."""
+        """Polls without reading. Raises GaveUp."""
         self._polling().attend_in_batch()
 
     @property
@@ -59,31 +59,31 @@ class Steering:
         return self._commits().clock.left_seconds
 
     def commit_when_due(self) -> None:
-        """Commits what was written before, where that is due."""
+        """Commits earlier writes if that is due."""
         self._commits().commit_when_due()
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Done after the writer's method, where the partition is still this task's."""
+        """Notes a seek: done after the writer's method, if the partition is still this task's."""
         self._seeks[partition] = offset
         self._moved.add(partition)
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """At once."""
+        """Pauses these partitions at once."""
         self._polling().hold(partitions)
         self._moved.update(partitions)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """At once, unless all are paused for another reason."""
+        """Resumes these partitions at once, unless all are paused for another reason."""
         self._polling().release(partitions)
 
     def retry(self, work: Callable[[], T]) -> T:
-        """What the work gives, tried again as `errors.retry.*` say."""
+        """Returns the result of `work`, retried as `errors.retry.*` allow."""
         return self._pipeline.retry(work)
 
     def report(self, index: int, error: Exception, stage: Stage) -> None:
-        """A record of the batch that is being written."""
+        """Reports a bad record of the batch that is being written."""
         self._pipeline.report(index, error, stage)
 
     def report_written(self, record: WrittenRecord, error: Exception) -> None:
-        """A record of a batch before."""
+        """Reports a bad record of an earlier batch."""
         self._pipeline.report_written(record, error)

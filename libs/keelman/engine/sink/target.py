@@ -41,16 +41,16 @@ class Target:
 
 
 class FewPartitions(TopicRefused):
-    """The target topic does not have a partition that is to be written, and cannot be given it."""
+    """The target topic lacks a partition that must be written, and cannot be extended by it."""
 
     def __init__(self, message: str, there: int) -> None:
-        """`there` is how many it has."""
+        """`there` is the topic's number of partitions."""
         super().__init__(message)
         self.there = there
 
 
 class TargetTopics:
-    """Which topic goes where, each looked at when it is first met."""
+    """The target of each topic, resolved at the topic's first record."""
 
     def __init__(self, config: Mapping[str, str], task: SinkTask, target: Target) -> None:
         """`config` is parsed already; its `topic` is the name, with ${topic} for the topic that is read."""
@@ -63,9 +63,9 @@ class TargetTopics:
         self._counts: dict[str, int] = {}
 
     def name(self, topic: str, producer: RunProducer, last: int) -> str:
-        """The target topic, made when it is missing, and grown as its source has grown; `last` is the highest partition
-        that is to be written where partitions stay the same. Raises ConnectError when it cannot be written as
-        configured, FewPartitions where it lacks that partition."""
+        """Returns the target topic; creates it if it is missing, and extends it as its source has grown. `last` is the
+        highest partition to write if partitions stay the same. Raises ConnectError when it cannot be written as
+        configured, FewPartitions if it lacks that partition."""
         found = self._names.get(topic)
         if found is None:
             found = self._meet(topic, producer)
@@ -90,7 +90,7 @@ class TargetTopics:
         return name
 
     def _grow(self, topic: str, name: str, producer: RunProducer, last: int) -> None:
-        """As many partitions as its source has, once one of those is to be written that it lacks."""
+        """Extends a topic to its source's number of partitions, once a partition must be written that it lacks."""
         _, wanted = self._source(topic)
         there = producer.partitions(name, wanted)
         if there < wanted:

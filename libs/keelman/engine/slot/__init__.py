@@ -1,1 +1,1 @@
-"""The process that hosts copy runs: its life, the loops in it, what it may use."""
+"""The process that hosts copy runs: its life, the loops in it, and its limits."""

@@ -29,7 +29,7 @@ ALWAYS = (
 
 
 def preload(modules: tuple[str, ...]) -> None:
-    """Imports what can be imported; the slot that needs a missing module says so itself."""
+    """Imports all modules that can be imported; a slot that needs a missing module reports it itself."""
     for name in modules:
         try:
             importlib.import_module(name)
@@ -39,7 +39,7 @@ def preload(modules: tuple[str, ...]) -> None:
     gc.collect()
     gc.freeze()
     # A sink's messages come by the thousand and none is part of a cycle: looked for after each 700 new objects, as by
-    # default, cycles cost a third of what it takes to consume.
+    # default, cycles cost a third of the time to consume.
     gc.set_threshold(50_000, 20, 50)
 
 
@@ -52,8 +52,8 @@ def threads() -> int:
 
 
 def keep_children() -> None:
-    """Has each slot forked by this daemon kept: with it, and with this daemon, ends all that the slot has started, even
-    after kill -9. What a slot forks itself is its reaper's."""
+    """Gives each slot forked by this daemon a reaper: all processes that the slot has started end with it, and with
+    this daemon, even after kill -9. Processes that a slot forks belong to its reaper."""
     if sys.platform != "linux":
         return
     daemon, kept = os.getpid(), False
@@ -82,8 +82,8 @@ def hushed(work: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
 class Uncut:
     """The pipe that Spark gives rows through, which raises where it ends early.
 
-    To Arrow an end between two batches is the end of all, and a part of a data set would be taken for read. A stream
-    that Spark has ended in order has a mark of its own behind the last batch, and nobody reads beyond that.
+    For Arrow an end between two batches is the end of the stream, and a part of a data set would be taken for read. A
+    stream that Spark has ended in order has an end mark after the last batch, and no reader reads beyond that.
     """
 
     def __init__(self, file: Any) -> None:

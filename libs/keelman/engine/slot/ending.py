@@ -1,7 +1,7 @@
 """Finds out how a slot's process ended, and which method of a connector it was in.
 
-The process itself can say neither. It notes in memory that it shares with its reaper which method it calls, and the
-reaper, who learns how it ended, leaves a line in the folder that the Spark service of this host reads (`end_of`).
+The process itself can report neither. It notes each method that it calls in memory shared with its reaper, and the
+reaper, which learns how it ended, leaves a line in the folder that the Spark service of this host reads (`end_of`).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ NOTE_BYTES = 256
 
 
 class LastCall:
-    """The method that a process is in. To be made before the fork, for both processes to have it."""
+    """The method that a process is in. Created before the fork, so that both processes have it."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, NOTE_BYTES)
 
     def note(self, method: str) -> None:
-        """A method is called, e.g. `SeaReader.read`; empty when it has come back."""
+        """Notes a call of a method, e.g. `SeaReader.read`; empty when it has returned."""
         self._memory[:] = method.encode("utf-8", "replace")[:NOTE_BYTES].ljust(NOTE_BYTES, b"\0")
 
     @property
     def method(self) -> str:
-        """The last one that was noted."""
+        """The method that was noted last."""
         return self._memory[:].rstrip(b"\0").decode("utf-8", "replace")
 
 
@@ -39,20 +39,20 @@ _shared: LastCall | None = None
 
 
 def shared_call() -> LastCall:
-    """One that this process will have in common with the slot that it forks next."""
+    """Returns a new note that this process shares with the slot that it forks next."""
     global _shared  # noqa: PLW0603  one a process
     _shared = LastCall()
     return _shared
 
 
 def note_calls() -> None:
-    """Has the methods of the slot's connector noted. For a slot with one task loop: several would be mixed up."""
+    """Begins to note the methods of the slot's connector. For a slot with one task loop: several would be mixed up."""
     if _shared is not None:
         contract.note_calls(_shared.note)
 
 
 def how_ended(code: int, method: str) -> str:
-    """The end in words, e.g. `exited with code 9 in SeaReader.read`; a negative code is the number of a signal."""
+    """Returns the end in words, e.g. `exited with code 9 in SeaReader.read`; a negative code is a signal's number."""
     if code >= 0:
         how = f"exited with code {code}"
     else:
@@ -64,17 +64,17 @@ def how_ended(code: int, method: str) -> str:
 
 
 def leave_end(last: LastCall, child: int, code: int) -> None:
-    """The reaper's: leaves the line about its child, unless that ended in good order."""
+    """Leaves the reaper's line about its child, unless the child ended in good order."""
     folder, method = os.environ.get(FOLDER, ""), last.method
     if folder and (code or method):
-        with contextlib.suppress(OSError):  # nobody waits for it
+        with contextlib.suppress(OSError):  # no process waits for it
             file = Path(folder) / str(child)
             file.with_suffix(".new").write_text(how_ended(code, method), encoding="utf-8")
             file.with_suffix(".new").rename(file)
 
 
 def end_of(folder: Path, pid: int) -> str:
-    """How the process ended, as its reaper left it; empty where nobody has. Read once: it is gone then."""
+    """Reads and deletes the reaper's line on how the process ended; returns an empty text if there is none."""
     file = folder / str(pid)
     try:
         found = file.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""The slot host: one process on a Spark executor that calls home and runs the task loops it is ordered to run.
+"""The slot host: one process on a Spark executor that calls its slot home and runs the task loops that the home orders.
 
-Nothing of this outlives the home: a slot that has heard nothing for the beat time-out, or that was itself frozen for so
+No loop outlives the home: a slot that has received nothing for the beat time-out, or that was itself frozen for so
 long, lets no loop commit any more, cuts them all and ends.
 """
 
@@ -55,16 +55,17 @@ PAGE_BYTES = resource.getpagesize()
 
 
 class CpuShare:
-    """One for each slot process. Thread-safe: the slot's event loop sets the bound, every task loop asks when to rest.
+    """Bounds a slot process's use of processors. Thread-safe: the slot's event loop sets the bound, task loops call
+    `rest`.
 
-    A debt of processor seconds grows with what the process uses and shrinks with time; all loops rest while there is
-    one, so those that use most give up most.
+    A debt of processor seconds grows with the process's use and shrinks with time; all loops rest while there is
+    a debt, so those that use most give up most.
     """
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, used: Callable[[], float] = time.process_time
     ) -> None:
-        """`used` gives the processor seconds of this process so far, of all its threads."""
+        """`used` returns the processor seconds of this process so far, of all its threads."""
         self._clock, self._used = clock, used
         self._lock = threading.Lock()
         self._cpus = 0.0
@@ -72,14 +73,15 @@ class CpuShare:
         self._seen = (clock(), used())
 
     def bound(self, cpus: float) -> None:
-        """Use no more than this many processors from now on; 0 is without bound."""
+        """Limits the process to this many processors from now on; 0 is no limit."""
         with self._lock:
             if self._cpus == 0.0:
                 self._debt, self._seen = 0.0, (self._clock(), self._used())
             self._cpus = cpus
 
     def rest(self) -> float:
-        """Seconds that a loop should rest now: 0 while the process keeps to its share, half a second at most."""
+        """Returns the seconds that a loop should rest now: 0 while the process keeps to its share, at most half a
+        second."""
         if self._cpus == 0.0:
             return 0.0
         with self._lock:
@@ -94,10 +96,10 @@ class CpuShare:
 
 @dataclass(slots=True)
 class SlotLease:
-    """Whether this slot may still act. Any thread may ask; once False it stays False.
+    """Tells whether this slot may still act. Any thread may call it; once lost it stays lost.
 
-    A gap is noticed by whoever looks first, the ticking loop or a task loop about to commit, before anything refreshes
-    it: so a process that was frozen cannot be talked into life again by beats that waited in its socket.
+    The first thread that checks, the ticking loop or a task loop about to commit, notices a gap before any beat can
+    refresh the lease: so beats that waited in the socket of a frozen process cannot revive it.
     """
 
     limit_seconds: float
@@ -112,7 +114,7 @@ class SlotLease:
         self._ticked = self._heard = self._awake = self.clock()
 
     def allowed(self) -> bool:
-        """True while the home was heard and this process was awake within the limit."""
+        """Returns whether a message of the home came, and this process was awake, within the limit."""
         now = self.clock()
         if now < self._excused:
             return not self._lost
@@ -123,43 +125,43 @@ class SlotLease:
         return not self._lost
 
     def tick(self) -> None:
-        """The event loop is awake."""
+        """Notes that the event loop is awake."""
         if self.allowed():
             self._ticked = self.clock()
 
     def heard(self) -> None:
-        """A message of the home came."""
+        """Notes a message of the home."""
         if self.allowed():
             self._heard = self.clock()
 
     def excuse(self, seconds: float) -> None:
-        """For so long from now nobody can tick or hear; the home knows."""
+        """Suspends the checks for `seconds`, in which no thread can tick or receive; the home knows of it."""
         if self.allowed():
             self._excused = self.clock() + seconds
 
     def resume(self) -> None:
-        """That is over: ticks and beats count from now."""
+        """Ends the suspension: ticks and beats count from now."""
         if self.allowed():
             self._ticked = self._heard = self.clock()
         self._excused, self._awake = 0.0, self.clock()
 
     @property
     def excused_seconds(self) -> float:
-        """How much of that is left."""
+        """The seconds left of the suspension."""
         return max(0.0, self._excused - self.clock())
 
     @property
     def awake_seconds(self) -> float:
-        """How long no thread of this process had to stand still."""
+        """The seconds since the last standstill of this process."""
         return 0.0 if self._excused else self.clock() - self._awake
 
     def lose(self, why: str) -> None:
-        """The home is gone."""
+        """Ends the lease for this reason, unless it has ended already."""
         self._lost = self._lost or why
 
     @property
     def lost(self) -> str:
-        """Why this slot may not act any more; empty while it may."""
+        """The reason why this slot may not act any more; empty while it may."""
         return self._lost
 
 
@@ -167,12 +169,12 @@ class SlotLease:
 class SlotOrder:
     """All that a slot process needs to attach; travels in the Spark job's closure.
 
-    `loop` and `use_plugin` are `module:function`: what makes a copy run's loop, and what takes up a plugin's folder
-    (keelman.connectors.slot_parts). `path` is the folder of the plugin that the slot is for: its modules come first.
-    Empty for connectors that we ship.
-    `ca` are PEM certificates that the home is to be known by, empty for no TLS; `server_name` is the name in its own,
-    the host of `home` when empty. With `data` its Spark job gives it rows, for the one copy run that is to read them.
-    `routes` are addresses of host names that it has for itself.
+    `loop` and `use_plugin` are `module:function`: they make a copy run's loop, and load a plugin's folder
+    (keelman.connectors.slot_parts). `path` is the folder of the slot's plugin, whose modules come first; empty for
+    connectors that we ship.
+    `ca` are PEM certificates to verify the home with, empty for no TLS; `server_name` is the name in the home's own
+    certificate, the host of `home` when empty. With `data` the Spark job passes rows to the slot, for the one copy run
+    that reads them. `routes` are addresses of host names for this process alone.
     """
 
     slot: str
@@ -191,7 +193,7 @@ class SlotOrder:
 
 
 def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for mapInArrow: hosts the slot until its end and yields nothing."""
+    """Returns the function for mapInArrow: it hosts the slot until its end and yields nothing."""
 
     def work(batches: Iterable[Any]) -> Iterator[Any]:
         from keelman.engine.slot.host import host_slot  # noqa: PLC0415  (this closure is pickled by value)
@@ -203,10 +205,10 @@ def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 
 def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
-    """Runs in the executor's Python process, in its main thread; returns when the slot has ended.
+    """Runs the slot in the main thread of the executor's Python process; returns when the slot has ended.
 
-    `batches` is what its Spark job gives it. Raises Unauthenticated when the home refuses the token, Unavailable
-    when it cannot be reached, and FailedPrecondition (ROUTES_NOT_POSSIBLE) where it cannot have its routes.
+    `batches` are the Spark job's rows. Raises Unauthenticated when the home refuses the token, Unavailable
+    when it cannot be reached, and FailedPrecondition (ROUTES_NOT_POSSIBLE) if the routes cannot be set.
     """
     take_routes(order.routes)
     setproctitle.setproctitle(f"keelman {order.slot}")
@@ -226,7 +228,7 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
 
 
 def take_routes(routes: Mapping[str, str]) -> None:
-    """Gives this process host names of its own; called before it has threads. Raises FailedPrecondition."""
+    """Gives this process private host names; called before it has threads. Raises FailedPrecondition."""
     try:
         private_hosts.enter(routes)
     except private_hosts.NotPossible as error:
@@ -235,15 +237,15 @@ def take_routes(routes: Mapping[str, str]) -> None:
 
 
 def named(text: str) -> Any:
-    """What `module:name` names."""
+    """Returns the object that `module:name` names."""
     module, _, name = text.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def use_plugin(folder: str, take_up: Callable[[str], None]) -> None:
-    """Makes this process one of a plugin: its modules are found first, and so are its connectors and transforms.
+    """Prepares this process for a plugin: its modules are found first, and so are its connectors and transforms.
 
-    Raises NotFound when the folder is not there.
+    Raises NotFound when the folder does not exist.
     """
     if not os.path.isdir(folder):
         raise NotFound(f"the plugin's folder {folder} is not there", reason="PLUGIN_MISSING")
@@ -255,22 +257,24 @@ class Standstill:
     """Announces a standstill of the slot to its home, before it begins: from a task loop's thread."""
 
     def __init__(self, lease: SlotLease, beat: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """`beat` sends one, which says what of the lease is excused. Made in the slot's event loop."""
+        """`beat` sends a beat that reports the lease's excused seconds. Created in the slot's event loop."""
         self._lease, self._beat, self._loop = lease, beat, asyncio.get_running_loop()
 
     def begin(self, seconds: float) -> None:
-        """Returns when the home was notified; or in vain after a while, as it then is about to give this slot up."""
+        """Excuses the lease, and returns when the home was notified, or after `ANNOUNCE_SECONDS` in vain: then the home
+        is about to give this slot up."""
         self._lease.excuse(seconds)
         with suppress(Exception):  # the stream may be about to end
             asyncio.run_coroutine_threadsafe(self._beat(), self._loop).result(ANNOUNCE_SECONDS)
 
     def end(self) -> None:
-        """The home hears of it with the next beat."""
+        """Resumes the lease; the home learns of it with the next beat."""
         self._lease.resume()
 
 
 class SlotHost:
-    """One attached slot: orders in, updates and beats out, task loops in between. Made and run in one event loop."""
+    """One attached slot: receives orders, sends updates and beats, runs task loops. Created and run in one event
+    loop."""
 
     def __init__(self, order: SlotOrder) -> None:
         self._order = order
@@ -280,7 +284,7 @@ class SlotHost:
         self._lease = SlotLease(order.beat_timeout_seconds - MARGIN_SECONDS)
 
     async def run(self) -> None:
-        """Attaches, serves and, whatever the reason for the end, leaves no loop behind."""
+        """Attaches and serves; whatever the reason for the end, it leaves no loop behind."""
         self._updates = UpdateQueue()
         self._lease = SlotLease(self._order.beat_timeout_seconds - MARGIN_SECONDS)
         factory = named(self._order.loop)
@@ -374,7 +378,7 @@ class SlotHost:
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process."""
+    """Returns the resident memory of this process."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * PAGE_BYTES

@@ -1,4 +1,4 @@
-"""Starts the task loops of one slot a few at a time, orders them about, and ends them together."""
+"""Starts the task loops of one slot a few at a time, passes orders to them, and ends them together."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ SILENT_SECONDS = 10.0
 CUT_SECONDS = 2.0
 # Hundreds of clients that open at once wait for the brokers, and for each other, until they give up.
 OPENING_AT_ONCE = 32
-# One that takes longer waits for something: it keeps no others from opening.
+# A loop that takes longer waits for something: it keeps no others from opening.
 OPENING_SECONDS = 5.0
 
 Report: TypeAlias = Callable[[RunUpdate], None]
 
 
 class Loop(Protocol):
-    """A task loop, as its slot starts it and orders it about; keelman.engine.run.CopyRunLoop is the one."""
+    """A task loop, as its slot uses it; implemented by keelman.engine.run.CopyRunLoop."""
 
     def start(self) -> None:
         """Starts the loop's thread. Called once."""
 
     def confirm(self, confirmation: Confirmation) -> None:
-        """The ticket still holds."""
+        """Confirms the ticket."""
 
     def drain(self) -> None:
-        """Commit what is read and end."""
+        """Orders the loop to commit all read records and end."""
 
     def cut(self, reason: str) -> None:
-        """Abort and end at once."""
+        """Orders the loop to abort and end at once."""
 
     def limit(self, limits: Limits) -> None:
-        """Copy no faster than this."""
+        """Sets the loop's rate limits."""
 
     def written(self, done: WriteDone) -> None:
-        """What came of a write job."""
+        """Passes on the result of a write job."""
 
     def silent_seconds(self) -> float:
-        """How long the thread has given no sign of life though it should have."""
+        """Returns the seconds for which the thread has given no sign of life though it should have."""
 
     def standing(self) -> str:
-        """Which method of the connector the thread is in; empty when it is in none."""
+        """Returns the connector's method that the thread is in; empty when it is in none."""
 
     def join(self, timeout: float) -> bool | None:
         """Waits for the thread."""
 
 
 class Loops:
-    """By copy run. Used in the slot's event loop only."""
+    """The task loops of one slot, by copy run. Used in the slot's event loop only."""
 
     def __init__(
         self,
@@ -72,15 +72,16 @@ class Loops:
         *,
         awake_seconds: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """`begin` makes a loop for a ticket; what it raises fails the copy run. `report` takes updates to the home.
-        `awake_seconds`: for how long the process has not stood still, as it does while it starts a virtual machine."""
+        """`begin` makes a loop for a ticket; its errors fail the copy run. `report` takes updates to the home.
+        `awake_seconds` returns the seconds since the last standstill of the process, such as the start of a virtual
+        machine."""
         self._begin, self._report, self._clock, self._awake_seconds = begin, report, clock, awake_seconds
         self._loops: dict[str, Loop] = {}
         self._opening: dict[str, float] = {}
         self._waiting: dict[str, StartTicket] = {}
 
     def obey(self, order: RunOrder) -> None:
-        """Carries out one order; one for a loop that has ended, which it has said, is nothing."""
+        """Carries out one order; ignores orders for loops that have reported their end."""
         uid, kind = order.run_uid, order.WhichOneof("order")
         if kind == "start":
             if uid not in self._loops:
@@ -101,7 +102,7 @@ class Loops:
                 loop.written(order.written)
 
     def on_update(self, update: RunUpdate) -> None:
-        """Called with each update that a loop has reported."""
+        """Handles an update that a loop has reported."""
         if update.state >= COPY_RUN_STATE_FENCED:
             self._opening.pop(update.run_uid, None)
             self.open_next()
@@ -109,7 +110,7 @@ class Loops:
             self._loops.pop(update.run_uid, None)
 
     def open_next(self) -> None:
-        """Starts loops that wait, as many as may open now. Called whenever that may have changed, and now and then."""
+        """Starts as many waiting loops as may open now. Called whenever that may have changed, and now and then."""
         now = self._clock()
         self._opening = {uid: since for uid, since in self._opening.items() if now - since < OPENING_SECONDS}
         while self._waiting and len(self._opening) < OPENING_AT_ONCE:
@@ -117,8 +118,8 @@ class Loops:
             self._open(uid, self._waiting.pop(uid), now)
 
     def silent(self) -> dict[str, str]:
-        """Copy runs whose loop has given no sign of life for too long, and what each is at. While all threads of the
-        process stand still nothing counts, for any loop."""
+        """Returns the copy runs whose loops have given no sign of life for too long, and the present method of each. A
+        standstill of the whole process counts for no loop."""
         awake = self._awake_seconds()
         silent = {uid: min(awake, loop.silent_seconds()) for uid, loop in self._loops.items()}
         return {
@@ -128,7 +129,7 @@ class Loops:
         }
 
     def cut_all(self, reason: str) -> None:
-        """Ends every loop at once, and waits for them a little."""
+        """Ends every loop at once, and waits for them briefly."""
         self._waiting.clear()
         for loop in self._loops.values():
             with contextlib.suppress(Exception):
@@ -158,7 +159,7 @@ class Loops:
                 reason=error.reason if isinstance(error, KeelmanError) else "TASK_FAILED",
                 message=str(error) or type(error).__name__,
                 trace=traceback.format_exc(),
-                # Short of threads or of memory: another slot may have them.
+                # A lack of threads or memory: another slot may have them.
                 retriable=isinstance(error, (RuntimeError, OSError, MemoryError)),
             )
         else:

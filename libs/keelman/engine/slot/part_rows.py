@@ -12,7 +12,7 @@ from typing import Any
 
 from keelman.connect.errors import RetriableConnectError
 
-AHEAD = 2  # batches that wait beside the one that is copied
+AHEAD = 2  # batches that wait beside the current one
 
 
 class PartRows:

@@ -1,4 +1,5 @@
-"""Queues updates for a reader that may be slower than their writers: state changes all, of progress the newest."""
+"""Queues updates for a reader that may be slower than their writers: keeps all state changes, and the newest
+progress."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ class UpdateQueue:
         self._woken = False
 
     def put(self, update: RunUpdate, *, first: bool = False) -> None:
-        """Adds an update; it replaces the last one of its copy run that is still here and has the same state.
+        """Adds an update; it replaces its copy run's last queued update if that has the same state.
 
-        One that is to be `first` goes before all others, and there is one of that kind at a time.
+        An update with `first` precedes all others, and replaces an earlier one with `first`.
         """
         with self._lock:
             if first:
@@ -38,7 +39,7 @@ class UpdateQueue:
             self._woken = True
         try:
             self._loop.call_soon_threadsafe(self._filled.set)
-        except RuntimeError:  # the loop is closed: nobody reads any more
+        except RuntimeError:  # the loop is closed, and has no reader any more
             return
 
     def _add(self, update: RunUpdate) -> None:

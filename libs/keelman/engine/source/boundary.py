@@ -16,18 +16,18 @@ INTERVAL_KEY = "transaction.boundary.interval.ms"
 DEFAULT_INTERVAL_MS = "60000"
 MARGIN_SECONDS = 10.0
 CONNECTOR_SECONDS = 60.0
-"""What Java's producer has for transaction.timeout.ms; connectors that draw their own boundaries, or whose polls may be
-of any size, count on it."""
+"""The default transaction.timeout.ms of Java's producer; connectors that define their own boundaries, or whose polls
+may be of any size, rely on it."""
 
 
 class Boundary:
-    """Decides after each read what becomes of the open transaction. Only the run's thread uses it."""
+    """Decides after each read whether the open transaction ends. Only the run's thread uses it."""
 
     def __init__(
         self, kind: str, seconds: float, clock: Callable[[], float], *, margin_seconds: float = MARGIN_SECONDS
     ) -> None:
-        """`seconds`: how long a transaction may stay open (poll) or the time between commits (interval); within the
-        margin all that was read by then is sent and committed."""
+        """`seconds`: the longest that a transaction may stay open (poll) or the time between commits (interval); within
+        the margin after it all records read by then are sent and committed."""
         self.kind = kind
         self.seconds = seconds
         self._clock, self._margin = clock, margin_seconds
@@ -40,12 +40,12 @@ class Boundary:
 
     @property
     def delivery_seconds(self) -> float:
-        """Within what a batch is delivered where the configuration does not say: in so long a broker is found lost."""
+        """The delivery time-out of a batch where the configuration sets none: after it a broker counts as lost."""
         return self._seconds_with(MARGIN_SECONDS)
 
     @property
     def age(self) -> float:
-        """For how many seconds the transaction that was opened last has been open."""
+        """The seconds since the last transaction was opened."""
         return self._clock() - self._begun_at
 
     def _seconds_with(self, margin: float) -> float:
@@ -54,15 +54,16 @@ class Boundary:
         return margin if self.kind == "poll" and self.seconds <= 1 else self.seconds + margin
 
     def begun(self) -> None:
-        """A transaction was opened."""
+        """Notes that a transaction was opened."""
         self._begun_at = self._clock()
 
     def committed(self) -> None:
-        """A transaction was committed."""
+        """Notes that a transaction was committed."""
         self._committed_at = self._clock()
 
     def after(self, batch: SourceBatch | None) -> Act | None:
-        """What to do with what is pending after this read; None as batch when it found nothing."""
+        """Returns how to end the transaction after this read, None to keep it open; `batch` is None for an empty
+        read."""
         if self.kind == "connector":
             return None if batch is None else batch.boundary
         if self.kind == "interval":
@@ -72,14 +73,14 @@ class Boundary:
 
     @property
     def rests_inside(self) -> bool:
-        """Whether a run may wait for its limits while a transaction is open: not where the connector draws the line,
-        for its transaction would grow older than its time-out."""
+        """Whether a run may wait for its limits while a transaction is open: not if the connector defines boundaries,
+        for then the transaction could outlive its time-out."""
         return self.kind != "connector"
 
     @property
     def at_end(self) -> Act:
-        """What becomes of an open transaction when the run is drained; one that its connector has not ended is not
-        whole."""
+        """The end of an open transaction when the run is drained; a transaction that its connector has not ended is
+        incomplete."""
         return "abort" if self.kind == "connector" else "commit"
 
 
@@ -91,7 +92,7 @@ def boundary_for(
     transactional: bool,
     large_polls: bool = False,
 ) -> Boundary:
-    """The boundary of a connector; with `large_polls` what it reads at a time may be of any size. Without transactions
+    """Returns a connector's boundary; with `large_polls` its reads may be of any size. Without transactions
     it is always poll, as in Connect. Raises ConfigValueError."""
     margin = CONNECTOR_SECONDS if large_polls else MARGIN_SECONDS
     kind = config.get("transaction.boundary", "poll").strip().lower() if transactional else "poll"
@@ -106,6 +107,7 @@ def boundary_for(
 
 
 def commit_interval_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float:
-    """`keelman.commit.interval.ms` of the connector, else of the worker, else 500 ms. Raises ConfigValueError."""
+    """Returns `keelman.commit.interval.ms` of the connector, else of the worker, else 500 ms. Raises
+    ConfigValueError."""
     interval: int = COMMIT_INTERVAL.among(connector, worker)
     return interval / 1000

@@ -1,4 +1,4 @@
-"""Counts what a source has sent since its last commit, and commits or aborts it."""
+"""Counts the records that a source has sent since its last commit, and commits or aborts them."""
 
 from __future__ import annotations
 
@@ -33,23 +33,24 @@ class SourceCommits:
     position: ReadPosition
     progress: Progress
     worker_offsets: WorkerOffsets | None = None
-    """Where the offsets are written a second time, for a connector with a topic of its own."""
+    """The second place for the offsets, for a connector with its own offset topic."""
     pending: dict[str, Pending] = field(default_factory=dict)
-    """The offsets to commit, by their partition's identity; under an empty one that records without any wait."""
+    """The offsets to commit, by their partition's identity; an empty identity marks records that wait without
+    offsets."""
     open: bool = False
     """Whether a transaction is open: a batch is being sent, or was sent, since the last commit."""
     torn: bool = False
-    """Whether the batch that must be committed with the last one is still to come."""
+    """Whether a batch that must be committed with the last one has yet to come."""
     _gave_up: bool = False
     _records: int = 0
     _bytes: int = 0
 
     def write_again(self) -> None:
-        """The task's committed offsets go into its first transaction once more.
+        """Adds the task's committed offsets to its first transaction once more.
 
         An aborted transaction of a predecessor may have left newer offset records behind; a Java worker that reads
-        uncommitted would go on from those. After this the last record of every key is a committed one. Where the first
-        transaction may stay open for long, or be aborted by its connector, they get one of their own.
+        uncommitted would continue from those. After this the last record of every key is committed. If the first
+        transaction may stay open for long, or be aborted by its connector, the offsets get a separate transaction.
         """
         if not isinstance(self.producer, TransactionalProducer):
             return
@@ -61,12 +62,12 @@ class SourceCommits:
             self._commit()
 
     def begin(self) -> None:
-        """A batch is about to be sent."""
+        """Notes that a batch is about to be sent."""
         self.boundary.begun()
         self.open = True
 
     def add(self, batch: SourceBatch, records: int, size: int) -> None:
-        """A batch was sent: so many good records, and their bytes."""
+        """Notes a sent batch: its good records, and their bytes."""
         self._records += records
         self._bytes += size
         self.position.sent(size)
@@ -80,24 +81,25 @@ class SourceCommits:
             pending.setdefault("", ({}, None))
 
     def give_up(self) -> None:
-        """The last batch that was read is not sent: the reader must not take it for committed."""
+        """Notes that the last read batch is not sent: the reader must not take it for committed."""
         self._gave_up = True
 
     def end(self, batch: SourceBatch | None) -> None:
-        """Ends what is pending after this read where the boundary wants it; None as batch when it found nothing."""
+        """Ends the transaction after this read if the boundary requires it; `batch` is None when the read found
+        nothing."""
         if self.torn:
             return
         act = self.boundary.after(batch)
         self._end("commit" if act is None and self.producer.full else act)
 
     def end_at_rest(self) -> None:
-        """The same before a rest, which nothing was read for."""
+        """Ends the transaction before a rest, without a read, if the boundary requires it."""
         if not self.torn:
             self._end(self.boundary.after(None))
 
     def end_last(self) -> None:
-        """Ends what a drained run has pending. What its boundary leaves open, or what is only a part of what must be
-        committed together, is aborted, to be read again; without transactions it stays, and its offsets are not
+        """Ends a drained run's last transaction. Aborts records that the boundary leaves open, or that are only a part
+        of a commit, so that they are read again; without transactions the records stay, and their offsets are not
         committed."""
         act = self.boundary.at_end if self.open else "commit"
         if self.torn or act == "abort":
@@ -107,12 +109,12 @@ class SourceCommits:
 
     @property
     def finished(self) -> bool:
-        """Whether all that there will ever be is committed."""
+        """Whether the source has ended and all its records are committed."""
         return not self.pending and not self._gave_up and contract.FINISHED.of(self.reader.finished)
 
     def _end(self, act: Act | None) -> None:
-        """The records of a transaction that its connector aborts are gone, their offsets are committed, as in Connect:
-        the task does not see them again."""
+        """Ends the transaction. If its connector aborts it, the records are gone and their offsets are committed, as in
+        Connect: the task does not see them again."""
         if act == "abort":
             self._abort()
         if act is not None:
@@ -136,7 +138,7 @@ class SourceCommits:
                 self._settle(pending)
                 if self.worker_offsets is not None:
                     self.worker_offsets.after_commit(offsets)
-                if not self._gave_up:  # it would take the batch that was given up for committed, too
+                if not self._gave_up:  # else the reader would take the given up batch for committed, too
                     contract.COMMITTED.of(self.reader.committed)
 
     def _record(self, name: str, one: Pending) -> tuple[bytes, bytes | None]:

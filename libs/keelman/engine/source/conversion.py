@@ -40,8 +40,8 @@ class SourceConversion(Conversion):
         bad: BadRecords | None = None,
         sizes: Callable[[str], Sizes] = any_size,
     ) -> None:
-        """`sizes` gives what a record for a topic may take. Raises ConfigValueError when a converter or a transform is
-        not legal."""
+        """`sizes` returns the size limits of a record for a topic. Raises ConfigValueError when a converter or a
+        transform is not legal."""
         super().__init__(config, worker, bad or BadRecords.of(config, sink=False))
         self._envelope = JsonConverter({})
         self._sizes = sizes
@@ -95,7 +95,7 @@ class SourceConversion(Conversion):
             yield batch, self._values.of_topic(batch.topic).from_connect(batch.values), keys
 
     def _one_by_one(self, batch: SourceBatch) -> Iterator[Sent]:
-        """The same, each record and each step by itself, without those that are passed over."""
+        """Converts record by record and step by step, without the records that are passed over."""
         topics: dict[str, Rows] = {}
         values = _typed(batch, batch.values)
         keys = None if batch.keys is None else _typed(batch, batch.keys)
@@ -165,7 +165,7 @@ def without_steps(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def whence_of(batch: SourceBatch, n: int) -> Whence:
-    """Where a record of a batch comes from, as far as its reader says: of itself, else of what the batch is of."""
+    """Returns the origin of a batch's record, as far as its reader reports it: the record's own, else the batch's."""
     if batch.position is not None:
         return Whence(batch.topic, None, None, *batch.position(n))
     if len(batch.offsets) != 1:

@@ -105,7 +105,7 @@ class SourceCopy:
         return made
 
     def _split(self, producer: RunProducer, committed: CommittedOffsets) -> SplitPlan | None:
-        """Splits the task where its backlog is worth it; this run then copies one of the parts."""
+        """Splits the task if its backlog is worth it; this run then copies one part."""
         if not self._exactly_once or self._ticket.bulk.part:
             return None
         plan = SplitPlan(self._ticket, producer, committed)

@@ -1,4 +1,4 @@
-"""Reads a source, sends what it gives, and ends transactions, at the pace that is allowed, until ordered to drain."""
+"""Reads a source, sends its records, and ends transactions, within the rate limits, until ordered to drain."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class SourceLoop:
             self._rest(min(seconds, LONGEST_REST_SECONDS))
 
     def _rest(self, seconds: float) -> None:
-        """Waits that long at most, and meanwhile lets go out what was sent."""
+        """Waits at most `seconds`, and meanwhile lets sent records go out."""
         until = time.monotonic() + seconds
         self.producer.let_out(seconds)
         self.control.wait(max(0.0, until - time.monotonic()))

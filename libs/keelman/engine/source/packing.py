@@ -1,4 +1,4 @@
-"""Collects what is read into record batches, partition by partition, before it goes out."""
+"""Collects records into record batches, partition by partition, before they are sent."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from keelman.kafka.batches.record_batch import pack
 OnStored = Callable[[int], None]
 Values = Sequence[bytes | None]
 
-# A smaller read waits for the next one, until the commit at most; a batch costs its request whatever is in it.
+# A smaller read waits for the next one, at most until the commit; each batch costs a request, whatever its size.
 SEND_BYTES = 1 << 18
-# So much is held for all partitions together; then all of it goes, however little each has.
+# The most bytes held for all partitions together; then all of them are sent, however little each has.
 HELD_BYTES = 1 << 22
 RECORD_BYTES = 16  # a null with a null key takes room, too
 
 
 @dataclass(slots=True)
 class Columns:
-    """Records of one partition, in order. What is added to has lists."""
+    """Records of one partition, in order. Columns that others are added to must be lists."""
 
     values: list[bytes | None]
     keys: list[bytes | None] | None = None
@@ -38,11 +38,11 @@ class Columns:
     size: int = 0
 
     def like(self, other: Columns) -> bool:
-        """Whether both have the same columns, so that one can be put behind the other."""
+        """Returns whether both have the same columns, so that one can be appended to the other."""
         return all((mine is None) == (theirs is None) for mine, theirs in zip(self._rest(), other._rest(), strict=True))
 
     def add(self, other: Columns) -> None:
-        """Puts the other behind."""
+        """Appends the other's records."""
         self.values += other.values
         for mine, theirs in zip(self._rest(), other._rest(), strict=True):
             if isinstance(mine, list) and theirs is not None:
@@ -50,13 +50,13 @@ class Columns:
         self.size += other.size
 
     def picked(self, at: list[int]) -> Columns:
-        """Those with these indices."""
+        """Returns the records with these indices."""
         keys, times, headers = (None if c is None else taken(c, at) for c in self._rest())
         values = [self.values[i] for i in at]
         return Columns(values, keys, times, headers, size_of(values, keys))
 
     def copied(self) -> Columns:
-        """The same in lists of its own, to be added to: those of a reader or a converter are not ours to change."""
+        """Returns a copy with own lists, to append to: lists of a reader or a converter must not be changed."""
         keys, times, headers = (None if c is None else list(c) for c in self._rest())
         return Columns(list(self.values), keys, times, headers, self.size)
 
@@ -66,7 +66,7 @@ class Columns:
 
 @dataclass(slots=True)
 class Packed:
-    """A record batch that is ready to go out; `on_stored` gets the offset of its first record."""
+    """A record batch that is ready to send; `on_stored` gets the offset of its first record."""
 
     topic: str
     partition: int
@@ -77,8 +77,8 @@ class Packed:
 
 @dataclass(slots=True)
 class Packing:
-    """Packs records for one producer; one thread uses it. `partitions` says how many a topic has, `batch_bytes` what
-    one batch for it takes at most, `request_bytes` what a single record may take."""
+    """Packs records for one producer; one thread uses it. `partitions` returns a topic's number of partitions,
+    `batch_bytes` the most bytes of a batch for it, `request_bytes` limits a single record."""
 
     partitions: Callable[[str], int]
     codec: int
@@ -97,8 +97,9 @@ class Packing:
         notify: Callable[[Callable[[int, int], None], int, int], None],
         payload: int | None = None,
     ) -> Iterator[Packed]:
-        """Takes records in; gives what is ready to go out. `notify` is called with each of the batch's `delivered`, the
-        partition and the offset. `payload` is the bytes of values and keys, where they are counted already."""
+        """Takes records; yields batches that are ready to send. `notify` is called with each of the batch's
+        `delivered`, the partition and the offset. `payload` is the bytes of values and keys, if they are counted
+        already."""
         size = size_of(values, keys) if payload is None else payload + RECORD_BYTES * len(values)
         times = batch.timestamps_ms
         if times is not None and not isinstance(times, Repeated):
@@ -114,22 +115,22 @@ class Packing:
                 yield from self._put(batch.topic, partition, columns)
 
     def keyed(self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> Iterator[Packed]:
-        """These keys and values of one partition, ready to go out."""
+        """Yields batches of these keys and values of one partition."""
         return self._packed(topic, partition, Columns([value for _, value in records], [key for key, _ in records]))
 
     @property
     def held_bytes(self) -> int:
-        """About how much is held."""
+        """The approximate bytes of the held records."""
         return self._held_bytes
 
     def flush(self) -> Iterator[Packed]:
-        """Gives all that is held."""
+        """Yields all held records as batches."""
         for topic, partition in list(self._held):
             yield from self._flushed(topic, partition)
         self._held_bytes = 0
 
     def drop(self) -> None:
-        """Forgets all that is held."""
+        """Forgets all held records."""
         self._held.clear()
         self._held_bytes = 0
 
@@ -180,8 +181,8 @@ class Packing:
     def _dealt(
         self, topic: str, given: Sequence[int | None] | None, keys: Values | None, records: int
     ) -> Iterator[tuple[int, list[int] | None]]:
-        """Partitions with the indices of their records, None for all. As Java's producer deals: by the record's own
-        partition, else by its key, else all to one partition until a batch has gone out to it."""
+        """Yields partitions with the indices of their records, None for all. As Java's producer it goes by the record's
+        own partition, else by its key, else sends all to one partition until a batch has been sent to it."""
         if given is not None and None not in given:
             numbers: Sequence[int | None] = given
         else:
@@ -199,7 +200,7 @@ class Packing:
         yield from found.items()
 
     def _stuck_to(self, topic: str, among: int) -> int:
-        """The partition of records without a key, until a batch has gone out to it."""
+        """Returns the partition of records without a key, the same until a batch has been sent to it."""
         return self._sticky.setdefault(topic, next(self._turn) % among)
 
     def _chosen(
@@ -217,20 +218,20 @@ class Packing:
 
 
 def size_of(values: list[bytes | None], keys: list[bytes | None] | None) -> int:
-    """About what so many records take."""
+    """Returns the approximate bytes of these records."""
     return payload_bytes(values) + (0 if keys is None else payload_bytes(keys)) + RECORD_BYTES * len(values)
 
 
 @dataclass(slots=True)
 class _Asked:
-    """Which of a batch's records want to get their offsets."""
+    """The callbacks of a batch's records that need their offsets."""
 
     delivered: Mapping[int, Callable[[int, int], None]]
     at: list[int] | None
     notify: Callable[[Callable[[int, int], None], int, int], None]
 
     def part(self, partition: int, first: int, records: int) -> OnStored:
-        """For the records from the first on."""
+        """Returns the callback for `records` records from `first` on."""
         asked = []
         for place in range(first, first + records):
             one = self.delivered.get(place if self.at is None else self.at[place])

@@ -1,4 +1,4 @@
-"""Takes what a source's reader gave to the producer: transformed and converted, bad records as the policy says."""
+"""Passes records of a source's reader to the producer: transformed and converted, bad records handled by the policy."""
 
 from __future__ import annotations
 
@@ -61,25 +61,25 @@ class SourcePipeline:
 
     @property
     def plain(self) -> bool:
-        """Whether records may go as they are packed: without transforms."""
+        """Whether packed batches may pass unchanged: without transforms."""
         return self._conversion.plain
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; one that is not there is made first. Raises as `send`."""
+        """Returns a topic's number of partitions; creates a missing topic first. Raises as `send`."""
         self._meet_topic(topic)
         return self._producer.known_partitions(topic)
 
     def batch_bytes(self, topic: str) -> int:
-        """How much one packed batch for the topic may take. Raises as `send`."""
+        """Returns the most bytes of a packed batch for the topic. Raises as `send`."""
         return min(self._producer.batch_bytes(topic), self._sizes_of(topic).least)
 
     def retry(self, work: Callable[[], T]) -> T:
-        """What the work gives, tried again as the policy says. Raises GaveUp, and what the work raises."""
+        """Returns the result of `work`, retried by the policy. Raises GaveUp, and what `work` raises."""
         return self._bad.retry(work)
 
     @property
     def counts(self) -> Counts:
-        """What went wrong."""
+        """Counts of failures in this run."""
         return self._bad.counts
 
     @property
@@ -88,14 +88,15 @@ class SourcePipeline:
         return sorted(self._topics)
 
     def open(self, producer: RunProducer, reader: Reader) -> None:
-        """Where the records go to, and who gives them. Raises KafkaException, RunFailure or ConnectError."""
+        """Sets the producer and the reader of the records. Raises KafkaException, RunFailure or ConnectError."""
         self._producer, self._reader = producer, reader
         if self._dead is not None:
             self._dead.ensure(producer)
 
     def prepare(self, batch: SourceBatch) -> list[Sent]:
-        """What is to be sent of a batch, each to a topic that is there and takes it; nothing where it goes as it is
-        packed. Raises RecordRefused, RunFailure, GaveUp, ConnectError: nothing of it is sent then."""
+        """Converts a batch, and makes sure that each target topic exists and takes its records. Returns nothing for a
+        packed batch that passes unchanged. Raises RecordRefused, RunFailure, GaveUp, ConnectError: then nothing is
+        sent."""
         if batch.packed:
             self._meet(batch)
             if not self._reader.sets_aside or self._fits(batch):
@@ -112,7 +113,8 @@ class SourcePipeline:
         return converted
 
     def send(self, batch: SourceBatch, prepared: list[Sent]) -> tuple[int, int]:
-        """Sends a batch as it was prepared; its good records, and their bytes. Raises what a producer raises."""
+        """Sends a prepared batch. Returns the number of good records, and their bytes. Raises what a producer
+        raises."""
         if batch.packed and not prepared:
             self._producer.send_packed(batch)
             return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
@@ -126,11 +128,11 @@ class SourcePipeline:
         return records, size
 
     def _fits(self, batch: SourceBatch) -> bool:
-        """Whether the topic takes the batch as it is packed."""
+        """Returns whether the topic takes the packed batch unchanged."""
         return max(len(one.data) for one in batch.packed) <= self._sizes_of(batch.topic).topic
 
     def _meet(self, batch: SourceBatch) -> None:
-        """The batch's topic is there, with each partition that the batch names."""
+        """Makes sure that the batch's topic exists, with each partition that the batch names."""
         topic = batch.topic
         self._meet_topic(topic)
         if not self._reader.sets_aside:
@@ -155,8 +157,8 @@ class SourcePipeline:
         self._topics.add(topic)
 
     def _sizes_of(self, topic: str) -> Sizes:
-        """What a record for a topic may take. The topic itself is asked where a record that is too large may be passed
-        over, or its topic set aside; else the brokers' refusal fails the task all the same."""
+        """Returns the size limits of a record for a topic. Queries the topic's own limit only if a record that is too
+        large may be passed over, or its topic set aside; else the brokers' refusal fails the task all the same."""
         found = self._sizes.get(topic)
         if found is None:
             found = Sizes(self._producer.request_bytes)

@@ -1,4 +1,4 @@
-"""The producer under one copy run: what is read goes out in record batches and is committed with its offsets."""
+"""The producer under one copy run: sends records in record batches, and commits them with their offsets."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ METADATA_SECONDS = 60.0
 CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 2.0
 LONG_WAIT_SECONDS = 0.5
-"""A target that makes a copy run wait so long for room is a slow one."""
+"""A target that makes a copy run wait so long for room is slow."""
 
 
 class RunProducer(ABC):
-    """A producer under one copy run. One thread uses it; every wait beats, so that a cut is heard within a second.
+    """A producer under one copy run. One thread uses it; every wait beats, so that a cut takes effect within a second.
 
     Its methods raise RunFailure, ProduceFailure, Unavailable, and what the control raises.
     """
@@ -48,8 +48,8 @@ class RunProducer(ABC):
     """Whether the last call of `commit` did commit, also when it raised after that."""
 
     def __init__(self, options: ProducerOptions, control: Control, *, commits_when_full: bool = False) -> None:
-        """Connects nothing yet. `commits_when_full`: its user commits when it is `full`; where another draws the line,
-        it waits for room instead. Raises InvalidArgument for properties of a connection that are not legal."""
+        """Opens no connection yet. `commits_when_full`: its user commits when it is `full`; without it, it waits for
+        room instead. Raises InvalidArgument for illegal connection properties."""
         client_arguments(options.client)
         self._commits_when_full = commits_when_full
         self._options = options
@@ -63,58 +63,58 @@ class RunProducer(ABC):
         self._news: deque[Callable[[], None]] = deque()
         self._window = SendWindow(options.settings.most_waiting_bytes)
         self._sent_bytes = 0
-        self._done_bytes = 0  # counted in the loop's thread, but when nothing is under way
+        self._done_bytes = 0  # counted in the loop's thread, except when nothing is under way
 
     @property
     def open_seconds(self) -> float:
-        """For how long brokers let that which is committed together be open; without end where it is no transaction."""
+        """The longest that brokers keep its transaction open; infinite if it uses none."""
         return math.inf
 
     @property
     def codec(self) -> int | None:
-        """The compression that is asked for, as record batches number it; None when none is."""
+        """The configured compression, as record batches number it; None without one."""
         return self._options.codec
 
     @property
     def request_bytes(self) -> int:
-        """What a single record may take at most, before compression."""
+        """The most bytes of a single record, before compression."""
         return self._options.request_bytes
 
     @property
     def read_bytes(self) -> int | None:
-        """About how much should be read at a time, so that the target takes it in time; None while it is fast."""
+        """About how many bytes to read at a time so that the target takes them in time; None while it is fast."""
         return self._window.read_bytes(time.monotonic())
 
     @property
     def full(self) -> bool:
-        """Whether what was sent should be committed before there is more."""
+        """Whether the sent records should be committed before more are sent."""
         now = time.monotonic()
         return self._is_slow(now) and self._on_their_way >= self._window.enough_bytes(now)
 
     def fence(self) -> None:
-        """Connects, and ends what a predecessor may still do."""
+        """Connects, and fences any predecessor."""
         self._wait(self._open())
 
     def partitions(self, topic: str, least: int = 1) -> int:
-        """How many partitions a topic has, as known for some minutes at most; asked again where that is fewer than
-        `least`, 0 when it is not there."""
+        """Returns a topic's number of partitions, 0 if it does not exist. The number may be some minutes old; it is
+        queried again if it is less than `least`."""
         count = self._wait(self._made.partitions(topic, least))
         self._counts[topic] = count, time.monotonic()
         return count
 
     def most_message_bytes(self, topic: str) -> int:
-        """How large one record batch of the topic may be, as its brokers say; NO_LIMIT where they do not. Raises
+        """Returns the brokers' size limit for one record batch of the topic; NO_LIMIT if they report none. Raises
         ProduceFailure where the topic may not be written to."""
         found = self._wait(self._made.most_message_bytes(topic)) or NO_LIMIT
         self._most[topic] = found
         return found
 
     def cluster_id(self) -> str:
-        """Of the cluster that is written."""
+        """Returns the id of the target cluster."""
         return self._wait(self._made.cluster_id())
 
     def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> int:
-        """Takes a batch, waiting for room as needed; the bytes of its values and keys."""
+        """Takes a batch, waiting for room as needed. Returns the bytes of its values and keys."""
         self._in_mid_poll = batch.more
         size = payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
         self._post(self._take_kept())
@@ -123,9 +123,9 @@ class RunProducer(ABC):
         return size
 
     def send_packed(self, batch: SourceBatch) -> None:
-        """Takes a batch whose records are packed already, behind all that was taken before.
+        """Takes a batch whose records are packed already, behind all earlier batches.
 
-        What is small waits for the commit: with the offsets it is one request, of which a transaction needs two else.
+        Small batches wait for the commit: with the offsets they need one request, where a transaction else needs two.
         """
         self._in_mid_poll = batch.more
         if self._packing.held_bytes:
@@ -136,29 +136,29 @@ class RunProducer(ABC):
         self._make_room()
 
     def let_out(self, seconds: float) -> None:
-        """Waits until all that was sent is delivered, for so long at most: while its thread waits for anything else,
-        the loop of a copy run does nothing."""
+        """Waits until all sent records are delivered, at most `seconds`: the copy run's loop makes progress only while
+        its thread waits in it."""
         if self._sent_bytes != self._done_bytes:
             self._wait(_within(seconds, self._made.flush()))
 
     @abstractmethod
     def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
-        """Commits all that was sent since the last commit, with these offsets."""
+        """Commits all records sent since the last commit, with these offsets."""
 
     @abstractmethod
     def abort(self) -> None:
-        """Gives up what was sent since the last commit, as far as that can be done quickly. Raises nothing."""
+        """Gives up the records sent since the last commit, as far as that can be done quickly. Raises nothing."""
 
     def close(self) -> None:
-        """Drops the producer without waiting for anything it still holds."""
+        """Drops the producer without waiting for records that it still holds."""
         producer, self._producer = self._producer, None
         self._drop()
         if producer is not None:
-            with suppress(Exception):  # all that matters is over
+            with suppress(Exception):  # nothing depends on it any more
                 KAFKA_LOOP.call(_close(producer))
 
     def _held(self) -> list[Packed]:
-        """All that has not gone out, in order."""
+        """Returns all unsent batches, in order."""
         return [*self._take_kept(), *self._packing.flush()]
 
     def _take_kept(self) -> list[Packed]:
@@ -201,7 +201,7 @@ class RunProducer(ABC):
             KAFKA_LOOP.post(self._send, producer, one)
 
     def _make_room(self) -> None:
-        """Waits until no more is held, queued and in flight than gets out in time."""
+        """Waits until no more bytes are held, queued and in flight than can be delivered in time."""
         began = time.monotonic()
         most = self._window.most_bytes(began)
         if self._on_their_way <= most or self._is_slow(began):
@@ -219,8 +219,8 @@ class RunProducer(ABC):
         return kept + self._packing.held_bytes + self._sent_bytes - self._done_bytes
 
     def _is_slow(self, now: float) -> bool:
-        """Whether a transaction should be a single request. Only who commits in time can keep to that: not where more
-        is to come that must be in the same transaction, however much that is."""
+        """Returns whether a transaction should be a single request. That works only for a user who commits when it is
+        full: not while more records must go into the same transaction, whatever their number."""
         if not self._commits_when_full or self._in_mid_poll:
             return False
         if self._made.throttled_until:
@@ -228,7 +228,7 @@ class RunProducer(ABC):
         return self._window.is_slow(now)
 
     def _send(self, producer: BatchProducer, one: Packed) -> None:
-        """In the loop's thread."""
+        """Sends a batch; in the loop's thread."""
         on_stored = partial(self._delivered, len(one.data), one.on_stored)
         producer.send(one.topic, one.partition, one.data, one.records, on_stored)
 
@@ -242,7 +242,7 @@ class RunProducer(ABC):
         self._news.append(partial(notify, partition, offset))
 
     def _notify_delivered(self) -> None:
-        """What was delivered, to those who asked."""
+        """Calls the registered callbacks of delivered records."""
         while self._news:
             self._news.popleft()()
 
@@ -257,7 +257,7 @@ class RunProducer(ABC):
         self._note(notify, partition, base + records - 1)
 
     def _offsets(self, topic: str, offsets: Sequence[OffsetRecord]) -> list[Packed]:
-        """The offset records, for behind all that is held."""
+        """Returns the offset records as batches, to go behind all held records."""
         if not offsets or not topic:
             return []
         among = self.known_partitions(topic)
@@ -267,12 +267,13 @@ class RunProducer(ABC):
         return [one for number, some in by_partition.items() for one in self._packing.keyed(topic, number, some)]
 
     def _post_together(self, batches: list[Packed], *, commits: bool = False) -> None:
-        """Sends them while their waiter still prepares to wait. `commits`: which is for the end of the transaction."""
+        """Sends batches while the caller prepares to wait for them. `commits`: the caller waits for the transaction's
+        end."""
         self._sent_bytes += sum(len(one.data) for one in batches)
         KAFKA_LOOP.do(self._send_together, self._made, batches, commits)
 
     def _deliver(self, batches: list[Packed]) -> None:
-        """Returns once they are in their logs."""
+        """Returns once the batches are in their logs."""
         self._post_together(batches)
         self._wait(self._made.flush())
 
@@ -284,12 +285,12 @@ class RunProducer(ABC):
             producer.commit_when_delivered(self._control.beat)
 
     def batch_bytes(self, topic: str) -> int:
-        """How much one batch for the topic may take, before compression."""
+        """Returns the most bytes of one batch for the topic, before compression."""
         most = self._options.batch_bytes
         return min(most, self._made.most_bytes.get(topic, most), self._most.get(topic, most))
 
     def known_partitions(self, topic: str) -> int:
-        """How many partitions a topic that is there has, as known for a minute at most."""
+        """Returns an existing topic's number of partitions, at most a minute old."""
         count, since = self._counts.get(topic, (0, 0.0))
         if not count or time.monotonic() - since > METADATA_SECONDS:
             count = self.partitions(topic)

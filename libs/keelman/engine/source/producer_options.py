@@ -1,4 +1,4 @@
-"""A copy run's producer options: Java's producer properties, as far as they mean something to it."""
+"""A copy run's producer options: Java's producer properties, as far as they apply to it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """`batch_bytes` is how much goes into one record batch, `request_bytes` what a single record may take at most.
+    """`batch_bytes` is the size of one record batch, `request_bytes` the most bytes of a single record.
 
-    `codec` is the compression as record batches number it, None when none is asked for.
+    `codec` is the compression as record batches number it, None if none is configured.
     """
 
     client: Mapping[str, str]
@@ -40,13 +40,13 @@ def producer_options(
     transaction_seconds: float = 10.0,
     delivery_seconds: float | None = None,
 ) -> ProducerOptions:
-    """`given` are Java's properties.
+    """Returns the options of Java's properties `given`.
 
-    `transaction_seconds` is how long an open transaction of ours lives where they do not say, and `delivery_seconds`
-    within what a batch of it is delivered then, where that is less. `linger.ms`, `acks`,
-    `retries` and `enable.idempotence` are not looked at: a batch goes out when it is full or when what was read is
-    to be committed, and is always delivered to all replicas in sync, once. Nor is `transactional.id`: tasks that share
-    one would shut each other out for ever. Raises ConfigValueError.
+    If these have no `transaction.timeout.ms`, `transaction_seconds` is the time-out of an open transaction, and
+    `delivery_seconds` that of its batches, where that is less. `linger.ms`, `acks`,
+    `retries` and `enable.idempotence` are ignored: a batch is sent when it is full or at the commit, and is always
+    delivered to all replicas in sync, once. So is `transactional.id`: tasks that share one would fence each other for
+    ever. Raises ConfigValueError.
     """
     for key, why in refusals(given, "producer"):
         raise ConfigValueError(key, given[key], why)
@@ -66,7 +66,7 @@ def producer_options(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout,
         delivery_timeout_ms=delivery,
-        # So that there is time for a second try.
+        # Leaves time for a second try.
         request_timeout_ms=min(_number(given, "request.timeout.ms", 30_000, 1), max(1, delivery // 2)),
         most_waiting_bytes=min(WAITING_BYTES, max(batch, memory)),
         max_in_flight=_number(given, "max.in.flight.requests.per.connection", 5, 1),

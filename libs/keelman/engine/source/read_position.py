@@ -1,4 +1,4 @@
-"""Keeps how far a source has read, sent and committed, and what of it is left."""
+"""Tracks how far a source has read, sent and committed, and its lag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keelman.connect.records import SourceBatch
 class ReadPosition:
     """The position of one run of one source task; its thread alone uses it.
 
-    A reader goes on from what it has read, the next run from what is committed: what is between the two is still left.
+    The reader continues behind the last read record, the next run behind the last commit: records between count as lag.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -19,30 +19,30 @@ class ReadPosition:
         self._sent = 0
 
     def read(self, batch: SourceBatch) -> None:
-        """A batch was read: it is sent next, or given up, and then it is the last one."""
+        """Notes a read batch: it will be sent next, or given up, and then it is the last one."""
         self._unsent = self._taken(batch)
 
     def sent(self, written: int) -> None:
-        """It has gone to the producer, as so many bytes of keys and values."""
+        """Notes that the batch was sent, as `written` bytes of keys and values."""
         self._sent += written if self._unsent is None else self._unsent
         self._unsent = 0
 
     def given_back(self) -> None:
-        """The reader has taken it back: it is left again."""
+        """Notes that the reader has taken the batch back: the reader counts it as left again."""
         self._unsent = 0
 
     def committed(self) -> int:
-        """What was sent is committed: how much it took of what the reader had left."""
+        """Notes a commit. Returns the amount by which it reduced the lag."""
         sent, self._sent = self._sent, 0
         return sent
 
     def lag(self) -> int | None:
-        """What is left behind the committed positions; None when the reader does not know what it has left."""
+        """Returns the lag behind the committed positions; None when the reader does not know its own."""
         left = contract.LEFT.of(self._reader.left)
         return None if left is None else left + self._sent + (self._unsent or 0)
 
     def _taken(self, batch: SourceBatch) -> int | None:
-        """What it has taken of the lag; None for as many bytes as will be written."""
+        """Returns the batch's share of the lag; None for the number of bytes that will be written."""
         if batch.passed is not None:
             return batch.passed
         if self._reader.lag_unit == "bytes":

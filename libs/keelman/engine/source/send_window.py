@@ -48,17 +48,17 @@ class SendWindow:
         self._slow_until = max(self._slow_until, now + MEMORY_SECONDS)
 
     def most_bytes(self, now: float) -> int:
-        """How much may be queued or in flight now."""
+        """Returns the bytes that may be queued or in flight now."""
         return min(self._most, max(FIRST_BYTES, int(self._faded(now) * OUT_SECONDS / MEMORY_SECONDS)))
 
     def is_slow(self, now: float) -> bool:
-        """Whether the target was slow lately, and the window is not fully open in spite of it; or may be slow for all
-        that is known."""
+        """Returns whether the target was slow lately, and the window is not fully open in spite of it; or may be slow
+        for all that is known."""
         most = self.most_bytes(now)
         return most < SURE_BYTES or (now < self._slow_until and most < self._most)
 
     def enough_bytes(self, now: float) -> int:
-        """How much is enough for a transaction while the target is slow."""
+        """Returns the bytes that are enough for a transaction while the target is slow."""
         return min(self.most_bytes(now), REQUEST_BYTES)
 
     def read_bytes(self, now: float) -> int | None:

@@ -1,8 +1,9 @@
-"""Decides how a task's backlog is split into parts, and how the offset topic says so. No I/O.
+"""Decides how a task's backlog is split into parts, and how the offset topic records that. No I/O.
 
 The plan is a source offset of the connector beside its own ones, under a partition that no connector has:
-`["connector",{"keelman.bulk":"<task>"}]` with `{"parts":n}`. While it stands, producers `<task's id>-b1` to `-b<n-1>`
-may be about to commit; who comes next fences them. Connect's own tasks look up their partitions only and pass it over.
+`["connector",{"keelman.bulk":"<task>"}]` with `{"parts":n}`. While it exists, producers `<task's id>-b1` to `-b<n-1>`
+may be about to commit; their successor fences them. Connect's own tasks look up only their own partitions and ignore
+it.
 """
 
 from __future__ import annotations
@@ -20,42 +21,42 @@ _PLAN_BYTES = f'"{PLAN}"'.encode()
 
 
 def bulk_of(config: Mapping[str, str]) -> Bulk | None:
-    """What a connector's configuration says of its backlogs; None when its tasks are not to be split.
+    """Returns a connector's settings for split backlogs; None when its tasks are never split.
 
-    Raises ConfigValueError for values that are no numbers or not legal ones.
+    Raises ConfigValueError for values that are no numbers, or illegal.
     """
     slots, least = BULK_SLOTS.among(config), BULK_LEAST.among(config)
     return Bulk(slots=slots, least=least) if slots > 1 else None
 
 
 def plan_partition(task: int) -> Partition:
-    """The partition that a task's plan stands under."""
+    """Returns the source partition of a task's plan."""
     return {PLAN: str(task)}
 
 
 def plan_offset(parts: int) -> Offset:
-    """The plan of a task that is split into so many parts, its own included."""
+    """Returns the plan of a task with this number of parts, its own included."""
     return {"parts": parts}
 
 
 def planned_parts(offset: Mapping[str, Any] | None) -> int:
-    """How many parts a plan names, the task's own included; 0 for none."""
+    """Returns the number of parts in a plan, the task's own included; 0 for no plan."""
     found = None if offset is None else offset.get("parts")
     return found if isinstance(found, int) and not isinstance(found, bool) and 1 < found <= MAX_SLOTS else 0
 
 
 def part_id(transactional_id: str, part: int) -> str:
-    """The id of a part's producer, by its task's."""
+    """Returns the transactional id of a part's producer, from its task's id."""
     return f"{transactional_id}-b{part}"
 
 
 def part_ids(transactional_id: str, parts: int) -> list[str]:
-    """The ids of all producers beside the task's own."""
+    """Returns the ids of all producers beside the task's own."""
     return [part_id(transactional_id, part) for part in range(1, parts)]
 
 
 def plans(connector: str, rows: Iterable[tuple[bytes, bytes | None]]) -> dict[int, int]:
-    """The plans among a connector's rows of the offset topic: parts by task."""
+    """Returns the plans among a connector's rows of the offset topic: parts by task."""
     found: dict[int, int] = {}
     named = ((key, value) for key, value in rows if _PLAN_BYTES in key)  # of thousands of rows only these are parsed
     for partition, offset in CommittedOffsets(connector, named):

@@ -27,10 +27,10 @@ class SplitPlan:
         self.parts: list[BulkPart] = []
 
     def split(self, connector: type[Connector], config: Mapping[str, str]) -> Mapping[str, str]:
-        """Splits the task where its backlog is worth it; the configuration to open its own reader with.
+        """Splits the task if its backlog is worth it. Returns the configuration for its own reader.
 
-        The plan is committed before anybody hears of the parts. One that a former run has left is taken back: the
-        worker has fenced what it names before it confirmed this run.
+        The plan is committed before the parts are announced. A plan that a former run has left is taken back: the
+        worker has fenced its producers before it confirmed this run.
         """
         bulk = self._ticket.bulk
         parts: list[dict[str, str]] = []

@@ -20,7 +20,7 @@ ABORT_SECONDS = 2.0
 
 
 def outlived(seconds: float, most: float) -> RunFailure:
-    """To report of a transaction that was open for so many seconds, and may be for `most`."""
+    """Returns the failure for a transaction that was open for `seconds`, and may be for `most`."""
     return RunFailure(
         "TASK_FAILED",
         f"a transaction was open for {seconds:.0f} s, and may be for {most:g} s (transaction.timeout.ms):"
@@ -30,7 +30,7 @@ def outlived(seconds: float, most: float) -> RunFailure:
 
 
 class TransactionalProducer(RunProducer):
-    """Records and offsets in one transaction. After any failure the producer is of no further use."""
+    """Commits records and offsets in one transaction. After any failure the producer is unusable."""
 
     def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
         """Sends the offsets and commits.
@@ -50,14 +50,14 @@ class TransactionalProducer(RunProducer):
         return self._options.settings.transaction_timeout_ms / 1000
 
     def abandon(self) -> None:
-        """Aborts the open transaction because its connector asked for it; the producer stays of use.
+        """Aborts the open transaction at its connector's request; the producer stays usable.
 
-        Nothing of the offset topic is in it, for offsets are sent with a commit only.
+        The transaction has no offset records, for offsets are sent only with a commit.
         """
         self._drop()
         self._wait(self._end(commit=False))
         self._news.clear()
-        self._done_bytes = self._sent_bytes  # what was dropped will not be reported
+        self._done_bytes = self._sent_bytes  # dropped records will not be reported as delivered
 
     def abort(self) -> None:
         """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""
@@ -65,7 +65,7 @@ class TransactionalProducer(RunProducer):
         if self._producer is not None:
             try:
                 KAFKA_LOOP.call(self._abort())
-            except Exception as error:  # the run has a reason of its own to end
+            except Exception as error:  # the run already has a reason to end
                 _log.info("not_aborted", why=repr(error), note="the next producer of this task does it")
 
     async def _commit(self) -> None:
@@ -110,4 +110,4 @@ class AtLeastOnceProducer(RunProducer):
         self._notify_delivered()
 
     def abort(self) -> None:
-        """What was sent may stand; without its offsets it will be sent again."""
+        """Does nothing: sent records stay; without their offsets they will be sent again."""

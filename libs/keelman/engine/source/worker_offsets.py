@@ -1,5 +1,5 @@
-"""Writes a connector's offsets to the worker's own offset topic, too: for tools that look there, and to go back to it
-one day."""
+"""Writes a connector's offsets to the worker's own offset topic, too: for tools that look there, and for a later return
+to that topic."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _log = get_logger()
 class WorkerOffsets:
     """Writes offsets to the worker's topic in no transaction, best effort. One thread uses it.
 
-    Connect's order: an offset that is deleted goes from the worker's topic first, since that is read for what the
-    connector's topic does not have; all others are written there after they are committed in the connector's.
+    Connect's order: an offset that is deleted is deleted from the worker's topic first, since that is read for offsets
+    that the connector's topic lacks; all others are written there after they are committed in the connector's topic.
     """
 
     def __init__(
         self, topic: str, properties: Mapping[str, str], control: Control, connector: str, client_id: str
     ) -> None:
-        """`properties` are Java's, of the worker's own producers. Connects with the first offset."""
+        """`properties` are Java's properties of the worker's own producers. Connects with the first offset."""
         self._topic = topic
         self._control = control
         self._log = _log.bind(connector=connector, topic=topic)
@@ -36,7 +36,7 @@ class WorkerOffsets:
         self._logged = False
 
     def before_commit(self, offsets: Sequence[OffsetRecord]) -> None:
-        """Deletes what is about to be deleted. Raises RunFailure: what stays here would come back to life."""
+        """Deletes offsets that the commit deletes. Raises RunFailure: an offset that stayed here would come back."""
         deleted = [key for key, value in offsets if value is None]
         if not deleted:
             return
@@ -48,11 +48,11 @@ class WorkerOffsets:
             raise RunFailure("BROKER_LOST", f"offsets were not deleted from the worker's topic {self._topic}: {why}")
 
     def after_commit(self, offsets: Sequence[OffsetRecord]) -> None:
-        """Writes what is committed; what fails is logged once, for the connector's own topic has it."""
+        """Writes committed offsets; logs a failure once, for the connector's own topic has them."""
         self._writer.write([(key, value) for key, value in offsets if value is not None])
 
     def close(self) -> None:
-        """Waits a moment for what was written last."""
+        """Waits briefly for the last writes."""
         self._writer.close(CLOSE_SECONDS)
 
     def _failed(self, why: str) -> None:

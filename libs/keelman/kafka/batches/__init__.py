@@ -1,1 +1,1 @@
-"""Record batches as whole things: packed, queued, sent in order, in transactions where asked for."""
+"""Whole record batches: packed, queued, sent in order, in transactions if configured."""

@@ -1,4 +1,4 @@
-"""Sends a producer's record batches to one broker: on a connection for them alone, with all that is under way on it."""
+"""Sends a producer's record batches to one broker, on a connection of their own, and tracks the requests under way."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from keelman.runtime.background import Background
 
 OnAnswer: TypeAlias = Callable[[list[Produced], str], None]
 OVERDUE_SECONDS, OVERDUE_AGAIN_SECONDS = 3.0, 1.0
-"""A broker that has not answered for so long may be gone, or wait for a replica that is; and asked about again."""
+"""A broker without an answer for so long may be gone, or wait for a lost replica; and the interval of later checks."""
 
 
 class BrokerConnection:
     """Used in the loop it was made in."""
 
     def __init__(self, client: Client, node: int, background: Background, changed: Callable[[], None]) -> None:
-        """`changed` is called when the connection was made, or could not be."""
+        """`changed` is called when a connection was opened, or could not be."""
         self.in_flight = 0
         self.retry_at = 0.0
-        """When a connection may be tried next."""
+        """The time of the next connection attempt."""
         self.throttled_until = 0.0
-        """Until then the broker reads nothing from the connection: a quota is used up."""
+        """Until then the broker reads nothing from the connection: a quota is exceeded."""
         self._client = client
         self._node = node
         self._background = background
@@ -49,7 +49,7 @@ class BrokerConnection:
         return self._connection is not None and bool(self._connection.connected())
 
     def connect(self) -> None:
-        """Makes a new connection once nothing waits for an answer on the old one."""
+        """Opens a new connection once no request waits for an answer on the old one."""
         if not self._connecting and not self.in_flight:
             self._connecting = True
             self._background.start(self._connect())
@@ -63,15 +63,15 @@ class BrokerConnection:
         *,
         overdue: Callable[[], None],
     ) -> None:
-        """Sends a request. `on_answer` is called later with what the answer says of each partition, or with
-        nothing and why there is none; `overdue` is called meanwhile each time that some seconds have passed without it.
+        """Sends a request. `on_answer` is called later with the answer for each partition, or with
+        nothing and the reason; `overdue` is called each time that some seconds have passed without an answer.
 
-        A connection is given up that for so many seconds has given no answer and taken no byte though no quota mutes
-        it, and at `until` in any case: behind a thin link each of several requests may take long. Raises
+        A connection is given up if, for `seconds`, it has given no answer and taken no byte without a quota muting
+        it, and at `until` in any case: over a slow link each of several requests may take long. Raises
         IncompatibleBrokerVersion.
         """
         connection = self._connection
-        assert connection is not None  # who asks has looked whether it is open
+        assert connection is not None  # the caller has checked that it is open
         self.in_flight += 1
         try:
             answer = connection.ask(request)
@@ -92,12 +92,12 @@ class BrokerConnection:
         patience.overdue()
 
     def give_up(self) -> None:
-        """Waits for nothing any more that is under way: other brokers have all of it now."""
+        """Stops waiting for all requests under way: other brokers lead all of their partitions now."""
         if self._connection is not None:
             give_up(self._connection)
 
     def _look(self, connection: Any, answer: asyncio.Future[Any], patience: _Patience) -> None:
-        """Whether there is a reason to wait longer for an answer."""
+        """Checks whether there is a reason to wait longer for an answer."""
         if answer.done():
             return
         now, unsent = self._loop.time(), unsent_bytes(connection)
@@ -140,7 +140,7 @@ class BrokerConnection:
 
 @dataclass(slots=True)
 class _Patience:
-    """The time limits of one answer: so many seconds in which nothing moves, and never beyond `until`."""
+    """The time limits of one answer: `seconds` without any progress, and never beyond `until`."""
 
     seconds: float
     until: float

@@ -1,4 +1,4 @@
-"""Requests to the broker that coordinates a transactional id, asked until there is an answer that counts."""
+"""Sends requests to the coordinator of a transactional id, and retries until it gives a conclusive answer."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
 
 
 class CoordinatorAnswer(Protocol):
-    """An answer of a coordinator, by the field that all have."""
+    """An answer of a coordinator, by the field that all of them have."""
 
     @property
     def error_code(self) -> int:
-        """Kafka's, 0 for none."""
+        """Kafka's error code, 0 for none."""
 
 
 A = TypeVar("A", bound=CoordinatorAnswer)
@@ -44,26 +44,26 @@ class Begun(NamedTuple):
 
 
 class Coordinator:
-    """Used in one loop. Without a transactional id any broker is as good."""
+    """Used in one loop. Without a transactional id any broker will do."""
 
     def __init__(self, client: Client, transactional_id: str | None, attempt_seconds: float) -> None:
-        """An attempt that is not answered within its time is given up with its connection."""
+        """`attempt_seconds` limits an attempt: without an answer it is given up together with its connection."""
         self._client = client
         self._transactional_id = transactional_id
         self._attempt_seconds = attempt_seconds
         self._node: int | None = None
         self.losses = 0
-        """How often a request that may have arrived had no answer."""
+        """The number of requests that may have arrived and had no answer."""
 
     def prepared(self, request: WireRequest) -> Callable[[], Begun] | None:
-        """What sends the request at once when it is called, once; None where there is no connection to the coordinator.
+        """Returns a function that sends the request at once, to be called once; None without an open connection.
 
-        The call raises KafkaError and OSError where the request cannot be sent.
+        The function raises KafkaError and OSError where the request cannot be sent.
         """
         connection = None if self._node is None else open_connection(self._client, self._node)
         try:
             send = None if connection is None else connection.prepared(request)
-        except IncompatibleBrokerVersion:  # `ask` says so
+        except IncompatibleBrokerVersion:  # `ask` raises its error
             return None
         return None if send is None else lambda: Begun(connection, send())
 
@@ -76,9 +76,9 @@ class Coordinator:
         repeated: bool = True,
         begun: Begun | None = None,
     ) -> A:
-        """An answer without an error. What passes is asked again until the time is over.
+        """Returns an answer without an error. Retries transient errors until the time is over.
 
-        With `repeated` false a request that may have arrived is not sent a second time. `begun`: it was sent already.
+        With `repeated` false a request that may have arrived is not sent again. `begun`: the request already sent.
         Raises ProduceFailure.
         """
         clock = asyncio.get_running_loop().time
@@ -116,7 +116,7 @@ class Coordinator:
             tries += 1
 
     async def _send(self, request: WireRequest, seconds: float) -> Begun:
-        """Raises what says that it cannot have arrived."""
+        """Sends the request. Any error that it raises means that the request cannot have arrived."""
         async with asyncio.timeout(min(seconds, self._attempt_seconds)):
             if self._node is None:
                 self._node = await self._find()
@@ -126,7 +126,7 @@ class Coordinator:
         return Begun(connection, connection.ask(request))
 
     async def _answer(self, sent: Begun, attempt: float) -> CoordinatorAnswer:
-        """Raises Lost: it may have arrived."""
+        """Waits for the answer. Raises Lost: the request may have arrived."""
         try:
             async with asyncio.timeout(attempt):
                 return cast("CoordinatorAnswer", await sent.answer)

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli) of bytes that change in a few places only: the difference is worked out, not the whole again."""
+"""CRC-32C (Castagnoli) of bytes that change in a few places only: computes the difference rather than the whole."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _POLYNOMIAL = 0x82F63B78
 
 
 def crc32c(data: bytes | bytearray | memoryview) -> int:
-    """The checksum of all the bytes, by the processor's own instruction where it has one."""
+    """Returns the checksum of all the bytes, by the processor's own instruction if it has one."""
     return checksum_of(data)
 
 
 def after(difference: int, count: int) -> int:
-    """How the checksums of two texts differ when the same `count` bytes are put behind both; about 1 us per bit of it.
+    """Returns the difference of two checksums after the same `count` bytes are appended to both; about 1 us per bit of
+    `count`.
 
-    A CRC is linear: what follows does not matter, only how long it is. So crc(a + c) ^ crc(b + c) ==
+    A CRC is linear: only the length of the appended bytes matters, not their content. So crc(a + c) ^ crc(b + c) ==
     after(crc(a) ^ crc(b), len(c)) for a and b of one length.
     """
     power = 0
@@ -32,7 +33,7 @@ def after(difference: int, count: int) -> int:
 
 @cache
 def _zeros(power: int) -> tuple[int, ...]:
-    """What 2**power zero bytes make of each bit of a checksum."""
+    """Returns the effect of 2**power zero bytes on each bit of a checksum."""
     if power:
         half = _zeros(power - 1)
         return tuple(_times(half, column) for column in half)

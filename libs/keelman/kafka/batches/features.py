@@ -1,4 +1,4 @@
-"""Asks a broker which features its cluster has finalized, such as transaction.version: ApiVersions 3.
+"""Requests from a broker the finalized features of its cluster, such as transaction.version: ApiVersions 3.
 
 https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/ApiVersionsResponse.json
 """
@@ -13,18 +13,18 @@ from keelman.kafka.batches.wire import Header, WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
 
 FINALIZED = 2
-"""The answer's tag under which they are; absent where there are none."""
+"""The answer's tag for them; absent without any."""
 
 
 class FeaturesAnswer(NamedTuple):
-    """Answer to ApiVersions 3 as far as features go."""
+    """The features of an answer to ApiVersions 3."""
 
     error_code: int
     features: dict[str, int]
 
     @classmethod
     def decode(cls, data: BytesIO) -> FeaturesAnswer:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         error = fields.int16()
         for _ in range(fields.count()):
@@ -47,9 +47,9 @@ class AskFeatures(WireRequest, key=18, version=3, answer=FeaturesAnswer):
     """ApiVersions 3."""
 
     def encode(self) -> bytes:
-        """Name and version of the client's software, which a broker counts in its metrics."""
+        """Encodes name and version of the client's software, which a broker counts in its metrics."""
         return compact("keelman") + compact("1") + NO_TAGS
 
     def parse_response_header(self, data: BytesIO) -> Header:
-        """Header version 0, alone of all flexible answers: a client reads it before it knows any versions."""
+        """Reads header version 0, as in no other flexible answer: a client reads it before it knows any versions."""
         return Header(int.from_bytes(data.read(4), "big", signed=True))

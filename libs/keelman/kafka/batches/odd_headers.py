@@ -1,7 +1,7 @@
 """Reads record batches whose headers have names that are not UTF-8, which the library refuses.
 
-Kafka's brokers take any bytes for a header's name. Java's consumer shows what is not UTF-8 in it as U+FFFD, and so does
-this; where a batch is passed on whole the bytes stay as they are.
+Kafka's brokers take any bytes for a header's name. Java's consumer shows invalid UTF-8 in it as U+FFFD, and so does
+this module; a batch that is passed on whole keeps its bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from aiokafka.record.util import decode_varint
 
 
 class OddHeadersBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
-    """A batch of magic 2, some twenty times slower than the library's own; its checksum is not looked at."""
+    """A batch of magic 2, some twenty times slower than the library's own; its checksum is not checked."""
 
     def _read_msg(self) -> Any:
-        """One record. https://kafka.apache.org/documentation/#record"""
+        """Reads one record. https://kafka.apache.org/documentation/#record"""
         data, begins = self._buffer, int(self._pos)  # type: ignore[has-type]
         length, at = decode_varint(data, begins)
         end = at + length
-        later, at = decode_varint(data, at + 1)  # behind the attributes, of which there are none
+        later, at = decode_varint(data, at + 1)  # after the attributes, which are unused
         delta, at = decode_varint(data, at)
         key, at = _bytes(data, at)
         value, at = _bytes(data, at)
@@ -40,6 +40,6 @@ class OddHeadersBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
 
 
 def _bytes(data: bytearray, at: int) -> tuple[bytes | None, int]:
-    """Bytes behind their length, which is -1 for none."""
+    """Reads bytes after their length, which is -1 for none."""
     length, at = decode_varint(data, at)
     return (None, at) if length < 0 else (bytes(data[at : at + length]), at + length)

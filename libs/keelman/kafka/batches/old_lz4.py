@@ -1,6 +1,6 @@
-"""Decompresses the LZ4 frames of Kafka 0.8 and 0.9, whose header has a checksum of too many bytes.
+"""Decompresses the LZ4 frames of Kafka 0.8 and 0.9, whose header checksum covers too many bytes.
 
-Java's reader does not look at it in messages of magic 0.
+Java's reader does not check it in messages of magic 0.
 https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md
 """
 
@@ -10,21 +10,21 @@ import struct
 
 import cramjam
 
-_ATTRIBUTES_AT = 17  # behind offset, length, checksum and magic
+_ATTRIBUTES_AT = 17  # after offset, length, checksum and magic
 _CODEC_BITS, _LZ4 = 0x07, 3
 _INT = struct.Struct(">i")
 _BLOCK = struct.Struct("<I")
 _RAW = 1 << 31
-"""The bit of a block's length that tells that it is not compressed."""
+"""The bit of a block's length that marks it as uncompressed."""
 
 
 def is_old_lz4(message: bytes) -> bool:
-    """Whether a message of magic 0 holds others in LZ4."""
+    """Whether a message of magic 0 contains others in LZ4."""
     return message[_ATTRIBUTES_AT] & _CODEC_BITS == _LZ4
 
 
 def unwrapped(message: bytes) -> bytes:
-    """The set of messages within such a message. Raises ValueError, struct.error or cramjam's own errors."""
+    """Returns the set of messages within such a message. Raises ValueError, struct.error or cramjam's own errors."""
     (key,) = _INT.unpack_from(message, _ATTRIBUTES_AT + 1)
     at = _ATTRIBUTES_AT + 5 + max(key, 0)
     (size,) = _INT.unpack_from(message, at)

@@ -16,15 +16,15 @@ _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF
 _FEW = 48
-"""Up to so many keys, one after the other is as fast as all at once."""
+"""For at most so many keys, one after the other is as fast as all at once."""
 _LONG = 256
-"""Keys over so many bytes are worked out one by one, or all others would wait for the longest."""
+"""Keys over so many bytes are hashed one by one, since all others would wait for the longest."""
 
 
 def partitions_for(keys: Sequence[bytes], count: int) -> list[int]:
-    """The partition of each keyed record in a topic of `count` partitions (at least 1), in the order of the keys.
+    """Returns the partition of each key in a topic of `count` partitions (at least 1), in the order of the keys.
 
-    A slot has numpy loaded (pyarrow brings it) and works with it; another process does without rather than load it.
+    A slot has numpy loaded (pyarrow brings it) and uses it; another process does without it rather than load it.
     """
     if len(keys) <= _FEW or "numpy" not in sys.modules:
         return [(murmur2(key) & _POSITIVE) % count for key in keys]
@@ -33,12 +33,12 @@ def partitions_for(keys: Sequence[bytes], count: int) -> list[int]:
 
 @lru_cache(maxsize=1024)
 def partition_for(key: bytes, count: int) -> int:
-    """The same of one key that comes again and again."""
+    """Returns the partition of one key that is used again and again."""
     return (murmur2(key) & _POSITIVE) % count
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit murmur2 of the bytes, unsigned."""
+    """Returns Kafka's 32-bit murmur2 of the bytes, unsigned."""
     length = len(data)
     h = _SEED ^ length
     for word in _words(length >> 2).unpack_from(data):
@@ -56,7 +56,7 @@ def _words(count: int) -> struct.Struct:
 
 
 def _of_many(keys: Sequence[bytes], count: int) -> list[int]:
-    """As above, word by word for all keys together."""
+    """Returns the partitions, hashing word by word for all keys together."""
     import numpy as np  # noqa: PLC0415  (only where it is loaded already)
 
     lengths = np.fromiter(map(len, keys), np.int64, len(keys))
@@ -69,7 +69,7 @@ def _of_many(keys: Sequence[bytes], count: int) -> list[int]:
             partitions[at] = (murmur2(keys[at]) & _POSITIVE) % count
         return partitions
     starts = np.cumsum(lengths) - lengths
-    # A word may begin at any byte, and the one after the last key is read too.
+    # A word may begin at any byte, and the word after the last key is read too.
     data = b"".join((*keys, b"\0\0\0\0"))
     words = np.ndarray(len(data) - 3, "<u4", data, strides=(1,))
     m = np.uint32(_M)

@@ -1,4 +1,4 @@
-"""Packs the records of a batch that are values and nothing else: no keys, no headers, one time for all.
+"""Packs records of a batch that have only values: no keys, no headers, one time for all.
 
 Such records differ in their values, lengths and numbers only, so the bytes between the values come from tables, and one
 call joins them all: half the time of a call for each record.
@@ -16,13 +16,13 @@ from keelman.kafka.batches.wire_fields import varint
 _KEPT_LENGTHS = 1 << 12
 _KEPT_NUMBERS = 1 << 16
 _END = b"\0"
-"""Of a record: it has no headers."""
+"""The end of a record: it has no headers."""
 _LEVELS = (1 << 6, 1 << 13, 1 << 20)
 """A number below the first of these takes one byte, below the second two, and so on."""
 
 
 def plain_records(values: Sequence[bytes | None], room: int, most_bytes: int) -> bytearray | None:
-    """The records in order, behind so many bytes of room; None where they do not fit into `most_bytes` with it, are too
+    """Returns the records in order, after `room` free bytes; None if together they exceed `most_bytes`, are too
     many, or one of them is null."""
     number = len(values)
     if not 0 < number <= _KEPT_NUMBERS:
@@ -32,7 +32,7 @@ def plain_records(values: Sequence[bytes | None], room: int, most_bytes: int) ->
     except TypeError:
         return None
     same = sizes.count(sizes[0]) == number
-    if (sizes[0] * number if same else sum(sizes)) > most_bytes:  # before all of it is joined in vain
+    if (sizes[0] * number if same else sum(sizes)) > most_bytes:  # before joining all of it in vain
         return None
     while len(_NUMBERS) < number:
         _NUMBERS.append(b"\0\0" + _varint(len(_NUMBERS)) + b"\1")  # attributes, time, offset; no key
@@ -51,12 +51,12 @@ def plain_records(values: Sequence[bytes | None], room: int, most_bytes: int) ->
 
 
 def _varint(value: int) -> bytes:
-    """A number from 0 on, in zigzag form."""
+    """Encodes a number from 0 on, in zigzag form."""
     return varint(value << 1)
 
 
 class _BySize(dict[int, bytes]):
-    """The bytes before values of each length, made once; those of long values are not kept."""
+    """The bytes before values of each length, created once; those for long values are not stored."""
 
     def __init__(self, made: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def _each(table: _BySize, sizes: list[int], *, same: bool) -> Iterable[bytes]:
 
 
 def _whole(number_bytes: int) -> _BySize:
-    """The end of the record before, and the length of a record whose number takes so many bytes."""
+    """Returns the end of the previous record and the length of a record whose number takes so many bytes."""
     return _BySize(lambda size: _END + _varint(4 + number_bytes + len(_varint(size)) + size))
 
 

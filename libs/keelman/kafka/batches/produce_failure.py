@@ -6,7 +6,7 @@ from keelman.kafka.error_codes import CODES, name_of
 from keelman.model.errors import Unavailable
 
 NETWORK = -(1 << 16)
-"""The code of a problem that is no broker's answer: outside of the 16 bits that those have. A broker's -1 is
+"""The code of a problem that is no broker's answer: outside of the 16 bits of such codes. A broker's -1 is
 UNKNOWN_SERVER_ERROR, which is not retriable."""
 
 CORRUPT = CODES["CORRUPT_MESSAGE"]
@@ -43,7 +43,7 @@ AGAIN = (
     | {
         CODES[name]
         for name in (
-            "CORRUPT_MESSAGE",  # damaged on its way; one that was before is given up
+            "CORRUPT_MESSAGE",  # damaged in transit; a batch that was damaged before is given up
             "REQUEST_TIMED_OUT",
             "BROKER_NOT_AVAILABLE",
             "NETWORK_EXCEPTION",
@@ -53,7 +53,7 @@ AGAIN = (
         )
     }
 )
-"""Those that pass: https://kafka.apache.org/protocol.html#protocol_error_codes, column "retriable"."""
+"""Transient errors: https://kafka.apache.org/protocol.html#protocol_error_codes, column "retriable"."""
 
 SHUT_OUT = frozenset(
     CODES[name]
@@ -69,7 +69,7 @@ SHUT_OUT = frozenset(
 
 
 class ProduceFailure(Unavailable):
-    """Final for its producer. `code` is Kafka's error code or NETWORK, `name` the code's name."""
+    """An error that ends its producer. `code` is Kafka's error code or NETWORK, `name` the code's name."""
 
     def __init__(self, code: int, message: str) -> None:
         self.code = code
@@ -78,10 +78,10 @@ class ProduceFailure(Unavailable):
 
 
 def delay(tries: int, first: float) -> float:
-    """Seconds before the next try, after so many of them: doubling up to a fifth of a second."""
+    """Returns the seconds before the next try, after `tries` of them: doubling up to a fifth of a second."""
     return min(0.2, first * 2.0 ** min(tries, 16))
 
 
 def first_delay(code: int) -> float:
-    """Seconds before the second try. The markers of the transaction before are written within a millisecond or two."""
+    """Returns the seconds before the second try. The previous transaction's markers take only a millisecond or two."""
     return 0.001 if code == CONCURRENT else 0.005

@@ -1,8 +1,8 @@
-"""A producer of finished record batches: each in the log once and in order, in transactions where asked for.
+"""A producer of finished record batches: each is stored once and in order, in transactions if configured.
 
-The brokers know a batch again by producer id, epoch and sequence number, so each may be sent until it is answered
-(KIP-98). With transaction version 2 (KIP-890, Kafka 4.0) each transaction has an epoch of its own, so that nothing that
-comes late, be it a batch or the request to commit, can touch the next one; before that a commit is never repeated here.
+The brokers recognise a repeated batch by producer id, epoch and sequence number, so each is sent until it is answered
+(KIP-98). With transaction version 2 (KIP-890, Kafka 4.0) each transaction has its own epoch, so that no late batch or
+commit request can affect the next one; with older versions a commit is never repeated here.
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-890:+Transactions+Server-Side+Defense
 """
 
@@ -46,23 +46,23 @@ __all__ = ["BatchProducer", "ProduceFailure", "ProducerSettings"]
 
 FENCE_SECONDS = 60.0
 ATTEMPT_SECONDS = 2.0
-"""A request to the coordinator that may be repeated is, after so long or half of the request time-out."""
+"""A repeatable request to the coordinator is repeated after this time or half of the request time-out."""
 FEATURE = "transaction.version"
 EPOCH_EACH = 2
-"""From this version on each transaction has an epoch of its own."""
+"""From this version on each transaction has its own epoch."""
 LATEST = -1
 _TOPIC, _LIMIT = 2, "max.message.bytes"
 MARKING_SECONDS = 0.02
-"""So long after its end the markers of a transaction may still be under way, so that the next cannot begin yet."""
+"""For this time after a transaction's end its markers may still be under way, so that the next cannot begin yet."""
 
 
 class BatchProducer:
-    """Used in the loop it was made in. What it raises as ProduceFailure is final."""
+    """Used in the loop it was made in. A ProduceFailure that it raises is final."""
 
     def __init__(self, client: FetchClient, settings: ProducerSettings) -> None:
         """`client` is bootstrapped, serves this producer alone, and is closed with it."""
         self.transaction_version = 0
-        """As it was when `fence` asked; 2: an epoch for each transaction."""
+        """The version that `fence` found; 2: an epoch for each transaction."""
         self._client = client
         self._settings = settings
         self._background = Background(self._broken)
@@ -80,23 +80,23 @@ class BatchProducer:
 
     @property
     def throttled_until(self) -> float:
-        """In the loop's time: until when a broker that was sent to takes nothing more, by its last answers."""
+        """The time, by the loop's clock, until which a throttling broker takes nothing more, by its last answers."""
         return self._sender.throttled_until
 
     @property
     def coordinator_losses(self) -> int:
-        """How often a request to the transaction coordinator was lost with its answer."""
+        """The number of requests to the transaction coordinator that were lost or had no answer."""
         return self._coordinator.losses
 
     @property
     def identity(self) -> ProducerIdentity:
-        """Who it is to the brokers now."""
+        """The producer's current identity for the brokers."""
         return self._sender.identity
 
     async def fence(self) -> None:
-        """Shuts out the former user of the transactional id, and ends what it left open; asks for a while.
+        """Fences the former user of the transactional id, and ends its open transaction; retries for a while.
 
-        To be called once, before anything is sent. Raises ProduceFailure.
+        Must be called once, before anything is sent. Raises ProduceFailure.
         """
         settings = self._settings
         if settings.acks != -1:
@@ -123,24 +123,24 @@ class BatchProducer:
     def send(
         self, topic: str, partition: int, batch: bytearray, records: int, on_stored: Callable[[int], None] | None = None
     ) -> None:
-        """Queues an unstamped batch of so many records, and begins a transaction where there is none; never waits.
+        """Queues an unstamped batch of `records` records, and begins a transaction if none is open; never waits.
 
-        `batch` is the producer's from now on. `on_stored` is called in the loop with the base offset, or -1 when the
-        broker only said that it had the batch already. What is sent without a pause between goes out in as few
+        The producer owns `batch` from now on. `on_stored` is called in the loop with the base offset, or -1 if the
+        broker only reported that it had the batch already. Batches sent without a pause between them go out in as few
         requests as possible. After a failure nothing is queued any more.
         """
         if self._failure is None:
             self._sender.send(topic, partition, batch, records, on_stored)
 
     def ship(self) -> None:
-        """Sends what is queued at once, as far as it may go; for a caller that queues nothing more now."""
+        """Sends the queue at once, as far as allowed; for a caller that queues nothing more now."""
         self._sender.drain_now()
 
     def commit_when_delivered(self, allowed: Callable[[], None]) -> None:
-        """Has the request to commit go out in the turn in which the last of what was sent turns out to be delivered,
+        """Sends the commit request in the turn of the loop in which the last batch turns out to be delivered,
         for a caller that sends nothing more before `end`, which waits for the answer.
 
-        `allowed` is called right before; where it raises nothing is sent, and neither is it before transaction version
+        `allowed` is called right before; if it raises, nothing is sent. Nor is anything sent before transaction version
         2, whose commits are never repeated.
         """
         if self._failure is not None or self.transaction_version < EPOCH_EACH:
@@ -150,7 +150,7 @@ class BatchProducer:
             self._sender.when_delivered = partial(self._commit_now, send, allowed)
 
     def _commit_now(self, send: Callable[[], Begun], allowed: Callable[[], None]) -> None:
-        """What keeps it from being sent, `end` meets too, and reports it."""
+        """Sends the commit request; `end` meets, and reports, any error that prevents it."""
         if self._failure is None and not self._busy:
             with contextlib.suppress(Exception):
                 allowed()
@@ -163,11 +163,11 @@ class BatchProducer:
 
     @property
     def most_bytes(self) -> Mapping[str, int]:
-        """How large batches should be for topics that refused larger ones: those are sent in halves."""
+        """The largest batch size for each topic that refused a larger batch: such batches are sent in halves."""
         return self._sender.most_bytes
 
     async def room(self, most: int | None = None) -> None:
-        """Returns once fewer bytes than `most`, or than the settings allow, wait. Raises the first failure."""
+        """Returns once fewer than `most` bytes, or than the settings allow, wait. Raises the first failure."""
         most = self._settings.most_waiting_bytes if most is None else most
         while self._checked().waiting_bytes >= most:
             await self._sender.moved.wait()
@@ -178,17 +178,17 @@ class BatchProducer:
             await self._sender.moved.wait()
 
     async def until(self, done: Callable[[], bool]) -> None:
-        """Returns once `done` says so, which is asked whenever batches were delivered. Raises the first failure."""
+        """Returns once `done` is true; it is called after each delivery of batches. Raises the first failure."""
         while not done():
             await self._checked().moved.wait()
 
     async def end(self, *, commit: bool) -> None:
-        """Commits or aborts what was sent since the last end; where nothing was, there is nothing to do.
+        """Commits or aborts the batches sent since the last end; does nothing if there are none.
 
-        A commit waits for all deliveries first. An abort drops what has not gone out yet, waits for what has, and is
-        tried even after a failure, unless that was to be shut out. With transaction version 2 the request is repeated
-        until it is answered or the request time-out is over; before, it goes out once. Raises ProduceFailure: what
-        became of the transaction is then not known, and neither is it when the call is cancelled.
+        A commit waits for all deliveries first. An abort drops unsent batches, waits for those under way, and is tried
+        even after a failure, except when the producer was fenced. With transaction version 2 the request is repeated
+        until it is answered or the request time-out is over; before, it goes out once. Raises ProduceFailure: the
+        outcome of the transaction is then unknown, as it is when the call is cancelled.
         """
         if self._settings.transactional_id is None:
             return
@@ -237,7 +237,7 @@ class BatchProducer:
         return kind(self._settings.transactional_id, who.producer_id, who.epoch, commit)
 
     async def _quiet(self) -> None:
-        """Drops what never went out, and returns once nothing is under way."""
+        """Drops unsent batches, and returns once nothing is under way."""
         self._sender.drop_unsent()
         while self._busy:
             await self._sender.moved.wait()
@@ -247,8 +247,8 @@ class BatchProducer:
         return bool(self._sender.outstanding or self._sender.under_way or self._is_adding)
 
     async def partitions(self, topic: str, least: int = 1) -> int:
-        """How many the topic has, as known for some minutes at most, or as asked now where that is fewer than `least`;
-        0 when it is not there. Raises ProduceFailure."""
+        """Returns the topic's number of partitions, known for some minutes at most, refreshed if it is below `least`;
+        0 for a missing topic. Raises ProduceFailure."""
         cluster = self._client.cluster
         for _ in range(2):  # the answer to a request that was already under way does not have a topic named since
             if len(cluster.partitions_for_topic(topic) or ()) >= least:
@@ -265,8 +265,8 @@ class BatchProducer:
         return len(cluster.partitions_for_topic(topic) or ())
 
     async def most_message_bytes(self, topic: str) -> int | None:
-        """How large one record batch of the topic may be, None where no broker says. Raises ProduceFailure where this
-        client may not write to it."""
+        """Returns the topic's limit for one record batch, None if no broker reports it. Raises ProduceFailure where
+        this client may not write to the topic."""
         node = self._client.get_random_node()
         try:
             known = (await self._client.send(node, AskMetadata([topic], rights=True))).topics.get(topic)
@@ -279,7 +279,7 @@ class BatchProducer:
         return next((int(value) for name, value, *_ in entries if name == _LIMIT), None)
 
     async def log_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """Where these partitions end, open transactions and all. Raises ProduceFailure."""
+        """Returns the end offsets of these partitions, with open transactions. Raises ProduceFailure."""
         ends: dict[int, int] = {}
         for number in partitions:
             leader = self._client.cluster.leader_for_partition(TopicPartition(topic, number))
@@ -293,7 +293,7 @@ class BatchProducer:
         return ends
 
     async def cluster_id(self) -> str:
-        """The Kafka cluster's own. Raises ProduceFailure when no broker answers."""
+        """Returns the Kafka cluster's own id. Raises ProduceFailure when no broker answers."""
         try:
             answer = await self._client.send(self._client.get_random_node(), MetadataRequest([]))
         except (KafkaError, OSError, TimeoutError) as error:
@@ -301,12 +301,12 @@ class BatchProducer:
         return str(answer.cluster_id)
 
     async def close(self) -> None:
-        """Ends at once, with the client; nothing is waited for. A transaction that is open stays so until its time-out
-        or until the next of this transactional id fences."""
+        """Closes producer and client at once, without waiting. An open transaction stays open until its time-out
+        or until the next producer of this transactional id fences."""
         self._fail(ProduceFailure(NETWORK, "the producer is closed"))
         await self._background.close()
         for connection in self._client._conns.values():
-            if connection.connected():  # what a frozen broker does not take would be waited for
+            if connection.connected():  # else close would wait until a frozen broker takes the sent bytes
                 connection._writer.transport.abort()
         await self._client.close()
 
@@ -325,17 +325,18 @@ class BatchProducer:
         self._fail(error if isinstance(error, ProduceFailure) else ProduceFailure(NETWORK, repr(error)))
 
     def _admitted(self, queue: PartitionQueue) -> bool:
-        """Before transaction version 2 each partition has to be added to each transaction.
+        """Adds the partition to the transaction, as each has to be before transaction version 2.
 
-        With it the brokers do so, but while the last transaction is still being marked they ask each other again after
-        20 ms only (add.partitions.to.txn.retry.backoff.ms). So then a transaction is begun here, asking every other ms.
+        With version 2 the brokers do so, but while the last transaction is still being marked they retry among each
+        other only after 20 ms (add.partitions.to.txn.retry.backoff.ms). Then the transaction is begun here, with a
+        request every other ms.
         """
         part = (queue.topic, queue.partition)
         if self._settings.transactional_id is None or part in self._added:
             return True
         if self.transaction_version >= EPOCH_EACH:
             marked = asyncio.get_running_loop().time() > self._ended_at + MARKING_SECONDS
-            # Where a quota throttles, a batch that is refused because marking took longer pays for it all the same.
+            # Under a throttling quota, a batch that is refused because marking took longer counts all the same.
             if self._added or (marked and not self._sender.throttled_until):
                 return True
         self._adding[part] = None

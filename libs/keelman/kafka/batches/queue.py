@@ -1,4 +1,4 @@
-"""Queues the batches of one partition in order, with the sequence numbers by which a broker knows them."""
+"""Queues the batches of one partition in order, with the sequence numbers by which a broker recognises them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FORGOTTEN_SECONDS = 1.0
 
 @dataclass(slots=True, eq=False)
 class QueuedBatch:
-    """`number` orders the batches of a producer, up to `number` + `width` being this one's alone; `queued_at` is in the
-    loop's time; a sequence of -1 is none yet."""
+    """`number` orders the batches of a producer; the range from `number` to `number` + `width` is this batch's alone.
+    `queued_at` is in the loop's time; a sequence of -1 means none yet."""
 
     data: bytearray
     records: int
@@ -29,7 +29,7 @@ class QueuedBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
-    """Who a producer is to the brokers; all -1 for one that is not idempotent."""
+    """A producer's identity for the brokers; all -1 for a producer that is not idempotent."""
 
     producer_id: int = -1
     epoch: int = -1
@@ -37,17 +37,17 @@ class ProducerIdentity:
 
 @dataclass(slots=True, eq=False)
 class PartitionQueue:
-    """`waiting` and `in_flight` are in order each, and nothing else is between them but what is asked again."""
+    """`waiting` and `in_flight` are each in order; only batches to be sent again can overlap."""
 
     topic: str
     partition: int
     waiting: deque[QueuedBatch] = field(default_factory=deque)
     in_flight: deque[QueuedBatch] = field(default_factory=deque)
     node: int = -1
-    """Where those in flight are."""
+    """The broker of the batches in flight."""
     retry_at: float = 0.0
     problem: int = 0
-    """The newest error code since the last success, and what was said with it."""
+    """The newest error code since the last success; `problem_text` is its message."""
     problem_text: str = ""
     _tries: int = 0
     _identity: ProducerIdentity = field(default_factory=ProducerIdentity)
@@ -56,11 +56,11 @@ class PartitionQueue:
     _sent_at: float = 0.0
 
     def may_send(self, now: float, identity: ProducerIdentity) -> bool:
-        """Whether the first of those that wait may go now.
+        """Whether the first waiting batch may be sent now.
 
-        A batch that is sent again goes alone, so that none that was sent before overtakes it. Nor does anything go
+        A repeated batch is sent alone, so that none that was sent before overtakes it. Nor is anything sent
         beside the first batch that this producer id ever sends to the partition, or sends after a pause: a broker that
-        knows nothing of a producer takes any sequence number for its first, so a second batch could be taken without
+        does not know a producer accepts any sequence number as its first, so it could store a second batch without
         the first.
         """
         if not self.waiting or now < self.retry_at:
@@ -73,7 +73,7 @@ class PartitionQueue:
         return self.waiting[0].sequence < 0 and identity.producer_id >= 0 and self._proven == identity.producer_id
 
     def take(self, identity: ProducerIdentity, *, transactional: bool) -> QueuedBatch:
-        """The first of those that wait, stamped and from now on in flight."""
+        """Returns the first waiting batch, stamped and from now on in flight."""
         batch = self.waiting.popleft()
         if batch.sequence < 0:
             if identity != self._identity:
@@ -86,14 +86,14 @@ class PartitionQueue:
         return batch
 
     def delivered(self, batch: QueuedBatch) -> None:
-        """It is in the log."""
+        """Records that the batch is in the log."""
         self.in_flight.remove(batch)
         self._proven = self._identity.producer_id
         self._tries = self.problem = 0
         self.problem_text = ""
 
     def again(self, batch: QueuedBatch) -> None:
-        """Puts one that was in flight back where it belongs among those that wait."""
+        """Moves a batch in flight back to its place among the waiting ones."""
         self.in_flight.remove(batch)
         at = 0
         while at < len(self.waiting) and self.waiting[at].number < batch.number:
@@ -101,11 +101,11 @@ class PartitionQueue:
         self.waiting.insert(at, batch)
 
     def split(self, batch: QueuedBatch, *, transactional: bool) -> tuple[QueuedBatch, QueuedBatch]:
-        """Puts one of several records that is among those that wait back as two, with the same sequence numbers."""
+        """Replaces a waiting batch of several records by two, with the same sequence numbers."""
         (first, some), (second, rest) = halves(batch.data)
         width, who = batch.width / 2, self._identity
-        # Whoever hears of a batch counts from its first record to its last. Another producer's may come between the
-        # two: then offsets of the second come out too low, and too low is safe for those who note how far a copy is.
+        # A batch's listener counts from its first record to its last. Another producer's batch may come between the
+        # two: then offsets of the second come out too low, which is safe for callers that record a copy's progress.
         made = (
             QueuedBatch(first, some, batch.number, batch.queued_at, batch.on_stored, batch.sequence, width),
             QueuedBatch(second, rest, batch.number + width, batch.queued_at, None, batch.sequence, width),
@@ -121,12 +121,12 @@ class PartitionQueue:
         return made
 
     def hold(self, now: float, code: int, text: str) -> None:
-        """Nothing is sent for a while, for this reason."""
+        """Sends nothing for a while, for this reason."""
         self.problem, self.problem_text = code, text
         self.retry_at = now + delay(self._tries, first_delay(code))
         self._tries += 1
 
     def follows_another(self, batch: QueuedBatch) -> bool:
-        """Whether one before it is not delivered yet."""
+        """Whether an earlier batch is not delivered yet."""
         first = [batches[0].number for batches in (self.waiting, self.in_flight) if batches]
         return min(first, default=batch.number) < batch.number

@@ -1,4 +1,4 @@
-"""Record batches (magic 2), the form in which records travel and rest: packed from columns, stamped, read back.
+"""Record batches (magic 2), the form of records in requests and logs: packed from columns, stamped, read back.
 
 Source: https://kafka.apache.org/documentation/#recordbatch
 """
@@ -39,8 +39,8 @@ _ATTRIBUTES, _ATTRIBUTES_AT = struct.Struct(">H"), 21
 _TIMES, _TIMES_AT = struct.Struct(">qq"), 27
 _PRODUCER, _PRODUCER_AT = struct.Struct(">qhi"), 43
 _OVERHEAD = 12
-"""Base offset and length: what the length does not count."""
-# Of no more bytes the whole checksum is worked out sooner than how it changes.
+"""Base offset and length field: not included in the length."""
+# For no more bytes than this, the whole checksum is computed faster than its change.
 _SHORT_BYTES = 8192
 _CODEC_BITS, _LOG_APPEND_BIT, _TRANSACTIONAL_BIT, _CONTROL_BIT, _DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
 SEQUENCES = 1 << 31
@@ -48,13 +48,13 @@ _NO_HEADERS: list[tuple[str, bytes | None]] = []
 
 
 class CorruptBatch(FailedPrecondition):
-    """A record batch is not what its header says: damaged, or of an unknown codec."""
+    """A record batch does not match its header: damaged, or of an unknown codec."""
 
     reason = "CORRUPT_BATCH"
 
 
 class BatchHeader(NamedTuple):
-    """The fixed fields of one batch. For magic 0 and 1 only `base_offset`, `length` and `magic` mean something."""
+    """The fixed fields of one batch. For magic 0 and 1 only `base_offset`, `length` and `magic` are meaningful."""
 
     base_offset: int
     length: int
@@ -72,7 +72,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The size of the whole batch in bytes."""
         return _OVERHEAD + self.length
 
     @property
@@ -82,17 +82,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def transactional(self) -> bool:
-        """Written in a transaction."""
+        """Whether it was written in a transaction."""
         return bool(self.attributes & _TRANSACTIONAL_BIT)
 
     @property
     def control(self) -> bool:
-        """Holds the end of a transaction instead of data."""
+        """Whether it holds the end of a transaction instead of data."""
         return bool(self.attributes & _CONTROL_BIT)
 
     @property
     def last_offset(self) -> int:
-        """Offset of its last record, also when that one was compacted away."""
+        """The offset of its last record, even if that was compacted away."""
         return self.base_offset + self.last_offset_delta
 
 
@@ -108,7 +108,7 @@ class Columns:
 
 
 def read_header(data: bytes | bytearray | memoryview, at: int = 0) -> BatchHeader:
-    """The header of the batch that begins there. Raises struct.error when it is cut off."""
+    """Reads the header of the batch that begins there. Raises struct.error when it is cut off."""
     base_offset, length, epoch, magic = _START.unpack_from(data, at)
     if magic >= 2:
         return BatchHeader(*_HEADER.unpack_from(data, at))
@@ -116,9 +116,9 @@ def read_header(data: bytes | bytearray | memoryview, at: int = 0) -> BatchHeade
 
 
 def record_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The whole batches of a fetched record set, in order; a cut-off one at its end is left out.
+    """Yields the whole batches of a fetched record set, in order, without a cut-off one at its end.
 
-    A broker cuts the last batch where the asked number of bytes ends. Of magic 0 and 1 each message comes by itself.
+    A broker cuts the last batch at the requested number of bytes. Of magic 0 and 1 each message comes by itself.
     """
     view = memoryview(data)
     at, end = 0, len(view)
@@ -141,9 +141,9 @@ def encode(
     now_ms: int,
     codec: int = NONE,
 ) -> bytearray:
-    """One batch of these records, to be stamped before it is sent. All columns given have the same length, at least 1.
+    """Packs records into one batch, to be stamped before it is sent. All given columns have one length, at least 1.
 
-    No `keys`: all null. No timestamp: `now_ms`. What a codec does not make smaller stays as it is. Raises ValueError
+    No `keys`: all null. No timestamp: `now_ms`. Data that a codec does not shrink stays uncompressed. Raises ValueError
     when there is no record or a column has another length.
     """
     packed = pack(values, keys, timestamps_ms, headers, now_ms=now_ms, codec=codec, most_bytes=SEQUENCES - 1)
@@ -162,9 +162,9 @@ def pack(
     codec: int = NONE,
     most_bytes: int,
 ) -> list[tuple[bytearray, int, int]]:
-    """These records as batches of under `most_bytes` before compression: (batch, first record, records) in order.
+    """Packs records into batches of under `most_bytes` before compression: (batch, first record, records) in order.
 
-    A single record over it has a batch of its own. Raises ValueError when a column has another length.
+    A larger single record has its own batch. Raises ValueError when a column has another length.
     """
     number = len(values)
     if keys is None and timestamps_ms is None and headers is None and now_ms >= 0:
@@ -173,7 +173,7 @@ def pack(
             return [(plain if codec == NONE else _compressed(plain, codec), 0, number)]
     times, oldest = _times(timestamps_ms, number, now_ms)
     old = oldest < 0
-    # The builder takes -1 for no time at all: such columns are given to it later by so much that none has it.
+    # The builder takes -1 for a missing time: such columns are shifted so that no time is -1.
     later = next(by for by in count(1) if -1 - by not in times) if old else 0
     columns: tuple[Sequence[Any], ...] = (
         [_int64(time + later) for time in times] if old else times,
@@ -193,7 +193,7 @@ def pack(
         if first:
             builder.append(0, *(column[first] for column in columns))
         deltas = iter(range(1 if first else 0, number - first))
-        # A full builder answers None instead of taking the record, which then begins the next batch.
+        # A full builder returns None instead of taking the record, which then begins the next batch.
         full = not all(map(builder.append, deltas, *rest))
         taken = number - first - length_hint(deltas) - full
         batch = builder.build()
@@ -206,9 +206,9 @@ def pack(
 
 
 def stamp(batch: bytearray, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> None:
-    """Makes the batch this producer's, in place; `sequence` (of its first record) goes on with 0 after 2^31-1.
+    """Sets the batch's producer in place; `sequence` (of its first record) continues with 0 after 2^31-1.
 
-    For batches of `encode` and for `passable` ones alike, in some 10 us however long they are: a batch that was damaged
+    Works for batches of `encode` and for `passable` ones, in some 10 us at any length: a batch that was damaged
     before keeps a wrong checksum, and the broker refuses it.
     """
     behind = HEADER_BYTES if len(batch) > _SHORT_BYTES else len(batch)
@@ -225,11 +225,11 @@ def stamp(batch: bytearray, producer_id: int, epoch: int, sequence: int, *, tran
 
 
 def passable(header: BatchHeader, *, codec: int | None) -> bool:
-    """Whether a fetched batch can go to another topic as it is.
+    """Whether a fetched batch can go to another topic unchanged.
 
-    Not: old formats, control batches, compacted ones (their sequence numbers would have holes, or they say when their
-    tombstones may go), those with the broker's time (refused from producers), those of another codec than `codec` if
-    one is asked for.
+    Not: old formats, control batches, compacted ones (their sequence numbers would have holes, or they set the expiry
+    of their tombstones), those with the broker's time (refused from producers), those of another codec than `codec` if
+    that is set.
     """
     return (
         header.magic == 2
@@ -240,7 +240,7 @@ def passable(header: BatchHeader, *, codec: int | None) -> bool:
 
 
 def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns:
-    """All records of one batch or, with magic 0 or 1, of one message or wrapped set of them. Raises CorruptBatch."""
+    """Reads all records of one batch or, with magic 0 or 1, of one message or wrapped set. Raises CorruptBatch."""
     if header.magic >= 2 and header.records == 0:  # all compacted away
         return Columns([], [], [], [], [])
     try:
@@ -248,7 +248,7 @@ def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns
     except CorruptBatch:
         raise
     except Exception as error:
-        # Each codec has errors of its own for what it cannot read.
+        # Each codec has its own errors for unreadable data.
         raise CorruptBatch(f"the batch of offset {header.base_offset} cannot be read: {error}") from error
     return Columns(
         [record.offset for record in records],
@@ -260,12 +260,12 @@ def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns
 
 
 def intact(batch: bytes | bytearray) -> bool:
-    """Whether a batch's checksum is that of what is in it."""
+    """Whether a batch's checksum matches its content."""
     return crc32c(memoryview(batch)[_ATTRIBUTES_AT:]) == read_header(batch).crc
 
 
 def verify(header: BatchHeader, data: bytes | bytearray | memoryview) -> None:
-    """Raises CorruptBatch for a batch of magic 2 that is not as it was written, in Java's words."""
+    """Raises CorruptBatch for a batch of magic 2 that has changed since it was written, in Java's words."""
     computed = crc32c(memoryview(data)[_ATTRIBUTES_AT:])
     if computed != header.crc:
         raise CorruptBatch(
@@ -290,9 +290,9 @@ def _records(header: BatchHeader, data: bytes) -> list[Any]:
 
 
 def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
-    """The records of one batch as two unstamped ones, each with its number of records. Raises CorruptBatch.
+    """Returns the records of one batch as two unstamped ones, each with its number of records. Raises CorruptBatch.
 
-    For a batch of several records that is too large for where it goes.
+    For a batch of several records that is too large for its topic.
     """
     header = read_header(batch)
     columns, half = decode(header, batch), header.records // 2
@@ -305,7 +305,7 @@ def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
 
 
 def _plain(values: Sequence[bytes | None], now_ms: int, most_bytes: int) -> bytearray | None:
-    """One batch of values of one time; None where they are too many for it, or some are null."""
+    """Packs values with one time into a batch; None if they are too many for it, or some are null."""
     made = plain_records(values, HEADER_BYTES, most_bytes)
     if made is None:
         return None
@@ -316,7 +316,7 @@ def _plain(values: Sequence[bytes | None], now_ms: int, most_bytes: int) -> byte
 
 
 def _times(given: Sequence[int | None] | None, number: int, now_ms: int) -> tuple[Sequence[int], int]:
-    """A time for each record, and the least of them."""
+    """Returns a time for each record, and the least of them."""
     if given is None:
         return [now_ms] * number, now_ms
     if given and given[0] is not None:
@@ -343,7 +343,7 @@ def _compressed(batch: bytearray, codec: int) -> bytearray:
 
 
 _COMPRESS: dict[int, Callable[[bytes], bytes]] = {
-    # The levels that Java's producer has by default: the codecs' own are many times slower.
+    # The default levels of Java's producer: the codecs' own are many times slower.
     GZIP: lambda records: codecs.gzip_encode(records, 6),
     SNAPPY: codecs.snappy_encode,
     LZ4: lambda records: codecs.lz4_encode(records, 1),

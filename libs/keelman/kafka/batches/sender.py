@@ -1,6 +1,6 @@
-"""Takes queued record batches to the leaders of their partitions: several requests under way, order kept, asked again.
+"""Sends queued record batches to the leaders of their partitions: several requests under way, in order, with retries.
 
-All decisions are made in one function that never waits, `_drain`, so nothing can change places on the way to a socket.
+All decisions are made in `_drain`, one function that never waits, so the order cannot change on the way to a socket.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ class BatchSender:
         admit: Callable[[PartitionQueue], bool],
         failed: Callable[[ProduceFailure], object],
     ) -> None:
-        """`admit` says whether a partition's batches may go yet; where not, `drain` is called once they may. `failed`
-        is called with a batch that cannot be delivered."""
+        """`admit` returns whether a partition's batches may go yet; if not, `drain` is called once they may. `failed`
+        is called when a batch cannot be delivered."""
         self.identity = ProducerIdentity()
         self.request: type[Produce] = Produce
         self.waiting_bytes = 0
         self.outstanding = 0
-        """Batches queued or in flight."""
+        """The number of batches queued or in flight."""
         self.sent = 0
-        """Batches that went out, each time that they did."""
+        """The number of batches sent, repeats included."""
         self.most_bytes: dict[str, int] = {}
-        """How large batches should be for topics that refused larger ones."""
+        """The largest batch size for each topic that refused a larger batch."""
         self._loop = asyncio.get_running_loop()
         self.moved = Occasion(self._loop)
-        """Batches were delivered or dropped."""
+        """Set off when batches were delivered or dropped."""
         self.when_delivered: Callable[[], object] | None = None
         """Called once, as soon as nothing is queued or in flight any more."""
         self._client = client
@@ -86,17 +86,17 @@ class BatchSender:
 
     @property
     def under_way(self) -> int:
-        """Requests without an answer, whatever became of their batches."""
+        """The number of requests without an answer, whatever happened to their batches."""
         return sum(connection.in_flight for connection in self._connections.values())
 
     @property
     def request_is_known_again(self) -> bool:
-        """Whether the brokers know a batch again that is sent twice."""
+        """Whether the brokers recognise a repeated batch."""
         return self._settings.acks == -1
 
     @property
     def throttled_until(self) -> float:
-        """The latest of all brokers."""
+        """The latest time among all brokers."""
         return max([connection.throttled_until for connection in tuple(self._connections.values())], default=0.0)
 
     def send(
@@ -114,30 +114,30 @@ class BatchSender:
         self.drain()
 
     def drain(self) -> None:
-        """Sends what may be sent, once what is running now has ended."""
+        """Sends the batches that may go, in the next turn of the loop."""
         self._look_again(0.0)
 
     def drain_now(self) -> None:
-        """Sends what may be sent before it returns."""
+        """Sends the batches that may go before it returns."""
         if self._timer is not None:
             self._timer.cancel()
         self._drain()
 
     def ended(self) -> None:
-        """The transaction is over: the next batch that goes out begins another."""
+        """Notes the end of the transaction: the next batch begins another."""
         self._until = math.inf
 
     def drop_unsent(self) -> None:
-        """Forgets what never went out. What did is sent until it is answered: its sequence numbers are taken."""
+        """Drops batches that were never sent. Others are sent until answered: their sequence numbers are taken."""
         for queue in self._active.values():
             unsent = [batch for batch in queue.waiting if batch.sequence < 0]
             self._forget(unsent)
             for _ in unsent:
-                queue.waiting.pop()  # all that was sent is before all that was not
+                queue.waiting.pop()  # sent batches come before unsent ones
         self.notify()
 
     def drop_all(self) -> None:
-        """Forgets everything; what is in flight may arrive yet."""
+        """Drops everything; batches in flight may arrive yet."""
         for queue in self._queues.values():
             self._forget(queue.waiting)
             self._forget(queue.in_flight)
@@ -151,7 +151,7 @@ class BatchSender:
             self.waiting_bytes -= len(batch.data)
 
     def notify(self) -> None:
-        """Wakes those that wait for `moved`."""
+        """Wakes the callers that wait for `moved`."""
         self.moved.happen()
 
     def _look_again(self, when: float) -> None:
@@ -167,16 +167,16 @@ class BatchSender:
         try:
             while loads := self._loads():
                 for node, sent in loads.items():
-                    # A failure while they were looked for has dropped them all.
+                    # A failure during the search may have dropped all batches.
                     left = {part: (queue, batch) for part, (queue, batch) in sent.items() if batch in queue.in_flight}
                     if left:
                         self._ship(node, left)
         except Exception as error:
-            # Of a function that the loop calls it would only be logged, and what was taken would wait for ever.
+            # The loop would only log an error of its callback, and the batches taken would wait for ever.
             self._failed(ProduceFailure(NETWORK, repr(error)))
 
     def _loads(self) -> dict[int, Sent]:
-        """What may go now: one batch of each partition at most, by broker."""
+        """Returns the batches that may go now: at most one of each partition, by broker."""
         now = self._loop.time()
         loads: dict[int, Sent] = {}
         for part, queue in tuple(self._active.items()):
@@ -195,7 +195,7 @@ class BatchSender:
         return loads
 
     def _ready(self, queue: PartitionQueue, now: float) -> int | None:
-        """The broker to which the queue's next batch may go now."""
+        """Returns the broker to which the queue's next batch may go now."""
         node = self._client.cluster.leader_for_partition(TopicPartition(queue.topic, queue.partition))
         throttled_until = (
             0.0 if node is None or node not in self._connections else self._connections[node].throttled_until
@@ -204,7 +204,7 @@ class BatchSender:
             return None
         if throttled_until > now:
             self._look_again(min(throttled_until, self._until))
-        # Admitted behind the throttling only: that may begin a transaction, which would grow old meanwhile.
+        # Admission comes after throttling: it may begin a transaction, which would age meanwhile.
         if throttled_until > now or not self._admit(queue):
             return None
         if node is None or node < 0:
@@ -221,7 +221,7 @@ class BatchSender:
         return node if connection.in_flight < min(self._settings.max_in_flight, MAX_IN_FLIGHT) else None
 
     def _is_late(self, queue: PartitionQueue, now: float, throttled_until: float) -> bool:
-        """Whether the queue's next batch has been tried for long enough; then the producer has failed."""
+        """Whether the time for the queue's next batch is over; then the producer has failed."""
         since = max(queue.waiting[0].queued_at, self._moved_at, throttled_until)
         why = queue.problem_text
         if now >= self._until:
@@ -276,8 +276,8 @@ class BatchSender:
             self._failed(ProduceFailure(UNSUPPORTED, str(error)))
 
     def _doubt(self, node: int) -> None:
-        """A broker has been silent for some seconds: asks whether it still leads what it was sent. Where others lead
-        all of that, its answer is waited for no longer: what it may have stored is known again by its numbers."""
+        """Refreshes the leaders of a silent broker's batches. If other brokers lead all of these partitions, no longer
+        waits for its answer: batches that it may have stored are recognised by their numbers."""
         sent = {part for part, queue in self._queues.items() if queue.in_flight and queue.node == node}
         leaders = {self._client.cluster.leader_for_partition(TopicPartition(*part)) for part in sent}
         if self.request_is_known_again and not leaders & {node, None, -1}:
@@ -334,7 +334,7 @@ class BatchSender:
             self._background.start(self._refresh(queue.topic))
 
     def _split(self, queue: PartitionQueue, batch: QueuedBatch) -> None:
-        """The topic takes no batch of that size: `max.message.bytes` is its own."""
+        """Halves a batch that is larger than the topic's own `max.message.bytes`."""
         size = len(batch.data)
         self.most_bytes[queue.topic] = min(size // 2, self.most_bytes.get(queue.topic, size))
         made = queue.split(batch, transactional=self._settings.transactional_id is not None)

@@ -1,4 +1,4 @@
-"""How long the brokers let a transaction stay open."""
+"""Reads how long the brokers let a transaction stay open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEY = "transaction.max.timeout.ms"
 
 
 async def longest_transaction_ms(client: Client) -> int | None:
-    """The limit of one of the brokers; None where it does not report it, as to a client that may not know."""
+    """Returns the limit of one of the brokers; None if it does not report it, e.g. for lack of rights."""
     node = client.get_random_node()
     try:
         answer = await client.send(node, DescribeConfigsRequest([(ConfigResourceType.BROKER.value, str(node), [KEY])]))
@@ -22,6 +22,6 @@ async def longest_transaction_ms(client: Client) -> int | None:
 
 
 def refused_length(wanted_ms: int, limit_ms: int | None) -> str:
-    """Names what was wanted and what the brokers allow, where that is known."""
+    """Returns a message with the requested length and the brokers' limit, if known."""
     allowed = " allows" if limit_ms is None else f"={limit_ms}"
     return f"transaction.timeout.ms={wanted_ms} is more than the brokers' {KEY}{allowed}"

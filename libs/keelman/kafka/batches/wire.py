@@ -1,6 +1,6 @@
 """Kafka requests that a producer of finished record batches makes, and their answers.
 
-Each request is what aiokafka's connection asks of one (`prepare`, `build_request_header`, `encode`,
+Each request has the methods that aiokafka's connection needs (`prepare`, `build_request_header`, `encode`,
 `parse_response_header`, `RESPONSE_TYPE`), so it goes out with `client.send` or `connection.send`. All are "flexible":
 compact strings and arrays, tagged fields. Sources of all layouts:
 https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
@@ -25,7 +25,7 @@ NOT_ATTEMPTED = CODES["OPERATION_NOT_ATTEMPTED"]
 
 
 class Header(NamedTuple):
-    """An answer's header as far as it is needed."""
+    """The needed part of an answer's header."""
 
     correlation_id: int
 
@@ -36,14 +36,14 @@ class RequestHeader(NamedTuple):
     data: bytes
 
     def encode(self) -> bytes:
-        """Itself."""
+        """Returns the encoded header."""
         return self.data
 
 
 class WireRequest:
-    """Base of requests that aiokafka's connection sends, at one version of their own.
+    """Base of requests that aiokafka's connection sends, each in one fixed version.
 
-    Subclasses say Kafka's API key, the version and the class of the answer (with `decode`), and have `encode`.
+    Subclasses set Kafka's API key, the version and the class of the answer (with `decode`), and have `encode`.
     """
 
     API_KEY: ClassVar[int]
@@ -56,7 +56,7 @@ class WireRequest:
                 setattr(cls, name, value)
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> WireRequest:
-        """Itself. Raises IncompatibleBrokerVersion when the broker does not know this version."""
+        """Returns itself. Raises IncompatibleBrokerVersion when the broker does not support this version."""
         low, high = versions.get(self.API_KEY, (0, -1))
         if not low <= self.API_VERSION <= high:
             name = type(self).__name__
@@ -64,20 +64,20 @@ class WireRequest:
         return self
 
     def build_request_header(self, correlation_id: int, client_id: str) -> RequestHeader:
-        """Header version 2, whose client id is no compact string."""
+        """Returns header version 2, whose client id is no compact string."""
         name = client_id.encode()
         head = struct.pack(">hhih", self.API_KEY, self.API_VERSION, correlation_id, len(name))
         return RequestHeader(head + name + NO_TAGS)
 
     def parse_response_header(self, data: BytesIO) -> Header:
-        """Header version 1."""
+        """Reads header version 1."""
         correlation_id = int(_INT32.unpack(data.read(4))[0])
         if data.read(1) != NO_TAGS:
             raise ValueError("a tagged field in the header of an answer")
         return Header(correlation_id)
 
     def encode(self) -> bytes:
-        """The request behind its header."""
+        """Encodes the request without its header."""
         raise NotImplementedError
 
 
@@ -99,7 +99,7 @@ class ProduceAnswer(NamedTuple):
 
     @classmethod
     def decode(cls, data: BytesIO) -> ProduceAnswer:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
 
         def one(topic: str) -> Produced:
@@ -115,8 +115,8 @@ class ProduceAnswer(NamedTuple):
 
 
 def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
-    """Why a batch was refused: of the single records that are at fault, index in it and message, the first is named.
-    The brokers' message for the whole then only lists them, as Java shows objects."""
+    """Returns why a batch was refused: the first faulty record, by its index in the batch, and its message.
+    The brokers' message for the whole batch only lists the faulty records, as Java prints objects."""
     index, text = records[0]
     others = f", {len(records) - 1} more after it" if len(records) > 1 else ""
     return f"{text or message} (record {index + 1} of its batch{others})"
@@ -132,7 +132,7 @@ class Produce(WireRequest, key=0, version=9, answer=ProduceAnswer):
     topics: Mapping[str, Sequence[tuple[int, bytearray]]]
 
     def encode(self) -> bytes:
-        """Each batch is copied once here, and once more each time the connection puts something before it."""
+        """Copies each batch once here, and once more each time the connection prepends bytes."""
         out: list[bytes | bytearray] = [compact(self.transactional_id), struct.pack(">hi", self.acks, self.timeout_ms)]
         out.append(varint(len(self.topics) + 1))
         for topic, parts in self.topics.items():
@@ -162,7 +162,7 @@ class InitProducerIdAnswer(ProducerId):
 
     @classmethod
     def decode(cls, data: BytesIO) -> ProducerId:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
         return ProducerId(fields.int16(), fields.int64(), fields.int16())
@@ -170,13 +170,13 @@ class InitProducerIdAnswer(ProducerId):
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId(WireRequest, key=22, version=4, answer=InitProducerIdAnswer):
-    """A producer id, or of a transactional id the next epoch, which fences who had it before: InitProducerId 4."""
+    """Requests a producer id, or a transactional id's next epoch, which fences its former user: InitProducerId 4."""
 
     transactional_id: str | None
     transaction_timeout_ms: int
 
     def encode(self) -> bytes:
-        """Sends no former producer id and epoch: no transaction is to be recovered."""
+        """Sends no former producer id and epoch: no transaction is recovered."""
         return compact(self.transactional_id) + struct.pack(">iqh", self.transaction_timeout_ms, -1, -1) + NO_TAGS
 
 
@@ -187,19 +187,19 @@ class AddPartitionsAnswer(NamedTuple):
 
     @property
     def error_code(self) -> int:
-        """The first that says something: with one partition refused the others are only not attempted."""
+        """The decisive error code: if one partition is refused, the others are only not attempted."""
         codes = [code for _, _, code in self.parts if code]
         return next((code for code in codes if code != NOT_ATTEMPTED), codes[0] if codes else 0)
 
     @property
     def refused(self) -> str:
-        """Which partition that is about."""
+        """The partition with that error code."""
         code = self.error_code
         return next((f"{topic}-{partition}" for topic, partition, its in self.parts if its == code), "")
 
     @classmethod
     def decode(cls, data: BytesIO) -> AddPartitionsAnswer:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
         return cls(fields.of_partitions(lambda topic: (topic, fields.int32(), fields.int16())))
@@ -215,7 +215,7 @@ class AddPartitions(WireRequest, key=24, version=3, answer=AddPartitionsAnswer):
     topics: Mapping[str, Sequence[int]]
 
     def encode(self) -> bytes:
-        """As described there."""
+        """Encodes the request."""
         out = [compact(self.transactional_id), struct.pack(">qh", self.producer_id, self.epoch)]
         out.append(varint(len(self.topics) + 1))
         for topic, partitions in self.topics.items():
@@ -231,7 +231,7 @@ class EndedPlainly(NamedTuple):
 
     @classmethod
     def decode(cls, data: BytesIO) -> ProducerId:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
         return ProducerId(fields.int16(), -1, -1)
@@ -251,7 +251,7 @@ class EndTxn(WireRequest, key=26, version=3, answer=EndedPlainly):
     commit: bool
 
     def encode(self) -> bytes:
-        """As described there."""
+        """Encodes the request."""
         return compact(self.transactional_id) + struct.pack(">qh?", self.producer_id, self.epoch, self.commit) + NO_TAGS
 
 

@@ -19,7 +19,7 @@ _SHORT = [bytes((value,)) for value in range(0x80)]
 
 
 def varint(value: int) -> bytes:
-    """An unsigned variable-length number."""
+    """Encodes an unsigned variable-length number."""
     if 0 <= value < len(_SHORT):
         return _SHORT[value]
     out = bytearray()
@@ -32,7 +32,7 @@ def varint(value: int) -> bytes:
 
 @lru_cache(maxsize=1024)  # a client sends the same few names again and again
 def compact(text: str | None) -> bytes:
-    """A compact string: its length plus one, 0 for none, then UTF-8."""
+    """Encodes a compact string: its length plus one, 0 for none, then UTF-8."""
     if text is None:
         return b"\0"
     data = text.encode()
@@ -40,32 +40,32 @@ def compact(text: str | None) -> bytes:
 
 
 class Fields:
-    """Reads the fields of an answer one after the other. Raises struct.error or IndexError where it is cut off."""
+    """Reads the fields of an answer one after the other. Raises struct.error or IndexError if it is cut off."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def int16(self) -> int:
-        """Two bytes."""
+        """Reads two bytes."""
         return self._number(_INT16)
 
     def int32(self) -> int:
-        """Four bytes."""
+        """Reads four bytes."""
         return self._number(_INT32)
 
     def int64(self) -> int:
-        """Eight bytes."""
+        """Reads eight bytes."""
         return self._number(_INT64)
 
     def several(self, form: struct.Struct) -> tuple[Any, ...]:
-        """Several fields at once, of fixed lengths."""
+        """Reads several fields of fixed lengths at once."""
         found = form.unpack_from(self._data, self._at)
         self._at += form.size
         return found
 
     def varint(self) -> int:
-        """An unsigned variable-length number."""
+        """Reads an unsigned variable-length number."""
         value = self._data[self._at]
         if value < 0x80:
             self._at += 1
@@ -80,23 +80,23 @@ class Fields:
             shift += 7
 
     def count(self) -> int:
-        """How many items a compact array has; 0 for none."""
+        """Reads the number of items of a compact array; 0 for none."""
         count = self.varint()
         return count - 1 if count else 0
 
     def raw(self, count: int) -> bytes:
-        """So many bytes."""
+        """Reads `count` bytes."""
         found = self._data[self._at : self._at + count]
         self._at += count
         return found
 
     def text(self) -> str:
-        """A compact string; empty for none."""
+        """Reads a compact string; empty for none."""
         count = self.count()
         return self.raw(count).decode() if count else ""
 
     def tags(self) -> dict[int, bytes]:
-        """Tagged fields by their tags."""
+        """Reads tagged fields by their tags."""
         found: dict[int, bytes] = {}
         for _ in range(self.varint()):
             tag = self.varint()
@@ -104,7 +104,7 @@ class Fields:
         return found
 
     def of_partitions(self, one: Callable[[str], T]) -> list[T]:
-        """What `one`, given the topic, reads of each partition: topics in an array, each with an array of its own."""
+        """Reads an array of topics, each with an array of partitions, with `one`, which gets the topic's name."""
         found = []
         for _ in range(self.count()):
             topic = self.text()

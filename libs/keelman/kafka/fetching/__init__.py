@@ -1,1 +1,1 @@
-"""Record batches fetched: from leaders, at positions whose log is still the one that was read."""
+"""Fetches record batches from leaders, at positions that are checked against the leader's log."""

@@ -1,4 +1,4 @@
-"""A queue of fetched data: a loop puts in, any thread takes out."""
+"""A queue of fetched data: a loop puts data in, any thread takes it out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.runtime.supervise import wait_or_stop
 
 
 class Arrivals:
-    """Made in the loop that puts; `take` and `waiting` are for any thread, the rest is for the loop."""
+    """Made in the loop that puts; `take` and `waiting` are for any thread, all others for the loop."""
 
     def __init__(self, most_bytes: int, on_change: Callable[[], None]) -> None:
         """`on_change` is called in the loop whenever there is something to take."""
@@ -28,7 +28,7 @@ class Arrivals:
         self._failure: BaseException | None = None
 
     def put(self, fetched: Fetched) -> None:
-        """Never waits: how much may come is decided before it is asked for."""
+        """Adds data and never waits: the amount is limited before it is requested."""
         with self._lock:
             self._waiting.append(fetched)
             self._bytes += fetched.size
@@ -37,7 +37,7 @@ class Arrivals:
         self._notify()
 
     def fail(self, error: BaseException) -> None:
-        """Nothing comes any more, for this; the first failure counts."""
+        """Ends the queue with this error; the first failure counts."""
         self._failure = self._failure or error
         self._notify()
 
@@ -46,13 +46,13 @@ class Arrivals:
         await self._room.wait()
 
     async def wait(self, seconds: float) -> None:
-        """Until there is something to take, at most that long."""
+        """Waits until there is something to take, at most `seconds`."""
         if not self.waiting:
             self._news.clear()
             await wait_or_stop(self._news, seconds)
 
     def take(self) -> list[Fetched]:
-        """All, in order. Raises the failure once all before it is taken."""
+        """Returns all data in order. Raises the failure once all data before it is taken."""
         with self._lock:
             taken = list(self._waiting)
             self._waiting.clear()
@@ -66,7 +66,7 @@ class Arrivals:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to take now, be it a failure."""
+        """Whether there is something to take now, even only a failure."""
         return bool(self._waiting) or self._failure is not None
 
     def _notify(self) -> None:

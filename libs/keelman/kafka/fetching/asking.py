@@ -1,4 +1,4 @@
-"""Asks one broker again and again, one request after the other, with its time limits but without a timer for each."""
+"""Sends one request after the other to one broker, with its time limits but without a timer for each."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from keelman.kafka.connections import connection_to, give_up, open_connection
 from keelman.runtime.alarm import Alarm
 
 OVERDUE_SECONDS, OVERDUE_AGAIN_SECONDS = 2.0, 1.0
-"""An answer that is so late, by the time that the broker was to wait, may never come: `overdue` is called, and again so
-often."""
+"""An answer so much later than the broker's own wait may never come: `overdue` is called, and repeated at this
+interval."""
 
 
 class Asking:
@@ -29,7 +29,7 @@ class Asking:
         self._under_way: tuple[Any, Answer] | None = None
 
     async def ask(self, request: Any, wait_seconds: float) -> Any:
-        """The broker's answer, which may wait for so long with it. Raises KafkaError."""
+        """Returns the broker's answer, which the broker may delay for `wait_seconds`. Raises KafkaError."""
         self._late.set(wait_seconds + OVERDUE_SECONDS)
         try:
             connection = open_connection(self._client, self._node) or await connection_to(self._client, self._node)
@@ -45,7 +45,7 @@ class Asking:
             self._limit.off()
 
     def close(self) -> None:
-        """Leaves nothing in the loop."""
+        """Removes its timers from the loop."""
         self._late.close()
         self._limit.close()
 

@@ -35,9 +35,9 @@ _log = get_logger()
 class FetchSettings:
     """Limits of a Fetch and of the records that are held until the reader takes them, in bytes and milliseconds.
 
-    A broker that has nothing to give answers after `max_wait_ms`; while nothing comes that `grows` to some seconds.
-    Behind records of the `calm` topics alone a moment passes before there is another request. With `makes_way` it goes
-    out in the loop's next turn, where little came: who waits for the records goes first.
+    A broker without data answers after `max_wait_ms`; while nothing comes, that `grows` to some seconds.
+    After records of the `calm` topics alone a moment passes before the next request. With `makes_way` the request goes
+    out in the loop's next turn if little came: the reader of the records goes first.
     """
 
     max_wait_ms: int = 500
@@ -53,8 +53,8 @@ class FetchSettings:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> FetchSettings:
-        """Read from a Java consumer's properties; defaults where a key is missing. Raises InvalidArgument for a
-        value that is not a number."""
+        """Reads the limits from a Java consumer's properties; defaults where a key is missing. Raises InvalidArgument
+        for a value that is not a number."""
         plain = FetchSettings()
 
         def number(key: str, default: int) -> int:
@@ -89,7 +89,7 @@ class FetchClient(Client):
         self._answered_at: dict[Any, float] = {}
         self._asked_at: dict[Any, float] = {}
         self._background = Background(self._unsynced)
-        self._follows = False  # with a task of its own instead of the library's
+        self._follows = False  # with its own task instead of the library's
 
     async def bootstrap(self) -> None:
         """Connects to a broker, and learns the other brokers where they are unknown. Raises KafkaConnectionError with a
@@ -101,14 +101,14 @@ class FetchClient(Client):
             try:
                 await super().bootstrap()
             except BaseException:
-                if self._follows:  # who asks for metadata next waits for it
+                if self._follows:  # the next request for metadata waits for this task
                     self._background.start(self._md_synchronizer())
                 raise
             self._follows = False
             BROKERS.met(self.properties, self.cluster._brokers)
 
     async def close(self) -> None:
-        """Ends at once."""
+        """Closes the client at once."""
         await self._background.close()
         await super().close()
 
@@ -128,7 +128,7 @@ class FetchClient(Client):
         return "no broker answers about topics"
 
     def leader_of(self, part: Part) -> Leader | None:
-        """The newest known leader, with a node of -1 while the partition has none; None for an unknown partition."""
+        """Returns the newest known leader, with node -1 while the partition has none; None for an unknown partition."""
         node = self.cluster.leader_for_partition(TopicPartition(*part))
         if node is None:
             return None
@@ -136,7 +136,7 @@ class FetchClient(Client):
 
     async def confirm(self, leaders: Mapping[Part, Leader]) -> bool:
         """Whether these are still the leaders, by the answer of a broker other than each leader: a broker that is cut
-        off from its cluster still takes itself for the leader. Always true in a cluster of one broker.
+        off from its cluster still considers itself the leader. Always true in a cluster of one broker.
 
         Raises KafkaError when no other broker answers.
         """
@@ -179,7 +179,7 @@ class FetchClient(Client):
         _log.warning("metadata_not_followed", error=repr(error))
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
-        """In place of the library's method, which has brokers create missing topics, requests all topics while none is
+        """Replaces the library's method, which has brokers create missing topics, requests all topics while none is
         named, and reads no leader epochs."""
 
         async def ask(node: Any) -> tuple[Any, Any]:
@@ -202,7 +202,7 @@ class FetchClient(Client):
         return True
 
     def _in_turn(self) -> list[Any]:
-        """The order in which nodes get a request for metadata: first nodes without requests under way, the least
+        """Returns the nodes in the order of requests for metadata: first nodes without requests under way, the least
         recently used before others; last the nodes that were silent recently. So the answers of a broker that is cut
         off from its cluster are soon replaced by another broker's."""
         brokers = list(self.cluster.brokers())
@@ -215,7 +215,7 @@ class FetchClient(Client):
         return nodes
 
     async def _ask(self, node: Any, topics: list[str]) -> Any:
-        """A broker's answer in the library's form, with outdated leaders replaced by newer known ones."""
+        """Returns a broker's answer in the library's form, with outdated leaders replaced by newer known ones."""
         self._asked_at[node] = self._loop.time()
         async with asyncio.timeout(METADATA_SECONDS):
             try:
@@ -226,12 +226,12 @@ class FetchClient(Client):
 
 
 def one_line(error: BaseException) -> str:
-    """An error's message in one line, or the name of its class."""
+    """Returns an error's message in one line, or the name of its class."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
-    """Converted to an answer to Metadata 5, the newest version that the library knows."""
+    """Converts the answer to one of Metadata 5, the newest version that the library supports."""
     return SimpleNamespace(
         API_VERSION=5,
         brokers=[tuple(broker) for broker in answer.brokers],
@@ -249,7 +249,7 @@ def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInf
 
 
 async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:
-    """A bootstrapped client; the caller closes it. Raises Unavailable, Unauthenticated and InvalidArgument."""
+    """Returns a bootstrapped client for the caller to close. Raises Unavailable, Unauthenticated, InvalidArgument."""
     made = FetchClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
     try:
         await made.bootstrap()

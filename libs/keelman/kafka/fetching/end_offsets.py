@@ -1,8 +1,8 @@
-"""Watches where partitions end, as leaders answer once they have more than was read: one Fetch under way at each.
+"""Watches where partitions end, as leaders answer once they have unread records: one Fetch under way at each.
 
-A broker answers a Fetch when there is anything behind one of its positions, and else after its longest wait; in a fetch
-session (https://cwiki.apache.org/confluence/display/KAFKA/KIP-227) neither side names what has not changed. So to watch
-thousands of partitions costs next to nothing, and what comes is known at once. No more than one record batch is sent.
+A broker answers a Fetch when there is data after one of its positions, and else after its longest wait; in a fetch
+session (https://cwiki.apache.org/confluence/display/KAFKA/KIP-227) neither side sends unchanged positions. So watching
+thousands of partitions costs next to nothing, and new data is known at once. At most one record batch is sent.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings, wait_or_stop
 
 REFRESH_SECONDS = 10.0
-EARLY_SECONDS = 0.1  # by which a timer may be before the one that it comes with
+EARLY_SECONDS = 0.1  # by which a timer may be before its counterpart
 RETRY_SECONDS = 0.25
-CALM_SECONDS = 1.0  # a leader that is lost after so long without a loss is looked for at once
-MIN_WAIT_MS, MAX_WAIT_MS = 250, 1_000  # what is wanted newly waits for an answer that is under way
-KEPT_SECONDS = 10.0  # that the connections are kept for nothing
+CALM_SECONDS = 1.0  # a leader that is lost after such a time without a loss is looked for at once
+MIN_WAIT_MS, MAX_WAIT_MS = 250, 1_000  # newly watched partitions wait for the answer that is under way
+KEPT_SECONDS = 10.0  # for which unused connections are kept
 ANSWER_SECONDS = 5.0
-PAUSE_SECONDS = 0.1  # at least, from one question to the next
+PAUSE_SECONDS = 0.1  # at least, from one request to the next
 SMALL = FetchSettings(answer_bytes=1, partition_bytes=1)
 
 
 @dataclass(slots=True)
 class Ends:
-    """One answer: ends of partitions that have others than they had, the last stable offsets where records are read
-    committed. `gone` are those that cannot be read: not there, not to be seen by this client, or shorter than that."""
+    """One answer: the changed ends of partitions, the last stable offsets where records are read
+    committed. `gone` are unreadable partitions: missing, denied to this client, or shorter than the position."""
 
     offsets: dict[Part, int] = field(default_factory=dict)
     gone: dict[Part, str] = field(default_factory=dict)
 
 
 class EndWatch:
-    """Open it with `open`, `run` it, and `look` when other partitions are wanted. Used in one loop."""
+    """Opened with `open`, driven by `run`; `look` notes that other partitions are wanted. Used in one loop."""
 
     def __init__(
         self, client: FetchClient, wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, read_committed: bool
@@ -56,7 +56,7 @@ class EndWatch:
         self._on_ends = on_ends
         self._isolation = int(read_committed)
         self._home: dict[Part, int] = {}
-        self._led: dict[int, dict[Part, int]] = {}  # of each leader its partitions, each with the epoch it is led in
+        self._led: dict[int, dict[Part, int]] = {}  # each leader's partitions with their leader epochs
         self._ids: dict[str, str] = {}
         self._topics: frozenset[str] = frozenset()
         self._changed = asyncio.Event()
@@ -65,7 +65,7 @@ class EndWatch:
         self._lost_at = float("-inf")
         client.cluster.add_listener(self._learned)
         self.refreshed = float("-inf")
-        """When the metadata was asked for last: another value, perhaps another number of partitions."""
+        """When the metadata was last requested: a new value may mean a new number of partitions."""
 
     @staticmethod
     @asynccontextmanager
@@ -74,7 +74,7 @@ class EndWatch:
     ) -> AsyncIterator[EndWatch]:
         """`wanted` has the position of each partition, and may change; `on_ends` gets each answer, also an empty one.
 
-        `properties` are Java's; `isolation.level` says which end is meant. Raises InvalidArgument.
+        `properties` are Java's; `isolation.level` determines which end is meant. Raises InvalidArgument.
         """
         read_committed = reads_committed(properties)
         wait_ms = MAX_WAIT_MS + int(ANSWER_SECONDS * 1000)
@@ -85,17 +85,17 @@ class EndWatch:
             await client.close()
 
     def look(self) -> None:
-        """Others are wanted than before."""
+        """Notes that `wanted` has changed."""
         self._changed.set()
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions the topic has by the newest metadata, as old as that may be; 0 when not known."""
+        """Returns the topic's number of partitions by the newest metadata, which may be old; 0 when not known."""
         return len(self._client.cluster.partitions_for_topic(topic) or ())
 
     async def run(self) -> None:
-        """Until nothing has been wanted for a while.
+        """Runs until no partition has been wanted for a while.
 
-        Raises Unavailable when a broker does not answer, Unauthenticated when none will have the client.
+        Raises Unavailable when a broker does not answer, Unauthenticated when none accepts the client.
         """
         try:
             await self._client.bootstrap()
@@ -113,7 +113,7 @@ class EndWatch:
             raise Unavailable(f"no broker reports where partitions end: {error!r}") from None
 
     async def _other(self, seconds: float) -> bool:
-        """Waits until others are wanted, at most so long; whether any are."""
+        """Waits at most `seconds` for a change of `wanted`; returns whether any partition is wanted."""
         await wait_or_stop(self._changed, seconds)
         return bool(self._wanted)
 
@@ -132,7 +132,7 @@ class EndWatch:
         self.refreshed = now
 
     def _place(self, leaders: Siblings) -> None:
-        """Gives the partitions that have none to their leaders."""
+        """Gives partitions without a leader to their leaders."""
         cluster, gone = self._client.cluster, Ends()
         for part in [part for part in self._wanted if part not in self._home]:
             if cluster.partitions_for_topic(part[0]) is None:
@@ -150,8 +150,8 @@ class EndWatch:
         self._on_ends(gone)
 
     def _learned(self, _cluster: object) -> None:
-        """A broker has reported the leaders, each time another one: a leader that is one no longer is left, even while
-        it keeps a question; and a topic that was created again is reported as gone."""
+        """Handles a broker's report of the leaders: leaves a broker that leads no longer, even while
+        it holds a request, and reports a topic that was created again as gone."""
         for part, node in list(self._home.items()):
             leader = self._client.leader_of(part) or NOBODY
             if leader.node not in (-1, node) or leader.epoch != self._led[node][part]:
@@ -167,7 +167,7 @@ class EndWatch:
             self._on_ends(gone)
 
     async def _follow(self, node: int) -> None:
-        """Asks one broker for as long as it leads any of the partitions."""
+        """Fetches from one broker while it leads any of the partitions."""
         led, session, wait_ms = self._led[node], FetchSession(SMALL, self._isolation), MIN_WAIT_MS
         loop = asyncio.get_running_loop()
         while True:

@@ -1,4 +1,4 @@
-"""Fetch 11 and its answer, as bytes: the version with leader epochs and racks that all brokers since 2.3 know.
+"""Encodes and decodes Fetch 11: the version with leader epochs and racks that all brokers since 2.3 support.
 
 Source: https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/FetchRequest.json
 """
@@ -23,11 +23,11 @@ _PART = struct.Struct(">ihqqqi")
 _ABORTED = struct.Struct(">qq")
 _DATA = struct.Struct(">ii")
 CONSUMER, UNKNOWN = -1, -1
-"""In place of a replica's id, for a client that is none; and of a log's begin, which it does not know."""
+"""The replica id of a client, which is no replica; and the log start offset, which a client does not know."""
 
 
 class FetchedPart(NamedTuple):
-    """A broker's answer for one partition. `near` is the replica that it wants to be asked instead, -1 for none."""
+    """A broker's answer for one partition. `near` is the preferred replica for the next fetch, -1 for none."""
 
     part: Part
     code: int
@@ -47,7 +47,7 @@ class FetchAnswer(NamedTuple):
 
     @classmethod
     def decode(cls, data: BytesIO) -> FetchAnswer:
-        """From behind the header. What it has of partitions stays where it is."""
+        """Decodes the answer after its header. Record data is not copied."""
         view, at = data.getbuffer(), data.tell()
         _throttle, code, session, topics = _ANSWER.unpack_from(view, at)
         at += _ANSWER.size
@@ -73,7 +73,7 @@ class FetchAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fetch11(WireRequest, key=1, version=11, answer=FetchAnswer):
-    """For these positions, each an offset and the leader epoch that it is asked in."""
+    """Fetches from these positions, each an offset and the leader epoch to be checked."""
 
     settings: FetchSettings
     _: KW_ONLY
@@ -84,16 +84,16 @@ class Fetch11(WireRequest, key=1, version=11, answer=FetchAnswer):
     forgotten: Iterable[Part]
 
     def build_request_header(self, correlation_id: int, client_id: str) -> RequestHeader:
-        """Header version 1."""
+        """Returns header version 1."""
         name = client_id.encode()
         return RequestHeader(struct.pack(">hhih", self.API_KEY, self.API_VERSION, correlation_id, len(name)) + name)
 
     def parse_response_header(self, data: BytesIO) -> Header:
-        """Header version 0."""
+        """Reads header version 0."""
         return Header(int(_INT32.unpack(data.read(4))[0]))
 
     def encode(self) -> bytes:
-        """The request behind its header."""
+        """Encodes the request without its header."""
         settings = self.settings
         wanted = dict[str, list[bytes]]()
         for (topic, number), (at, epoch) in self.positions.items():

@@ -17,8 +17,8 @@ _ABORT = b"\x00\x00"
 class Fetched:
     """Whole data batches of a partition, in order; the first may begin before `position`, where the fetch began.
 
-    `next` is where the next one begins, behind markers and what was aborted too. `end` is the high watermark, with
-    read_committed the last stable offset; when `next` is there too, all is read. `size` counts the bytes it holds.
+    `next` is the first offset of the next fetch, also after markers and aborted records. `end` is the high watermark,
+    with read_committed the last stable offset; when `next` has reached it, all is read. `size` is in bytes.
     `topic_id` is empty where the brokers know none.
     """
 
@@ -41,18 +41,18 @@ def whole_batches(
     check_crcs: bool,
     epochs: list[tuple[int, int]] | None = None,
 ) -> tuple[list[tuple[BatchHeader, memoryview]], int]:
-    """The data batches of a fetched record set, and the position behind all that it has whole.
+    """Returns the data batches of a fetched record set, and the position after its last whole batch.
 
-    `aborted` are the answer's aborted transactions, each the producer's id and the offset where it began: what that
-    producer wrote from there to its abort marker is left out. Each leader epoch is put behind `epochs`, with the offset
-    where it was met first. Without `check_crcs` only those are checked that are left out. Raises CorruptBatch.
+    `aborted` are the answer's aborted transactions, each the producer's id and the offset where it began: that
+    producer's records from there to its abort marker are left out. Each leader epoch is appended to `epochs`, with its
+    first offset. Without `check_crcs` only batches that are left out are checked. Raises CorruptBatch.
     """
     found: list[tuple[BatchHeader, memoryview]] = []
     begins = sorted(aborted, key=lambda one: one[1], reverse=True) if read_committed else []
     open_aborted: set[int] = set()
     for header, batch in record_batches(data):
         if header.magic < 2:
-            # A compressed set of old messages is named by the offset of its last one.
+            # A compressed set of old messages has the offset of its last message.
             # https://kafka.apache.org/documentation/#messageset
             if header.base_offset >= position:
                 found.append((header, batch))
@@ -68,7 +68,7 @@ def whole_batches(
             header.control or header.records <= 0 or header.last_offset < position or _gone(header, open_aborted)
         )
         if passed_over and not check_crcs:
-            verify(header, batch)  # no word of a header that may be damaged leaves records out
+            verify(header, batch)  # a header that may be damaged must not leave records out
         if header.control:
             if open_aborted and _aborts(header, batch):
                 open_aborted.discard(header.producer_id)

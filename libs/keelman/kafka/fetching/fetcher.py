@@ -32,17 +32,17 @@ MAX_RETRY_SECONDS = 2.0
 MAX_IDLE_WAIT_MS = 2_000
 CALM_SECONDS = 10.0
 REFRESH_SECONDS = 10.0
-"""So often the brokers are asked who leads while a leader brings nothing, or does not answer."""
+"""The interval of metadata requests while a leader sends nothing, or does not answer."""
 CONFIRM_SECONDS = 0.5
 CLOSE_SECONDS = 2.0
 NOT_ALLOWED = CODES["TOPIC_AUTHORIZATION_FAILED"]
 
 
 class BatchFetcher:
-    """Made, closed and awaited in one loop; `take`, `waiting` and its properties are for any thread.
+    """Made, closed and awaited in one loop; `take`, `waiting` and the properties may be used in any thread.
 
-    It bootstraps the client that it is given and closes it. One Fetch is under way at each leader, for all of its
-    partitions, as long as less is held than the settings allow: so one that is idle never keeps another waiting.
+    Bootstraps the given client and closes it. One Fetch is under way at each leader, for all of its
+    partitions, while less is held than the settings allow: so an idle partition never keeps another waiting.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class BatchFetcher:
         arrived: Callable[[], None] = lambda: None,
         refused: Callable[[Part, FetchFailure], None] | None = None,
     ) -> None:
-        """`positions` are the next offsets to read, EARLIEST or LATEST; `reset` is for those that are not there, "none"
-        also for logs that were truncated and topics that were created again, which are read on where they differ else.
+        """`positions` are the next offsets to read, EARLIEST or LATEST; `reset` applies to missing offsets; "none" also
+        applies to truncated logs and recreated topics, which otherwise are read on from where they differ.
 
         `arrived` is called in the loop when there is something to take, `refused` with a partition that this client may
-        not read: it is fetched no more until it is added again. Without `refused` that is a failure. Begins at once.
+        not read: it is not fetched until it is added again. Without `refused` that is a failure. Begins at once.
         """
         self._client = client
         self._isolation = int(read_committed)
         self._settings = settings or FetchSettings()
         self.check_crcs = self._settings.check_crcs
-        """Whether the checksums of all batches are looked at, else of those alone that are left out; may change."""
+        """Whether the checksums of all batches are checked, or only those of skipped batches; may change."""
         self._arrivals = Arrivals(self._settings.held_bytes, arrived)
         self._loop = asyncio.get_running_loop()
         self._positions = {one: Position(at) if isinstance(at, int) else at for one, at in positions.items()}
@@ -74,9 +74,9 @@ class BatchFetcher:
         self._homeless = set(positions)
         self._must_place = asyncio.Event()
         self._must_place.set()
-        self._led: dict[int, dict[Part, int]] = {}  # of each leader its partitions, each with the epoch it is led in
-        self._near: dict[Part, float] = {}  # those that are read from a follower, and until when
-        self._joined: set[int] = set()  # leaders that were given partitions and not yet asked for them
+        self._led: dict[int, dict[Part, int]] = {}  # each leader's partitions with their leader epochs
+        self._near: dict[Part, float] = {}  # the partitions that are read from a follower, and until when
+        self._joined: set[int] = set()  # leaders that were given partitions and have not yet fetched them
         self._retry_ms = MAX_IDLE_WAIT_MS  # how long `_place` waits before its next try
         self._problems: dict[int | None, str] = {}
         self._notified_end: dict[Part, int] = {}
@@ -94,13 +94,13 @@ class BatchFetcher:
         self._tasks.start(self._refresh())
 
     async def next(self, seconds: float) -> list[Fetched]:
-        """What has arrived; waits at most that long for something. Raises what `take` raises."""
+        """Returns the fetched batches; waits at most `seconds` for some. Raises the errors of `take`."""
         await self._arrivals.wait(seconds)
         return self._arrivals.take()
 
     def take(self) -> list[Fetched]:
-        """What has arrived, in order; an end that was reached is returned once, without batches. Raises FetchFailure,
-        CorruptBatch or another error once fetching has ended for it and all before is taken."""
+        """Returns the fetched batches in order; an end that was reached is returned once, without batches. Raises
+        FetchFailure, CorruptBatch or another error once fetching has failed and all earlier batches are taken."""
         return self._arrivals.take()
 
     @property
@@ -110,19 +110,19 @@ class BatchFetcher:
 
     @property
     def problem(self) -> str:
-        """What keeps some partition from being read, empty when nothing does."""
+        """The reason why some partition cannot be read, empty without one."""
         return next(iter(self._problems.copy().values()), "")
 
     def heard_at(self, topic: str) -> float:
-        """When the leaders of all partitions of a topic had last answered for them, by the monotonic clock."""
+        """Returns when the leaders of all partitions of a topic had last answered for them, by the monotonic clock."""
         return min(at for one, at in self._heard.items() if one[0] == topic)
 
     def partitions_of(self, topic: str) -> int:
-        """How many a topic has, as far as is known."""
+        """Returns a topic's number of partitions, as far as it is known."""
         return len(self._client.cluster.partitions_for_topic(topic) or ())
 
     def add(self, positions: Mapping[Part, Position]) -> None:
-        """Reads these too from there, or again what it has left. In its loop."""
+        """Starts to read these partitions, or those that `leave` returned, from there. Called in the fetcher's loop."""
         self._positions |= positions
         self._heard |= dict.fromkeys(positions, self._loop.time())
         self._notified_end |= dict.fromkeys(positions, -1)
@@ -130,15 +130,15 @@ class BatchFetcher:
         self._must_place.set()
 
     def confirmed(self) -> bool:
-        """Whether the leaders that brought the last records still lead, by the word of one more broker since then: a
-        leader that is cut off from its cluster answers that there is nothing. Where not, it asks: call again."""
+        """Whether another broker has confirmed since the last records that their leaders still lead: a leader that
+        is cut off from its cluster answers that there is nothing. If not, requests metadata: call again."""
         if not self._homeless and self._client.confirmed(self._records_at):
             return True
         self._loop.call_soon_threadsafe(self._unconfirmed.set)
         return False
 
     async def leave(self, parts: Collection[Part]) -> dict[Part, Position]:
-        """Fetches these no more, of which something may have arrived; where it is in each. In its loop."""
+        """Stops fetching these partitions, whose batches may have arrived; returns their positions. In its loop."""
         for led, one in product(self._led.values(), parts):
             led.pop(one, None)
         self._homeless.difference_update(parts)
@@ -176,8 +176,8 @@ class BatchFetcher:
                 self._problems = {node: text for node, text in self._problems.items() if node in self._led}
 
     def _learned(self, _cluster: object) -> None:
-        """Whatever a broker has reported, asked or not: partitions go where they are led now, even while their former
-        leader keeps a request."""
+        """Moves partitions to their current leaders after each report of a broker, requested or not, even while their
+        former leader still holds a request."""
         moved = [
             (node, one)
             for node, led in self._led.items()
@@ -200,7 +200,7 @@ class BatchFetcher:
         return elsewhere or gone or another or leader.epoch != epoch
 
     async def _refresh(self) -> None:
-        """Asks who leads as long as a leader brings nothing: it may be one no longer."""
+        """Requests metadata while a leader sends nothing: it may lead no longer."""
         while True:
             await wait_or_stop(self._unconfirmed, REFRESH_SECONDS)
             now = self._loop.time()
@@ -217,7 +217,7 @@ class BatchFetcher:
         return made_anew(self._positions[one], self._client.leaders.topic_id(one[0]))
 
     def _home(self, one: Part) -> str:
-        """Gives a partition to its leader; why that failed, or empty."""
+        """Gives a partition to its leader; returns why that failed, or empty."""
         if one[0] in self._client.cluster.unauthorized_topics:
             self._refuse(one, FetchFailure(NOT_ALLOWED, f"topic {one[0]} may not be read"))
             return ""
@@ -257,7 +257,7 @@ class BatchFetcher:
         self._must_place.set()
 
     def _rehome(self, node: int, one: Part) -> None:
-        """From there to its leader as it is known."""
+        """Moves the partition from this node to its known leader."""
         del self._led[node][one]
         self._homeless.add(one)
         self._records_at = self._loop.time()
@@ -265,7 +265,7 @@ class BatchFetcher:
             self._must_place.set()
 
     async def _follow(self, node: int) -> None:
-        """Fetches from one broker for as long as it has any of the partitions."""
+        """Fetches from one broker while it has any of the partitions."""
         with contextlib.closing(Asking(self._client, node, self._unconfirmed.set)) as asking:
             await self._fetch_on(node, asking)
 
@@ -296,17 +296,17 @@ class BatchFetcher:
         del self._led[node]
 
     def _wait_ms(self, node: int, idle_ms: int, *, joined: bool) -> int:
-        """How long the broker may wait for records: a partition that joins meanwhile has to wait as long.
+        """Returns how long the broker may wait for records: a partition that joins meanwhile has to wait as long.
 
-        Not at all for partitions that joined: their first answer has the ends. While some have no leader, no longer
-        than until that is asked again.
+        0 for partitions that joined: their first answer has the ends. While some have no leader, no longer
+        than until the next search for it.
         """
         if joined or node in self._joined:
             return 0
         return min(idle_ms, self._retry_ms) if self._homeless else idle_ms
 
     def _return_from_near(self, node: int) -> None:
-        """What is read from a follower is asked of its leader again now and then (KIP-392)."""
+        """Moves partitions that are read from a follower back to their leader now and then (KIP-392)."""
         now = self._loop.time()
         for one in [one for one in self._led[node] if self._near.get(one, now) < now]:
             self._rehome(node, one)
@@ -320,9 +320,9 @@ class BatchFetcher:
                 self._good(node, one, code)
 
     async def _fetch(self, node: int, asking: Asking, session: FetchSession, wait_ms: int) -> dict[str, int]:
-        """One Fetch; how many bytes of records it brought, by topic."""
+        """Sends one Fetch; returns the bytes of records that it brought, by topic."""
         led = self._led[node]
-        # What brought something last comes last: an answer that is full before its end begins with others.
+        # The last to bring records goes last: an answer that is full before its end begins with other partitions.
         wanted = {
             one: (at.offset, epoch) for one, epoch in led.items() if not (at := self._positions[one]).doubtful(epoch)
         }
@@ -334,7 +334,7 @@ class BatchFetcher:
         for fetched in session.answered(answer):
             one = fetched.part
             if (self._positions[one].offset, led.get(one)) != wanted.get(one):
-                continue  # it has moved meanwhile
+                continue  # the partition has moved meanwhile
             if not self._reaches(node, one, fetched.code):
                 heard.pop(one, None)
                 continue
@@ -349,7 +349,7 @@ class BatchFetcher:
         return brought
 
     def _reaches(self, node: int, one: Part, code: int) -> bool:
-        """Whether the answer for a partition says what is at its position."""
+        """Whether the answer for a partition has the data at its position."""
         if for_code(code) is not OffsetOutOfRangeError:
             return self._good(node, one, code)
         if one in self._near:
@@ -385,7 +385,7 @@ class BatchFetcher:
         self._arrivals.put(Fetched(*one, batches, before, behind, end, size, position.topic_id))
 
     def _good(self, node: int, one: Part, code: int) -> bool:
-        """Whether a partition's answer is one; asks for its leader again if that may help. Raises FetchFailure."""
+        """Whether a partition's answer has no error; looks for its leader again if useful. Raises FetchFailure."""
         if not code:
             return True
         text = f"partition {one[1]} of topic {one[0]}: {name_of(code)}"

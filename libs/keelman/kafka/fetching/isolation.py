@@ -7,5 +7,5 @@ from typing import Any
 
 
 def reads_committed(properties: Mapping[str, Any], default: str = "read_uncommitted") -> bool:
-    """Whether it is to see only what is committed, by its `isolation.level`: a property of Java's and librdkafka's."""
+    """Whether `isolation.level` allows only committed records: a property of Java's and librdkafka's."""
     return str(properties.get("isolation.level", default)).strip() == "read_committed"

@@ -1,4 +1,4 @@
-"""Asks the brokers for a partition's leader and epoch, the end of an epoch in its log, and a topic's id.
+"""Requests from brokers a partition's leader and epoch, the end of an epoch in its log, and a topic's id.
 
 Sources: https://cwiki.apache.org/confluence/display/KAFKA/KIP-320 for the epochs,
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-516 for topic ids, and the layouts of Metadata 12 and
@@ -27,12 +27,12 @@ from keelman.kafka.fetching.fetched import Part
 from keelman.runtime.backoff import Backoff
 
 NO_EPOCH = -1
-"""The leader epoch of who knows none: brokers then check nothing."""
+"""The leader epoch of a client that knows none: brokers then check nothing."""
 NOT_ASKED = -(1 << 31)
 _WRITE = 4
 _NO_ID = bytes(16)
 _CONSUMER = -1
-# What the library does not know, or holds for lasting.
+# Error codes that the library does not know or treats as permanent.
 _PASSING = frozenset(
     CODES[name]
     for name in (
@@ -47,7 +47,7 @@ _PASSING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """A partition's leader: its node, -1 while there is none, and the epoch that it leads in, -1 when not known."""
+    """A partition's leader: its node, -1 while there is none, and its leader epoch, -1 when not known."""
 
     node: int
     epoch: int
@@ -61,9 +61,9 @@ NOBODY = Leader(-1, NO_EPOCH)
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic, as a broker reports it. `id` is as Kafka's tools show it, empty when the broker knows none; a topic
-    that is deleted and created again has another one. `code` is Kafka's error code, 0 for none. `operations` are those
-    that the client may do, a bit each by its number in AclOperation; NOT_ASKED where it did not ask."""
+    """One topic, as a broker reports it. `id` has the form of Kafka's tools, empty when the broker knows none; a topic
+    that is deleted and created again has another id. `code` is Kafka's error code, 0 for none. `operations` are the
+    client's rights, one bit for each number of AclOperation; NOT_ASKED when they were not requested."""
 
     name: str
     id: str
@@ -74,7 +74,7 @@ class TopicInfo:
 
     @property
     def writable(self) -> bool:
-        """Whether the client may write to it, as far as the broker has said."""
+        """Whether the client may write to the topic, as far as the broker has reported."""
         return self.operations == NOT_ASKED or bool(self.operations & 1 << _WRITE)
 
 
@@ -97,7 +97,7 @@ class MetadataAnswer:
 
     @classmethod
     def decode(cls, data: BytesIO) -> MetadataAnswer:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
         brokers = []
@@ -127,25 +127,25 @@ def _topic(fields: Fields) -> TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class AskMetadata(WireRequest, key=3, version=12, answer=MetadataAnswer):
-    """These topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1. Makes no topic by asking.
+    """Requests these topics and all brokers: Metadata 12, supported since Kafka 3.1. Creates no missing topic.
 
-    `rights` asks what the client may do with the topics, too."""
+    `rights` also requests the client's rights on the topics."""
 
     topics: Collection[str]
     rights: bool = False
 
     def encode(self) -> bytes:
-        """No topic is made."""
+        """Encodes the request without automatic topic creation."""
         named = b"".join(_NO_ID + compact(topic) + NO_TAGS for topic in self.topics)
         return varint(len(self.topics) + 1) + named + bytes((0, self.rights)) + NO_TAGS
 
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """The largest epoch of a log that is not larger than the one asked for, and the offset where it ends there.
+    """The largest epoch of a log that is not larger than the requested one, and the offset where it ends there.
 
-    Both are -1 where the leader has no such epoch, as when all its records are newer, or when it was asked for an epoch
-    that it has not had yet. `code` is Kafka's error code, 0 for none.
+    Both are -1 if the leader has no such epoch: all its records are newer, or it has not had the requested epoch yet.
+    `code` is Kafka's error code, 0 for none.
     """
 
     epoch: int
@@ -161,7 +161,7 @@ class EpochEnds:
 
     @classmethod
     def decode(cls, data: BytesIO) -> EpochEnds:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
 
@@ -173,7 +173,7 @@ class EpochEnds:
 
 
 class AskedEpoch(NamedTuple):
-    """`epoch` is the one whose end is asked for, `current` the one in which the broker is thought to lead."""
+    """`epoch` is the epoch whose end is requested, `current` the epoch in which the broker is thought to lead."""
 
     epoch: int
     current: int
@@ -181,7 +181,7 @@ class AskedEpoch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AskEpochEnds(WireRequest, key=23, version=4, answer=EpochEnds):
-    """Where epochs end: OffsetForLeaderEpoch 4, which brokers know since Kafka 2.8. Needs DESCRIBE on the topics.
+    """Requests the ends of epochs: OffsetForLeaderEpoch 4, supported since Kafka 2.8. Needs DESCRIBE on the topics.
 
     A broker that does not lead, or that leads in another epoch than `current`, answers NOT_LEADER_OR_FOLLOWER,
     FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
@@ -190,7 +190,7 @@ class AskEpochEnds(WireRequest, key=23, version=4, answer=EpochEnds):
     asked: Mapping[Part, AskedEpoch]
 
     def encode(self) -> bytes:
-        """As a consumer."""
+        """Encodes the request as a consumer's."""
         parts = {
             (topic, number): struct.pack(">iii", number, one.current, one.epoch) + NO_TAGS
             for (topic, number), one in self.asked.items()
@@ -200,7 +200,7 @@ class AskEpochEnds(WireRequest, key=23, version=4, answer=EpochEnds):
 
 @dataclass(frozen=True, slots=True)
 class FoundOffset:
-    """The offset that was asked for, -1 with a `code`, Kafka's error code."""
+    """The requested offset; -1 with a `code`, Kafka's error code."""
 
     offset: int
     code: int = 0
@@ -214,7 +214,7 @@ class Offsets:
 
     @classmethod
     def decode(cls, data: BytesIO) -> Offsets:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
 
@@ -230,7 +230,7 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class AskOffsets(WireRequest, key=2, version=6, answer=Offsets):
-    """Where partitions begin (-2) or end (-1), asked of who leads in that epoch: ListOffsets 6, known since Kafka 2.8.
+    """Requests the first (-2) or end (-1) offsets from the leader of that epoch: ListOffsets 6, since Kafka 2.8.
 
     `asked` has timestamp and epoch of each; the end is the last stable offset where `isolation` is 1.
     """
@@ -239,7 +239,7 @@ class AskOffsets(WireRequest, key=2, version=6, answer=Offsets):
     asked: Mapping[Part, tuple[int, int]]
 
     def encode(self) -> bytes:
-        """As a consumer."""
+        """Encodes the request as a consumer's."""
         parts = {
             (topic, number): struct.pack(">iiq", number, epoch, timestamp) + NO_TAGS
             for (topic, number), (timestamp, epoch) in self.asked.items()
@@ -248,7 +248,7 @@ class AskOffsets(WireRequest, key=2, version=6, answer=Offsets):
 
 
 def _by_topic(parts: Mapping[Part, bytes]) -> bytes:
-    """A compact array of topics, each with a compact array of its partitions."""
+    """Encodes a compact array of topics, each with a compact array of its partitions."""
     topics: dict[str, list[bytes]] = {}
     for (topic, _), encoded in parts.items():
         topics.setdefault(topic, []).append(encoded)
@@ -259,7 +259,7 @@ def _by_topic(parts: Mapping[Part, bytes]) -> bytes:
 
 
 async def metadata_of(client: Client, topics: Collection[str], *, first: Iterable[int] = ()) -> MetadataAnswer:
-    """What the first broker that answers reports of these topics; those of `first` are asked before all others.
+    """Returns these topics' metadata from the first broker that answers; brokers of `first` are queried before others.
 
     Raises KafkaError: IncompatibleBrokerVersion from brokers before Kafka 3.1, KafkaConnectionError when none answers.
     """
@@ -281,10 +281,10 @@ async def metadata_of(client: Client, topics: Collection[str], *, first: Iterabl
 
 
 async def epoch_ends(client: Client, epochs: Mapping[Part, int], *, seconds: float) -> dict[Part, EpochEnd]:
-    """Where these epochs end in the logs of the partitions' leaders, which it finds itself.
+    """Returns where these epochs end in the logs of the partitions' leaders, which it finds itself.
 
-    What passes (a leader that moves, a broker that is away) is asked again until the time is over; the last error code
-    is then in the answer, NETWORK_EXCEPTION where there was none. Raises IncompatibleBrokerVersion.
+    Retries transient errors (a leader that moves, a broker that is away) until the time is over; the answer then has
+    the last error code, or NETWORK_EXCEPTION without one. Raises IncompatibleBrokerVersion.
     """
     clock = asyncio.get_running_loop().time
     deadline, backoff = clock() + seconds, Backoff(first=0.05, most=1.0)
@@ -305,7 +305,7 @@ async def epoch_ends(client: Client, epochs: Mapping[Part, int], *, seconds: flo
 
 
 def passes(code: int) -> bool:
-    """Whether another leader, or the same one later, may answer otherwise."""
+    """Whether another leader, or the same leader later, may answer otherwise."""
     problem = for_code(code)
     return bool(code in _PASSING or (code and (problem.retriable or problem.invalid_metadata)))
 

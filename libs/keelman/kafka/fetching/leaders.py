@@ -1,4 +1,4 @@
-"""Keeps the newest that any broker has reported of partitions' leaders; an older report changes nothing."""
+"""Keeps the newest partition leaders that any broker has reported; an older report changes nothing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from keelman.kafka.fetching.leader_epochs import NO_EPOCH, Leader, TopicInfo
 
 
 class Leaders:
-    """Pure. A broker that is cut off from its cluster goes on to report what it last knew, itself as a leader first of
-    all; the epochs of leaders only ever grow, so the larger one is the newer (KIP-320). Ids of topics have no order:
-    that another topic goes by a name now is believed when two brokers say so, of a single broker at once."""
+    """Pure. A broker that is cut off from its cluster keeps reporting its last known state, above all its leadership.
+    Leader epochs only grow, so the larger epoch is the newer one (KIP-320). Topic ids have no order: a new id for a
+    topic's name is accepted when two brokers report it, or at once if there is a single broker."""
 
     def __init__(self) -> None:
         self._leaders: dict[Part, Leader] = {}
@@ -20,25 +20,25 @@ class Leaders:
         self._brokers = 0
 
     def of(self, part: Part) -> Leader | None:
-        """The leader of a partition in the newest known epoch; None when no broker has reported one."""
+        """Returns the leader of a partition in the newest known epoch; None when no broker has reported one."""
         return self._leaders.get(part)
 
     def topic_id(self, topic: str) -> str:
-        """Empty when no broker has reported it."""
+        """Returns the topic's id; empty when no broker has reported it."""
         return self._ids.get(topic, "")
 
     def agreed(self, topic: str) -> bool:
-        """Whether two brokers, or the only one, have reported this id last."""
+        """Whether two brokers, or the only broker, reported the current id last."""
         return self._agreed(topic, self.topic_id(topic))
 
     def disputed(self, topic: str) -> bool:
-        """Whether a broker has reported another id last, and no two this one: a third is to be asked."""
+        """Whether a broker reported another id last and no two brokers this one: a third broker must be queried."""
         return not self.agreed(topic) and any(
             word != self.topic_id(topic) for word in self._words.get(topic, {}).values()
         )
 
     def learn(self, topics: Mapping[str, TopicInfo], node: int, brokers: int) -> dict[str, TopicInfo]:
-        """What one of so many brokers has reported, with outdated leaders replaced by newer ones."""
+        """Returns the report of one of `brokers` brokers, with outdated leaders replaced by newer ones."""
         self._brokers = brokers
         return {name: self._newest(topic, node) for name, topic in topics.items()}
 
@@ -61,7 +61,7 @@ class Leaders:
         newest: dict[int, Leader] = {}
         for number, leader in topic.partitions.items():
             before = self._leaders.get((topic.name, number))
-            # Without ids nobody can say that a smaller epoch is not that of another topic.
+            # Without topic ids a smaller epoch may belong to another topic of the same name.
             behind = topic.id and before is not None and leader.epoch != NO_EPOCH and leader.epoch < before.epoch
             newest[number] = self._leaders[topic.name, number] = before if before is not None and behind else leader
         return TopicInfo(topic.name, topic.id, 0, newest, topic.internal)

@@ -1,4 +1,4 @@
-"""Asks leaders where partitions begin and end."""
+"""Requests from leaders the first and end offsets of partitions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from keelman.kafka.fetching.position_checks import offsets_of
 async def log_bounds(
     client: Client, parts: Collection[Part], topics: Mapping[str, TopicInfo], *, isolation: int
 ) -> dict[Part, tuple[int, int]]:
-    """The begin and the end of each, the last stable offset where `isolation` is 1; without those whose leaders do not
-    answer. `topics` says who leads."""
+    """Returns the first and end offset of each, the last stable offset if `isolation` is 1; leaves out partitions whose
+    leaders do not answer. `topics` has the leaders."""
     by_node: dict[int, dict[Part, int]] = {}
     for topic, number in parts:
         leader = topics[topic].partitions.get(number) if topic in topics else None

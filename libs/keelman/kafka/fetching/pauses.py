@@ -1,4 +1,4 @@
-"""Lets others go first, once records have come and before more are asked for."""
+"""Pauses for other tasks, after records have come and before more are requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LITTLE_BYTES = 1 << 14
 
 
 class Pauses:
-    """Those of one fetcher. Used in its loop."""
+    """The pauses of one fetcher. Used in its loop."""
 
     def __init__(self, settings: FetchSettings) -> None:
         self._settings = settings
@@ -22,7 +22,7 @@ class Pauses:
         self._hurried = 0
 
     async def make_way(self, brought: Mapping[str, int]) -> None:
-        """Called with the bytes of records that an answer brought, by topic; waits as the settings say."""
+        """Called with the bytes of records that an answer brought, by topic; waits according to the settings."""
         if brought.keys() <= self._settings.calm:
             await wait_or_stop(self._hurry, CALM_SECONDS)
         elif self._settings.makes_way and sum(brought.values()) < LITTLE_BYTES:
@@ -30,7 +30,7 @@ class Pauses:
 
     @contextlib.contextmanager
     def hurried(self) -> Iterator[None]:
-        """In this block calm topics are read like others."""
+        """Has calm topics read like others within the block."""
         self._hurried += 1
         self._hurry.set()
         try:

@@ -1,4 +1,4 @@
-"""Asks a leader about positions before anything is fetched from there: where they are, and whether they still are."""
+"""Checks positions with a partition's leader before a fetch: what their offsets are, and whether the log has them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = get_logger()
 
 
 class FetchFailure(Exception):
-    """Fetching cannot go on: `code` is Kafka's error code, `name` its name."""
+    """Fetching cannot continue: `code` is Kafka's error code, `name` its name."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -42,8 +42,8 @@ class FetchFailure(Exception):
 
 
 class PositionChecks:
-    """Puts right what does not fit a leader's log. `reset` is for offsets that are not there for another reason than
-    that the log has lost its tail."""
+    """Corrects positions that do not fit a leader's log. `reset` applies to missing offsets, unless they are missing
+    because the log has lost its tail."""
 
     def __init__(self, client: Client, isolation: int, reset: Reset) -> None:
         self._client = client
@@ -51,16 +51,16 @@ class PositionChecks:
         self._reset = reset
 
     def restart(self, one: Part, position: Position, topic_id: str) -> None:
-        """Another topic goes by the name: it is read from its beginning. Raises FetchFailure where nothing is reset."""
+        """Reads a recreated topic of the same name from its beginning. Raises FetchFailure if the reset is "none"."""
         if self._reset == "none":
             raise _not_there(one, position, f"the topic was deleted and created again (its id is {topic_id})")
         _log.warning("topic_recreated", topic=one[0], partition=one[1], offset=position.offset, topic_id=topic_id)
         position.restart(topic_id)
 
     async def check(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
-        """Each position at a leader with the epoch that it leads in; the error codes of those that it cannot look up.
+        """Checks each position with its leader in the given epoch; returns the error codes of the failed lookups.
 
-        An answer about what is `still` led there no more is left out: another leader is asked by then.
+        Leaves out partitions that are not `still` led there when the answer comes: then another leader is queried.
 
         Raises KafkaError, and FetchFailure where a position is lost that may not be reset.
         """
@@ -71,7 +71,7 @@ class PositionChecks:
         return {one: code for one, code in problems.items() if still(one)}
 
     async def _check_epochs(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
-        """Cuts the positions of logs that have lost what was read; as often as epochs of it are found to be unknown."""
+        """Cuts positions back where the log has lost records that were read; repeats while epochs are unknown to it."""
         problems: dict[Part, int] = {}
         while True:
             asked = {
@@ -115,7 +115,7 @@ class PositionChecks:
         position.cut(goes_on)
 
     async def _find_missing(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
-        """Decides on positions that a leader's log does not have."""
+        """Resolves positions that a leader's log does not have."""
         missing = {one: epoch for one, (at, epoch) in led.items() if at.missing}
         begins = await self._offsets(node, READ_UNCOMMITTED, {one: (EARLIEST, epoch) for one, epoch in missing.items()})
         ends = await self._offsets(node, READ_UNCOMMITTED, {one: (LATEST, epoch) for one, epoch in missing.items()})
@@ -142,7 +142,7 @@ class PositionChecks:
         position.restart(position.topic_id, EARLIEST if self._reset == "earliest" else LATEST)
 
     async def _resolve(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
-        """Asks where the partitions begin or end that are to be read from there."""
+        """Looks up the offsets of positions at the beginning or the end of their partitions."""
         asked = {one: (at.offset, epoch) for one, (at, epoch) in led.items() if at.offset < 0}
         problems: dict[Part, int] = {}
         for one, found in (await self._offsets(node, self._isolation, asked)).items():
@@ -161,9 +161,9 @@ class PositionChecks:
 async def offsets_of(
     client: Client, node: int, isolation: int, asked: Mapping[Part, tuple[int, int]]
 ) -> dict[Part, FoundOffset]:
-    """Where partitions begin (EARLIEST) or end (LATEST) by their leader; `asked` has that and its epoch for each.
+    """Returns the first (EARLIEST) or end (LATEST) offsets of partitions, from their leader.
 
-    Raises KafkaError.
+    `asked` has the timestamp (EARLIEST or LATEST) and the leader epoch of each partition. Raises KafkaError.
     """
     try:
         answer: Offsets = await answer_of(client, node, AskOffsets(isolation, asked))

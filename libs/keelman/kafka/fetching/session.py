@@ -1,4 +1,4 @@
-"""Makes the Fetch requests to one broker: after the first, only what has changed is asked for and answered.
+"""Builds the Fetch requests to one broker: after the first, only changes are requested and answered.
 
 Sources: https://cwiki.apache.org/confluence/display/KAFKA/KIP-227 and
 https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/FetchRequest.json
@@ -26,10 +26,10 @@ MAX_EPOCH = (1 << 31) - 1
 
 @dataclass
 class Fetch(Request[_Struct]):  # type: ignore[misc]
-    """A Fetch in the newest version that both sides know: with sessions from 7 on, with epochs and racks in 11.
+    """A Fetch in the newest version that both sides support: with sessions from 7 on, with epochs and racks in 11.
 
-    `wanted` is all that is to be read, for brokers without sessions, `positions` what the session asks for: the offset
-    and leader epoch of each."""
+    `wanted` are all positions to read, for brokers without sessions, `positions` those that the session requests: the
+    offset and leader epoch of each."""
 
     API_KEY = 1
 
@@ -43,7 +43,7 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
     forgotten: list[Part]
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Any:
-        """The request in the version for a broker that knows these."""
+        """Returns the request in the version for a broker that supports `versions`."""
         low, high = versions.get(self.API_KEY, (0, -1))
         if not low <= Fetch11.API_VERSION <= high:
             return super().prepare(versions)
@@ -57,7 +57,7 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
         )
 
     def build(self, request_struct_class: type[_Struct]) -> _Struct:
-        """The request in the version of that class."""
+        """Returns the request in the version of that class."""
         version = request_struct_class.API_VERSION
         settings, size = self.settings, self.settings.partition_bytes
         topics: dict[str, list[tuple[int, ...]]] = {}
@@ -76,7 +76,7 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
 
 
 class FetchSession:
-    """A fetcher's session with one broker. One request at a time; after one without an answer it is of no use."""
+    """A fetcher's session with one broker. One request at a time; not usable after a request without an answer."""
 
     def __init__(self, settings: FetchSettings, isolation: int) -> None:
         self._settings = settings
@@ -86,8 +86,8 @@ class FetchSession:
         self._known: dict[Part, tuple[int, int]] = {}
 
     def request(self, wanted: dict[Part, tuple[int, int]], wait_ms: int) -> Fetch:
-        """For these offsets, each with the epoch that its leader leads in, -1 for any: in another one it refuses. All
-        of them in the first request, and always where the broker keeps no session."""
+        """Requests these offsets, each with its leader's epoch, -1 for any: a leader of another epoch refuses. Sends
+        all of them in the first request, and always if the broker keeps no session."""
         known = self._known if self._epoch else {}
         changed = {one: at for one, at in wanted.items() if known.get(one) != at}
         forgotten = [one for one in known if one not in wanted]
@@ -103,7 +103,7 @@ class FetchSession:
         )
 
     def answered(self, answer: Any) -> list[FetchedPart]:
-        """The parts of an answer; none when the broker has forgotten the session, so that all is asked for again.
+        """Returns the parts of an answer; none if the broker has dropped the session, so that all is requested again.
 
         Raises KafkaError for any other refusal.
         """
@@ -119,7 +119,7 @@ class FetchSession:
 
 
 def _as_newest(answer: Any) -> FetchAnswer:
-    """An older version's answer; without a session those of before 7."""
+    """Converts an answer of an older version; those before 7 have no session."""
     version, parts = answer.API_VERSION, list[FetchedPart]()
     for topic, partitions in answer.topics:
         for number, code, high, stable, *more in partitions:

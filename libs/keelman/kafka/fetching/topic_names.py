@@ -1,4 +1,4 @@
-"""Asks a broker for the names of all topics, and for nothing else of them."""
+"""Requests the names of all topics from a broker, and none of their other metadata."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from keelman.kafka.connections import answer_of
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """Answer to Metadata 12 without what is not asked for. `worked` is the processor time of reading it, in seconds."""
+    """The topic names of a Metadata 12 answer. `worked` is the processor time spent on decoding it, in seconds."""
 
     names: tuple[str, ...]
     worked: float
 
     @classmethod
     def decode(cls, data: BytesIO) -> TopicNames:
-        """From behind the header."""
+        """Decodes the answer; `data` begins after the header."""
         begun = time.thread_time()
         fields = Fields(data.read())
         fields.int32()  # throttle time
@@ -53,16 +53,16 @@ def _name(fields: Fields) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskTopicNames(WireRequest, key=3, version=12, answer=TopicNames):
-    """All topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1."""
+    """Requests all topics and all brokers: Metadata 12, which brokers support since Kafka 3.1."""
 
     def encode(self) -> bytes:
-        """No list of topics stands for all."""
+        """Encodes a null list of topics, which means all topics."""
         return varint(0) + bytes(2) + NO_TAGS
 
 
 async def topic_names(client: Client) -> TopicNames:
-    """By the first broker that answers. Raises KafkaError: IncompatibleBrokerVersion from brokers before Kafka 3.1,
-    KafkaConnectionError when none answers."""
+    """Returns the topic names from the first broker that answers. Raises KafkaError: IncompatibleBrokerVersion from
+    brokers before Kafka 3.1, KafkaConnectionError when no broker answers."""
     nodes = [broker.nodeId for broker in client.cluster.brokers()]
     random.shuffle(nodes)
     problem: BaseException | None = None

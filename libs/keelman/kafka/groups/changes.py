@@ -17,16 +17,16 @@ ANSWER_MS = 10_000
 SECONDS = 30.0
 HAS_MEMBERS = "GROUP_HAS_MEMBERS"
 NONE = -1
-# Who asks is no member of a group that has some; it is not empty; it reads the topic.
+# The sender is no member of a group that has members; the group is not empty; it reads the topic.
 _MEMBERS = tuple(CODES[name] for name in ("UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"))
 _NO_GROUP = CODES["GROUP_ID_NOT_FOUND"]
 
 
 class GroupChanges:
-    """One group's offsets; `properties` are Java's client properties of an administrator.
+    """Reads and changes one group's offsets; `properties` are Java's client properties of an administrator.
 
-    All raise FailedPrecondition (HAS_MEMBERS) while the group has members, Unavailable when its coordinator does not
-    answer or refuses.
+    All methods raise FailedPrecondition (HAS_MEMBERS) while the group has members, Unavailable when its coordinator
+    does not answer or refuses.
     """
 
     def __init__(self, properties: Mapping[str, str], group: str, *, client_id: str) -> None:
@@ -35,24 +35,24 @@ class GroupChanges:
         self._client_id = client_id
 
     async def offsets(self) -> dict[TopicPart, int]:
-        """The committed offsets; none for a group that is not there."""
+        """Returns the committed offsets; none for a missing group."""
         return {where: one.offset for where, one in (await self._read_committed()).items() if one.offset >= 0}
 
     async def commit(self, offsets: Mapping[TopicPart, int], note: str = "") -> None:
-        """Commits these offsets, whatever they were, each with the note; makes the group when there is none.
+        """Commits these offsets, whatever they were before, each with the note; creates a missing group.
 
-        An offset of NONE is none to everybody who asks for it; but its note is there.
+        An offset of NONE reads as no offset, but its note is kept.
         """
         await self._commit({where: Committed(offset, note) for where, offset in offsets.items()})
 
     async def forget(self, partitions: Sequence[TopicPart]) -> None:
-        """Deletes the offsets of these partitions; those that have none count as deleted."""
+        """Deletes the offsets of these partitions; partitions without an offset count as deleted."""
         answer = await self._ask(lambda: delete_offsets(self._group, partitions))
         if answer.error_code != _NO_GROUP:
             self._check(error_codes(answer))
 
     async def delete(self) -> None:
-        """Deletes the group with all its offsets; one that is not there counts as deleted."""
+        """Deletes the group with all its offsets; a missing group counts as deleted."""
         answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
         self._check(code for code in error_codes(answer) if code != _NO_GROUP)
 

@@ -15,7 +15,7 @@ PROTOCOL = "keelman"
 VERSION = 2
 OWN_VERSION = 1
 CONFIG_MISMATCH = 1
-# Beyond that the works are packed: a broker keeps what all members say and get in one record, of 1 MB unless set.
+# Longer works are packed: a broker keeps all members' metadata and assignments in one record, of 1 MB unless set.
 PLAIN_BYTES = 2048
 PACKED = b"keelman\x01"
 MAX_BYTES = 64 << 20
@@ -24,9 +24,9 @@ MAX_UNFIT_BYTES = 1000
 
 @dataclass(frozen=True, slots=True)
 class OwnFields:
-    """The fields that our workers have beyond Connect's. `weights` are of tasks: see keelman.worker.tasks.measured.
+    """The fields that our workers add to Connect's. `weights` are of tasks: see keelman.worker.tasks.measured.
 
-    `unfit` says why the member takes no tasks now, empty while it takes them.
+    `unfit` is the reason why the member takes no tasks now, empty while it takes them.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class OwnFields:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """One member's report to the leader. `allocation` is all that it runs now; None when it runs nothing."""
+    """One member's report to the leader. `allocation` is everything that it runs now; None when it runs nothing."""
 
     url: str
     config_offset: int
@@ -47,7 +47,7 @@ class Metadata:
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
-    """The member's metadata; without own fields it is Connect's own v2 layout, byte for byte."""
+    """Encodes the member's metadata; without own fields it is Connect's own v2 layout, byte for byte."""
     allocation = None if metadata.allocation is None else encode_assignment(metadata.allocation)
     parts = [
         struct.pack(">h", VERSION),
@@ -67,7 +67,7 @@ def encode_metadata(metadata: Metadata) -> bytes:
 
 
 def decode_metadata(data: bytes) -> Metadata:
-    """Reads v0, v1, v2 and later versions as v2; trailing bytes of others are ignored. Raises InvalidArgument."""
+    """Reads v0, v1, v2 and later versions as v2; ignores trailing bytes of others. Raises InvalidArgument."""
     with _Reader(data) as reader:
         version = reader.int16()
         url, offset = reader.string(), reader.int64()
@@ -84,9 +84,9 @@ def decode_metadata(data: bytes) -> Metadata:
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """The leader's answer to one member, or a member's allocation.
+    """Encodes the leader's answer to one member, or a member's allocation.
 
-    With many works Connect's fields are empty, and all is packed behind them.
+    With many works Connect's fields are empty, and all works are packed after them.
     """
     works = _works(assignment.assigned) + _works(assignment.revoked)
     packed = len(works) > PLAIN_BYTES
@@ -104,7 +104,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Reads v0, v1, v2 and later versions as v2. Raises InvalidArgument for bytes that are not one."""
+    """Reads v0, v1, v2 and later versions as v2. Raises InvalidArgument for bytes that are no assignment."""
     with _Reader(data) as reader:
         version, error = reader.int16(), reader.int16()
         leader, url, offset = reader.string(), reader.string(), reader.int64()
@@ -122,7 +122,7 @@ def _packed(raw: bytes) -> bytes:
 
 
 def _unpacked(raw: bytes) -> bytes:
-    """Raises InvalidArgument for what is no packed text or becomes too long."""
+    """Unpacks bytes. Raises InvalidArgument if they are not packed or become too long."""
     packer = zlib.decompressobj()
     try:
         found = packer.decompress(raw, MAX_BYTES)
@@ -182,7 +182,7 @@ class _Reader:
         return len(self._data) - self._at
 
     def skips(self, mark: bytes) -> bool:
-        """Whether these bytes come next; then they are passed over."""
+        """Skips these bytes if they come next; returns whether they did."""
         found = self._data.startswith(mark, self._at)
         self._at += len(mark) if found else 0
         return found

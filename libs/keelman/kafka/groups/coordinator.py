@@ -1,4 +1,4 @@
-"""Asks whether a group's coordinator answers, and says why it does not while other brokers do."""
+"""Checks whether a group's coordinator answers, and reports why it does not while other brokers do."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LOST = (GroupCoordinatorNotAvailableError.errno, NotCoordinatorForGroupError.err
 
 
 async def coordinator_problem(client: Client, group: str, *, seconds: float) -> str:
-    """Why the coordinator of this group does not answer within some seconds, for people; empty where it does. One that
-    keeps this client out answers."""
+    """Returns why the coordinator of this group does not answer within `seconds`, for people; empty if it does. A
+    coordinator that denies this client access counts as answering."""
     broker: int | None = None
     try:
         async with asyncio.timeout(seconds):

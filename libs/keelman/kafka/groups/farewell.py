@@ -1,7 +1,7 @@
-"""Takes dead members out of a group of workers, and says there that they will not come back.
+"""Removes dead members from a group of workers and notifies the group that they will not return.
 
-Whoever says it must know that the member is dead, or that another has its place: one that lives finds at its next
-heartbeat that it is out, ends what it copies and joins again.
+The caller must know that the member is dead, or that another member has its place: a live member learns of its removal
+at its next heartbeat, ends its copy runs and joins again.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CLIENT_ID = "connect-"
 
 
 def client_id_of(worker: str) -> str:
-    """The client id of a worker (host:port) in its group: what is seen of it while the group rebalances."""
+    """Returns the client id of a worker (host:port) in its group: all that shows the worker during a rebalance."""
     return f"{CLIENT_ID}{worker}"
 
 
 def by_url(described: Described) -> dict[str, list[Member]]:
-    """Our own members by their addresses; none while the group rebalances."""
+    """Returns the group's keelman members by their addresses; none while the group rebalances."""
     found: dict[str, list[Member]] = {}
     for member in described.members if described.protocol == PROTOCOL else ():
         with contextlib.suppress(InvalidArgument):
@@ -41,9 +41,9 @@ def by_url(described: Described) -> dict[str, list[Member]]:
 
 
 async def say_farewell(group: GroupClient, member: str, url: str, *, leader: bool) -> str:
-    """Says it for a member with this id and address; what was done, for the log. Raises Unavailable.
+    """Removes the member with this id and address; returns what was done, for the log. Raises Unavailable.
 
-    `leader` is True of one that is known to have led: nobody has to be notified.
+    `leader` is True for a member known to have led the group: then no notification is needed.
     """
     described = await group.describe()
     others = [one for one in described.members if one.member != member]
@@ -56,10 +56,10 @@ async def say_farewell(group: GroupClient, member: str, url: str, *, leader: boo
 
 
 async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: bool) -> str:
-    """The same for all members that are a worker (host:port), whose ids are not known; what was done.
+    """Removes all members of one worker (host:port), whose member ids are unknown; returns what was done, for the log.
 
-    `waits`: whether their leader gives who is gone some time to come back, and so has to hear that they will not:
-    that costs the group one more round. Raises Unavailable.
+    `waits`: whether the group's leader gives lost members some time to return, and so must be notified that they will
+    not: this costs the group one more round. Raises Unavailable.
     """
     described = await group.describe()
     urls = {m.member for m in by_url(described).get(url, ())}
@@ -76,7 +76,7 @@ async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: b
 
 
 async def _notify_leader(group: GroupClient, url: str) -> None:
-    """The leader remembers who had what: it has to hear from this address that nobody will come back to it."""
+    """Tells the leader, which remembers former assignments, that the worker at this address will not return."""
     member = ""
     metadata = encode_metadata(Metadata(url, 0, None, OwnFields(leaving=True)))
     try:
@@ -87,7 +87,7 @@ async def _notify_leader(group: GroupClient, url: str) -> None:
                 continue
             if joined.error == codes.NONE and joined.leader != joined.member:
                 await group.sync(joined.generation, member, [])
-                # Whoever has not asked for its part of this round yet would have to join the next one.
+                # A member that has not fetched its assignment of this round yet would have to join the next round.
                 await asyncio.sleep(SETTLED_SECONDS)
             return
     finally:

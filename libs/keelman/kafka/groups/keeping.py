@@ -1,8 +1,8 @@
-"""Has brokers keep the offsets of a consumer group that has no members.
+"""Keeps a consumer group's offsets from expiring while the group has no members.
 
-Brokers forget them `offsets.retention.minutes` after the last member has left (KIP-211): what is committed from outside
-after that changes nothing. Only of a group that never had a member the time of each commit counts. So somebody joins
-and leaves, and the group became empty a moment ago.
+Brokers delete them `offsets.retention.minutes` after the last member has left (KIP-211); a later commit from outside
+the group does not extend that. The time of each commit counts only for a group that never had a member. So a member
+joins and leaves, and the retention begins again.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ SESSION_MS = 10_000
 LEAVE_SECONDS = 2.0
 RETENTION = "offsets.retention.minutes"
 SHORTEST_DEFAULT_SECONDS = 86_400.0
-"""A day: the shortest that brokers have ever had where nobody sets it, which counts where they do not say it."""
+"""A day: the shortest default that brokers have ever had; used when the brokers do not report their setting."""
 _BROKER = 4
 _WITHOUT_MEMBERS = ("Empty", "Dead")
-"""An empty group of KIP-848 is a dead one to who asks about a classic one; it becomes one of these with the member."""
+"""To a request for classic groups an empty KIP-848 group is dead; with the member it becomes a classic one."""
 _CONSUMER = "consumer"
-# Of consumers that join meanwhile each knows one of these: the group refuses who has none in common with it.
+# Every consumer that joins meanwhile knows one of these: the group refuses a member without a common assignor.
 _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _OTHERS_CAME = (INCONSISTENT_PROTOCOL, GROUP_MAX_SIZE_REACHED)
-"""Only a group that has members by now answers so."""
+"""Only a group that has members by now gives these answers."""
 _NO_TOPICS = b"\x00\x00" + b"\x00\x00\x00\x00" + b"\xff\xff\xff\xff"
 """A consumer's subscription, version 0, to no topics."""
 _REFUSED = (asyncio.TimeoutError, KafkaError, OSError, AssertionError)
@@ -51,18 +51,18 @@ _REFUSED = (asyncio.TimeoutError, KafkaError, OSError, AssertionError)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """`renewed` says whether the group had offsets and no members, and its time of retention has begun anew; the
-    retention is in seconds, as the group's coordinator has it."""
+    """`renewed`: the group had offsets and no members, and its retention has begun anew; the retention is that of the
+    group's coordinator, in seconds."""
 
     renewed: bool
     retention_seconds: float
 
 
 async def keep_offsets(properties: Mapping[str, str], group: str, *, client_id: str) -> Kept:
-    """Renews the retention of a group that has offsets and no members. Of one with members nothing is forgotten.
+    """Renews the retention of a group that has offsets and no members. Offsets of a group with members do not expire.
 
-    `properties` are those of Java's clients. A consumer that joins in these moments is dealt its partitions once more.
-    Raises Unavailable, PermissionDenied.
+    `properties` are those of Java's clients. A consumer that joins at this moment gets its partitions assigned once
+    more. Raises Unavailable, PermissionDenied.
     """
     async with low_level_client(properties, client_id=client_id, timeout_ms=ANSWER_MS) as client:
         retention = await _retention_seconds(client, group)
@@ -80,8 +80,8 @@ async def _has_offsets(asking: GroupClient, group: str) -> bool:
 
 
 async def _join_and_leave(asking: GroupClient, group: str) -> bool:
-    """Whether the member was let in; returns once it has left again. Brokers have the first member of a group wait for
-    others, for as long as `group.initial.rebalance.delay.ms` says."""
+    """Returns, after the member has left again, whether it was admitted. Brokers delay the first member of a group by
+    `group.initial.rebalance.delay.ms`, to wait for others."""
     subscription = [(name, _NO_TOPICS) for name in _ASSIGNORS]
     joined = await asking.join("", _CONSUMER, subscription)
     member = joined.member
@@ -104,7 +104,7 @@ async def _leave(asking: GroupClient, member: str) -> None:
 
 
 async def _retention_seconds(client: Client, group: str) -> float:
-    """As the group's coordinator says; the shortest default where it does not let this client know."""
+    """Returns the retention of the group's coordinator; the shortest default if this client may not read it."""
     try:
         node = await coordinator_of(client, GROUP, group)
         answer = await client.send(node, DescribeConfigsRequest([(_BROKER, str(node), [RETENTION])]))

@@ -1,4 +1,4 @@
-"""Requests about a group's committed offsets: aiokafka's own leave out leader epochs, and it has none that deletes.
+"""Requests about a group's committed offsets: aiokafka's own leave out leader epochs, and it has none to delete.
 
 Sources: https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message, OffsetFetchRequest.json,
 OffsetCommitRequest.json and OffsetDeleteRequest.json (KIP-496); leader epochs by KIP-320.
@@ -19,7 +19,7 @@ _TEXT = String("utf-8")
 
 
 def _topics(*fields: Any) -> tuple[str, Array]:
-    """A field with topics, and of each partition these fields."""
+    """Defines a field with topics, and with these fields for each partition."""
     return "topics", Array(("name", _TEXT), ("partitions", Array(*fields)))
 
 
@@ -41,12 +41,12 @@ _DELETE = request_of(
     Schema(("error_code", Int16), ("throttle_time_ms", Int32), _OUTCOMES),
 )
 _NOBODY = (-1, "")
-"""The generation and the member of one who commits from outside the group."""
+"""The generation and the member of a client that commits from outside the group."""
 
 
 class Committed(NamedTuple):
-    """A group's committed offset for a partition: the offset to read next, -1 for none; the note beside it; the leader
-    epoch of the record before it, -1 where nobody knows."""
+    """A group's committed offset for a partition: the offset to read next, -1 for none; its note; the leader
+    epoch of the record before it, -1 if unknown."""
 
     offset: int
     note: str = ""
@@ -54,12 +54,12 @@ class Committed(NamedTuple):
 
 
 def fetch_offsets(group: str) -> Any:
-    """A request for all that a group has committed."""
+    """Returns a request for all committed offsets of a group."""
     return _FETCH(group, None)
 
 
 def committed(answer: Any) -> dict[TopicPart, Committed]:
-    """What an answer to OffsetFetch says, without partitions that have neither an offset nor a note."""
+    """Decodes an answer to OffsetFetch; leaves out partitions that have neither an offset nor a note."""
     found = {
         (topic, partition): Committed(offset, note or "", epoch)
         for topic, parts in answer.topics
@@ -69,7 +69,7 @@ def committed(answer: Any) -> dict[TopicPart, Committed]:
 
 
 def commit_offsets(group: str, offsets: Mapping[TopicPart, Committed]) -> Any:
-    """A request that commits from outside: the group must have no members."""
+    """Returns a request that commits from outside: the group must have no members."""
     topics: dict[str, list[tuple[int, int, int, str]]] = {}
     for (topic, partition), one in offsets.items():
         topics.setdefault(topic, []).append((partition, one.offset, one.leader_epoch, one.note))
@@ -77,7 +77,7 @@ def commit_offsets(group: str, offsets: Mapping[TopicPart, Committed]) -> Any:
 
 
 def delete_offsets(group: str, partitions: Iterable[TopicPart]) -> Any:
-    """A request that deletes the offsets of these partitions."""
+    """Returns a request that deletes the offsets of these partitions."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)

@@ -35,7 +35,7 @@ LOST_COORDINATOR = (COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR)
 
 
 def kept_out(group: str) -> str:
-    """Why a worker cannot be in its group, for people."""
+    """Returns why a worker cannot be in its group, for people."""
     return f"group.id: the broker's access rules keep this worker out of {group!r}"
 
 
@@ -82,7 +82,7 @@ class GroupClient:
         self._news = asyncio.Event()
 
     async def join(self, member: str, protocol_type: str, protocols: Sequence[tuple[str, bytes]]) -> Joined:
-        """JoinGroup with the metadata of each protocol that the member knows: answers when the generation is complete,
+        """Sends JoinGroup with the metadata of the member's protocols; returns when the generation is complete,
         at the latest after the rebalance time-out."""
         request = JoinGroupRequest(
             self._group, self._session_ms, self._rebalance_ms, member, None, protocol_type, list(protocols)
@@ -92,13 +92,13 @@ class GroupClient:
         return Joined(answer.error_code, answer.generation_id, answer.leader_id, answer.member_id, members)
 
     async def sync(self, generation: int, member: str, assignments: Sequence[tuple[str, bytes]]) -> tuple[int, bytes]:
-        """SyncGroup: the leader gives everybody's assignment, each gets its own; (error, assignment)."""
+        """Sends SyncGroup, from the leader with all assignments; returns (error, the member's own assignment)."""
         request = SyncGroupRequest(self._group, generation, member, None, list(assignments))
         answer = await self._ask_patiently(request)
         return answer.error_code, bytes(answer.member_assignment or b"")
 
     async def heartbeat(self, generation: int, member: str, *, seconds: float) -> int:
-        """Heartbeat on a connection of its own: a pending JoinGroup holds up what follows it. Gives the error code."""
+        """Sends a heartbeat on its own connection: a pending JoinGroup blocks later requests. Returns an error code."""
         try:
             async with asyncio.timeout(seconds):
                 answer = await self.ask(HeartbeatRequest(self._group, generation, member), ConnectionGroup.DEFAULT)
@@ -108,12 +108,12 @@ class GroupClient:
         return int(answer.error_code)
 
     async def leave(self, member: str) -> int:
-        """LeaveGroup for this or for another, dead member; the error code."""
+        """Sends LeaveGroup for this or for another, dead member; returns the error code."""
         answer = await self.ask(LeaveGroupRequest(self._group, member), ConnectionGroup.DEFAULT)
         return int(answer.error_code)
 
     async def describe(self) -> Described:
-        """The group as its coordinator sees it. Raises Unavailable also while the coordinator is loading it."""
+        """Returns the group as its coordinator sees it. Raises Unavailable also while the coordinator is loading it."""
         answer = await self.ask(DescribeGroupsRequest([self._group]), ConnectionGroup.DEFAULT)
         error, _, state, kind, protocol, members = answer.groups[0][:6]
         if error in (COORDINATOR_LOADING, *LOST_COORDINATOR):
@@ -123,11 +123,11 @@ class GroupClient:
         return Described(state, kind, protocol, found)
 
     async def problem(self, group: str = "", *, seconds: float) -> str:
-        """Why the coordinator of the group, or of another one, does not answer; empty where it does."""
+        """Returns why the coordinator of the group, or of another one, does not answer; empty if it does."""
         return await coordinator_problem(self._client, group or self._group, seconds=seconds)
 
     async def ask(self, request: Any, connection: Any = ConnectionGroup.DEFAULT) -> Any:
-        """Sends any request to the coordinator. Raises Unavailable, and PermissionDenied where it may not know it."""
+        """Sends a request to the coordinator. Raises Unavailable, and PermissionDenied if access rules forbid it."""
         try:
             if self._coordinator is None:
                 self._turn_to(await coordinator_of(self._client, GROUP, self._group))
@@ -142,8 +142,8 @@ class GroupClient:
         return answer
 
     async def _ask_patiently(self, request: Any) -> Any:
-        """As `ask`, for what may be answered late: given up once another broker is known to be the coordinator, since
-        one whose host is gone never says that it is not."""
+        """Sends a request, like `ask`, whose answer may be late: gives it up once another broker is known to be the
+        coordinator, since a coordinator whose host is gone never reports the change."""
         asking = asyncio.ensure_future(self.ask(request, ConnectionGroup.COORDINATION))
         moved = asyncio.ensure_future(self._moves())
         try:
@@ -157,7 +157,7 @@ class GroupClient:
             await asyncio.gather(asking, moved, return_exceptions=True)
 
     async def _moves(self) -> None:
-        """Returns when the coordinator is another one than the next that is known."""
+        """Returns when the coordinator differs from the next one that becomes known."""
         first = self._coordinator
         while first is None:
             await self._news.wait()

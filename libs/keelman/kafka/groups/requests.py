@@ -1,4 +1,4 @@
-"""Sends single requests about a consumer group from outside it, until its coordinator is there to answer."""
+"""Sends single requests about a consumer group from outside it, until its coordinator can answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PASSING = (*LOST_COORDINATOR, COORDINATOR_LOADING)
 
 
 def request_of(name: str, key: int, version: int, fields: Schema, answer: Schema) -> Callable[..., Any]:
-    """Makes requests with a Kafka API's key in one version, of the values of their fields."""
+    """Returns a class of requests with a Kafka API's key in one version, created from the values of their fields."""
 
     class Answer(Response):  # type: ignore[misc]  # the library is not typed
         API_KEY, API_VERSION, SCHEMA = key, version, answer
@@ -45,10 +45,10 @@ async def ask_group(
     answer_ms: int,
     seconds: float,
 ) -> Any:
-    """The coordinator's answer; `request` makes one, which may be made and sent again while the coordinator moves.
+    """Returns the coordinator's answer; `request` creates a request, possibly again while the coordinator moves.
 
-    `properties` are those of Java's clients. After `seconds` whatever it answers is given. Raises Unavailable when it
-    does not answer until then.
+    `properties` are those of Java's clients. After `seconds` any answer is returned. Raises Unavailable when there is
+    none until then.
     """
     backoff = Backoff(first=0.05, most=1.0)
     loop = asyncio.get_running_loop()
@@ -56,7 +56,7 @@ async def ask_group(
     async with low_level_client(properties, client_id=client_id, timeout_ms=answer_ms) as client:
         while True:
             late = loop.time() > until
-            asking = GroupClient(client, group, session_ms=0, rebalance_ms=0)  # each looks for the coordinator again
+            asking = GroupClient(client, group, session_ms=0, rebalance_ms=0)  # each looks up the coordinator again
             try:
                 answer = await asking.ask(request())
                 if late or not any(code in _PASSING for code in error_codes(answer)):
@@ -68,7 +68,7 @@ async def ask_group(
 
 
 def error_codes(answer: Any) -> list[int]:
-    """All that are in an answer, 0 for what went well: its own, and those of partitions, groups and members."""
+    """Returns all error codes of an answer, 0 for success: its own, and those of partitions, groups and members."""
     found = [getattr(answer, "error_code", 0)]
     for _, parts in getattr(answer, "topics", ()) or ():
         found += [part[-1] for part in parts]

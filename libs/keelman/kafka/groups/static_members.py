@@ -1,7 +1,7 @@
-"""Takes static members out of a consumer group, so that nobody waits for their sessions to end.
+"""Removes static members from a consumer group, so that the group need not wait for their sessions to end.
 
-A consumer with a `group.instance.id` stays a member when it closes: its group is not empty, and its partitions are
-nobody else's, before its session time-out is over. Only a LeaveGroup that names the instance ends that sooner.
+A consumer with a `group.instance.id` stays a member when it closes: until its session time-out is over, its group is
+not empty, and its partitions stay assigned to it. Only a LeaveGroup that names the instance ends that sooner.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ANSWER_MS = 5_000
 SECONDS = 15.0
 _GONE = (NONE, UNKNOWN_MEMBER)
 
-# LeaveGroup version 3 (KIP-345), the first that names instances and the last that is not a flexible one.
+# LeaveGroup version 3 (KIP-345), the first that names instances and the last non-flexible version.
 _TEXT = String("utf-8")
 
 
@@ -34,10 +34,10 @@ _LEAVE_GROUP = request_of(
 
 
 async def remove_static_members(properties: Mapping[str, str], group: str, instance_ids: Sequence[str]) -> None:
-    """Takes these members out of the group at once; those that are no members count as removed.
+    """Removes these members from the group at once; instances that are not members count as removed.
 
-    `properties` are those of Java's clients. For members whose consumer was closed in order and will not come back:
-    one that still runs is shut out by this and fails as fenced. Raises Unavailable, also when the broker refuses it.
+    `properties` are those of Java's clients. For members whose consumer was closed in order and will not return:
+    a consumer that still runs is fenced by this and fails. Raises Unavailable, also when the broker refuses it.
     """
     if not instance_ids:
         return

@@ -1,1 +1,1 @@
-"""Java's client properties: what becomes of each here."""
+"""Java's client properties, and the use of each here."""

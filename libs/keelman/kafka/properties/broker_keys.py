@@ -1,4 +1,4 @@
-"""Lists the properties of a managed broker that follow from what else is known of it, and are nobody's to give."""
+"""Lists the properties of a managed broker that are derived from other settings and must not be given."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ SET_ELSEWHERE: Mapping[str, str] = {
     "controller.quorum.voters": "voters",
     "controller.quorum.bootstrap.servers": "voters",
 }
-"""Each with the setting of the broker's process that is meant for it."""
+"""Each with the setting of the broker's process that replaces it."""

@@ -1,5 +1,5 @@
-"""Puts together the properties of a connector's own clients: the worker's, and over them what the connector
-overrides."""
+"""Merges the properties of a connector's own clients: the worker's, overridden by the
+connector's."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _IDENTITY = ("security.", "sasl.")
 
 
 def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: ClientKind) -> dict[str, str]:
-    """How the worker reaches its brokers, its `<client>.` keys, then the connector's `<client>.override.` keys.
+    """Merges the worker's access to its brokers, its `<client>.` keys, and the connector's `<client>.override.` keys.
 
-    Connect has the worker's own security keys repeated under each client's prefix; here they hold for all clients of
-    the same brokers. To other brokers no SASL credentials are sent but those under the client's own prefixes.
+    Connect requires the worker's security keys again under each client's prefix; here they hold for all clients of
+    the same brokers. Other brokers get no SASL credentials except those under the client's own prefixes.
     """
     given = {**under(f"{client}.", worker), **under(f"{client}.override.", connector)}
     given = {k: v for k, v in given.items() if not k.startswith("override.")}
@@ -28,11 +28,11 @@ def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Clie
 
 
 def sink_group(worker: Mapping[str, str], connector: Mapping[str, str], name: str) -> str:
-    """The consumer group of a sink's tasks: what the connector, else the worker gives its consumers, else Connect's."""
+    """Returns the consumer group of a sink's tasks: set for the connector's or the worker's consumers, or Connect's."""
     return merged(worker, connector, "consumer").get("group.id", "").strip() or f"connect-{name}"
 
 
 def sink_member(worker: Mapping[str, str], name: str, task: int) -> str:
-    """The static member that a sink's task is in its group. The worker cluster's `group.id` is part of it, as of
-    transactional ids: sinks of one name in two worker clusters share a group, and must not shut each other out."""
+    """Returns a sink task's static member id in its group. It contains the worker cluster's `group.id`, as do
+    transactional ids: sinks of one name in two worker clusters share a group, and must not fence each other."""
     return "-".join(filter(None, (worker.get("group.id", "").strip(), name, str(task))))

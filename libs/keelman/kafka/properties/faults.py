@@ -1,4 +1,4 @@
-"""Finds what is wrong with a connector's client properties without opening a client."""
+"""Finds faults in a connector's client properties without opening a client."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _JAAS = "sasl.jaas.config"
 
 
 def client_faults(config: Mapping[str, str | None], worker: Mapping[str, str]) -> dict[str, str]:
-    """Key of the configuration to message. Login modules and token URLs that are not allowed are found under every
-    prefix (`source.consumer.`, `target.cluster.` and whatever a connector has); all other keys under
+    """Returns messages by key of the configuration. Checks for forbidden login modules and token URLs under every
+    prefix (`source.consumer.`, `target.cluster.` and any other of a connector); all other keys under
     `producer.override.`, `consumer.override.` and `admin.override.`.
 
-    Called at validation, with references resolved; one that is not yet, `${...}`, is not looked into.
+    Called at validation, with references resolved; an unresolved one, `${...}`, is not checked.
     """
     given = {k: v for k, v in config.items() if v is not None and not v.startswith("${")}
     found: dict[str, str] = {}

@@ -13,13 +13,13 @@ ClientKind = Literal["producer", "consumer", "admin"]
 Use = Literal["used", "ignored", "refused"]
 SECURITY = ("security.", "ssl.", "sasl.")
 HOST_AND_PORT = "host:port, comma-separated, ports from 1 to 65535"
-# Java passes over a protocol in front, `PLAINTEXT://host:9092`, and so do we: the other libraries do not.
+# Java ignores a protocol prefix, `PLAINTEXT://host:9092`, and so does keelman; the other libraries do not.
 _SERVER = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?(\[?[0-9a-zA-Z\-%._:]+\]?):([0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number, held within what the other library takes; `like` are values that mean something else there."""
+    """A whole number, clamped to the other library's bounds; `like` maps values with another meaning there."""
 
     least: int
     most: int
@@ -27,7 +27,7 @@ class Number:
     like: Mapping[int, int] = field(default_factory=dict)
 
     def of(self, key: str, text: str) -> str:
-        """The other library's text. Raises InvalidArgument for what is no number."""
+        """Returns the other library's text. Raises InvalidArgument if the text is not a number."""
         try:
             value = int(text)
         except ValueError:
@@ -42,7 +42,7 @@ class Words:
     legal: Mapping[str, str]
 
     def of(self, key: str, text: str) -> str:
-        """The other library's word. Raises InvalidArgument that names those there are."""
+        """Returns the other library's word. Raises InvalidArgument, which lists the legal words."""
         found = self.legal.get(text.lower())
         if found is None:
             raise InvalidArgument.of(key, text, "one of " + ", ".join(self.legal))
@@ -51,10 +51,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text, the same there."""
+    """Any text, passed on unchanged."""
 
     def of(self, key: str, text: str) -> str:
-        """The text itself."""
+        """Returns the text itself."""
         return text
 
 
@@ -63,12 +63,12 @@ class Servers:
     """Addresses of brokers."""
 
     def of(self, key: str, text: str) -> str:
-        """host:port, comma-separated. Raises InvalidArgument for the first that is none."""
+        """Returns host:port, comma-separated. Raises InvalidArgument for the first invalid address."""
         given = [one for one in map(str.strip, text.split(",")) if one] or [text]
         return ",".join(self.address(key, one) for one in given)
 
     def address(self, key: str, text: str) -> str:
-        """One of them. Raises InvalidArgument."""
+        """Returns one address as host:port. Raises InvalidArgument."""
         found = _SERVER.fullmatch(text)
         if found is None or not 0 < int(found[2]) < 65536:
             raise InvalidArgument.of(key, text, HOST_AND_PORT)
@@ -77,13 +77,13 @@ class Servers:
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """A list of Java classes of one package, by their simple or whole names."""
+    """A list of Java classes of one package, by their simple or full names."""
 
     package: str
     legal: Mapping[str, str]
 
     def names(self, key: str, text: str) -> list[str]:
-        """Their simple names, each once. Raises InvalidArgument for a class that is not known."""
+        """Returns their simple names without duplicates. Raises InvalidArgument for an unknown class."""
         given = [part.strip() for part in text.split(",") if part.strip()]
         names = list(dict.fromkeys(part.removeprefix(f"{self.package}.") for part in given))
         if any(name not in self.legal for name in names):
@@ -91,7 +91,7 @@ class Classes:
         return names
 
     def of(self, key: str, text: str) -> str:
-        """The other library's names, each once. Raises InvalidArgument for a class that is not known."""
+        """Returns the other library's names without duplicates. Raises InvalidArgument for an unknown class."""
         return ",".join(dict.fromkeys(self.legal[name] for name in self.names(key, text)))
 
 
@@ -102,14 +102,14 @@ Value: TypeAlias = Number | Words | Text | Servers | Classes
 class ClientKey:
     """One property of Java's clients.
 
-    `librdkafka` and `aiokafka` are its names there, empty where there is none; `says` is for a reader what our own code
-    makes of it, or why it is ignored or refused. `accepted` are the values of a key that is ignored or refused which
-    say what is done anyway: they are neither noted nor refused.
+    `librdkafka` and `aiokafka` are its names in these libraries, empty without an equivalent; `says` tells a reader how
+    keelman uses the key, or why it is ignored or refused. `accepted` are values of an ignored or refused key that
+    describe keelman's own behaviour: they are neither noted nor refused.
     """
 
     name: str
     clients: str
-    """Of which clients: p, c and a, for producer, consumer and admin."""
+    """The clients that have it: p, c and a, for producer, consumer and admin."""
     use: Use
     says: str = ""
     librdkafka: str = ""
@@ -117,16 +117,16 @@ class ClientKey:
     aiokafka: str = ""
     accepted: tuple[str, ...] = ()
     not_by: str = ""
-    """Of those clients, the ones that pass it over although it is used by others."""
+    """The clients among these that ignore the key although others use it."""
 
     def of(self, client: ClientKind) -> bool:
-        """Whether such a client has it."""
+        """Whether a client of this kind has the key."""
         return client[0] in self.clients
 
     @property
     def of_workers(self) -> bool:
-        """Whether a worker's own clients heed it: how they reach the brokers, who they are to them, and the rest that
-        aiokafka knows. What is refused is never passed over."""
+        """Whether a worker's own clients use it: to reach the brokers, to authenticate, or because aiokafka knows it.
+        A refused key is never ignored."""
         reaches = self.name in ("bootstrap.servers", "client.dns.lookup") or self.name.startswith(SECURITY)
         return self.use == "refused" or (self.use == "used" and (reaches or bool(self.aiokafka)))
 
@@ -135,9 +135,9 @@ class ClientKey:
         return self.use == "refused" and not self.accepts(text)
 
     def passes_over(self, text: str, client: ClientKind) -> bool:
-        """Whether this value has no effect on such a client, and whoever gives it should hear so."""
+        """Whether this value has no effect on such a client, so that its author should be notified."""
         return (self.use == "ignored" or client[0] in self.not_by) and not self.accepts(text)
 
     def accepts(self, text: str) -> bool:
-        """Whether a value says what is done anyway."""
+        """Whether a value describes keelman's own behaviour."""
         return text.strip().lower() in {one.lower() for one in self.accepted}

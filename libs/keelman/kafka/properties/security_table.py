@@ -1,4 +1,4 @@
-"""The rows of the table of client properties that say how a client proves who it is, and whom it trusts."""
+"""The rows of the table of client properties for a client's authentication and its trust in brokers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from keelman.model.errors import InvalidArgument
 _SASL = ("sasl.mechanism", "sasl.jaas.config")
 _LOGIN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 _BLANK = ("ssl.endpoint.identification.algorithm",)
-"""Keys that say something by being blank: here, that any host will do."""
+"""Keys for which a blank value has a meaning: here, that any host will do."""
 _SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
 _BEHIND_PREFIX = "the worker's own clients pass it over; for connectors it stands behind producer., consumer. or admin."
 _BY_FETCHER = "a mirror reads with a fetcher of our own, which passes it over"
@@ -24,8 +24,8 @@ _ROWS: dict[ClientKind, dict[str, ClientKey]] = {
 
 
 def for_java(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
-    """Those of Java's own properties that such a client heeds, for one of Java's; blank ones are left out where they
-    mean nothing. Callers have had them checked."""
+    """Returns the Java properties that such a Java client uses; leaves out blank ones without a
+    meaning. Callers have checked the properties."""
     rows = _ROWS[client]
     heeded = {k: v for k, v in given.items() if k in rows and rows[k].use != "ignored" and (v.strip() or k in _BLANK)}
     if heeded.get(oauth.URL_KEY):
@@ -34,7 +34,7 @@ def for_java(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
 
 
 def librdkafka_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
-    """The settings of such a client, without its defaults. Raises InvalidArgument that names the key at fault."""
+    """Returns the settings of such a client, without its defaults. Raises InvalidArgument, which names the key."""
     check(given, client)
     made: dict[str, Any] = {}
     for key, row in _ROWS[client].items():
@@ -45,7 +45,7 @@ def librdkafka_settings(given: Mapping[str, str], client: ClientKind) -> dict[st
 
 
 def aiokafka_settings(given: Mapping[str, str]) -> dict[str, Any]:
-    """aiokafka's arguments for a connection, but for its brokers and who one is. Raises InvalidArgument."""
+    """Returns aiokafka's arguments for a connection, except for its brokers and its login. Raises InvalidArgument."""
     check(given, "admin")
     made: dict[str, Any] = {}
     for key, row in _ROWS["admin"].items():
@@ -63,7 +63,7 @@ def check(given: Mapping[str, str], client: ClientKind) -> None:
 
 
 def refusals(given: Mapping[str, str], client: ClientKind) -> Iterable[tuple[str, str]]:
-    """The keys whose values cannot be used by such a client, and why."""
+    """Yields the keys whose values such a client cannot use, and why."""
     for key, value in given.items():
         row = _ROWS[client].get(key)
         if row is not None and row.refuses(value):
@@ -71,13 +71,13 @@ def refusals(given: Mapping[str, str], client: ClientKind) -> Iterable[tuple[str
 
 
 def ignored(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
-    """The keys that such a client passes over, each with the reason, where their values are not what it does anyway."""
+    """Returns the keys that such a client ignores, with reasons, unless the value describes what it does anyway."""
     rows = ((key, _ROWS[client].get(key), value) for key, value in given.items())
     return {key: row.says for key, row, value in rows if row is not None and row.passes_over(value, client)}
 
 
 def ignored_by_workers(given: Mapping[str, str]) -> dict[str, str]:
-    """The same of the keys that stand alone in a worker's properties, which are for the worker's own clients."""
+    """Returns the same for the unprefixed keys in a worker's properties, which are for the worker's own clients."""
     found: dict[str, str] = {}
     for row in TABLE:
         if row.name in given and not row.of_workers and given[row.name].strip():
@@ -86,18 +86,18 @@ def ignored_by_workers(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def ignored_by_mirrors(given: Mapping[str, str]) -> dict[str, str]:
-    """The same of the keys of a mirror's consumer."""
+    """Returns the same for the keys of a mirror's consumer."""
     found = ignored(given, "consumer")
     for key, row in _ROWS["consumer"].items():
         text = given.get(key, "").strip()
-        heeded = key in FETCHED or (row.of_workers and "p" not in row.not_by)  # with what our producers are, too
+        heeded = key in FETCHED or (row.of_workers and "p" not in row.not_by)  # as keelman's own producers, too
         if text and row.use == "used" and not heeded and not row.accepts(text):
             found[key] = _BY_FETCHER
     return found
 
 
 def problems(given: Mapping[str, str], client: ClientKind, allowed_urls: str = "") -> list[tuple[str, str]]:
-    """Keys that are at fault, and why: what is refused, numbers that are none, login modules and URLs that are not
+    """Returns faulty keys, and why: refused values, malformed numbers, login modules and URLs that are not
     allowed. Opens no file and no connection. `allowed_urls` is the worker's list."""
     found = [(key, f"{key}: {given[key]!r} is refused: {why}") for key, why in refusals(given, client)]
     for key, row in _ROWS[client].items():
@@ -124,12 +124,12 @@ def _fault(key: str, work: Any) -> list[tuple[str, str]]:
 
 
 def _reconcile(made: dict[str, Any]) -> None:
-    """What Java bears and librdkafka does not."""
+    """Adjusts settings that Java accepts and librdkafka does not."""
     if (age := made.get("topic.metadata.refresh.interval.ms")) is not None:
-        # By itself it looks only every five minutes, and then takes what is three times as old for gone.
+        # By default librdkafka refreshes every five minutes and drops metadata three times as old.
         made["metadata.max.age.ms"] = str(3 * int(age))
     if (assignors := made.get(ASSIGNMENT)) is not None:
-        # As in Java the group's protocol is cooperative only where each assignor is.
+        # As in Java the group's protocol is cooperative only if each assignor is.
         eager = [one for one in assignors.split(",") if one != COOPERATIVE]
         made[ASSIGNMENT] = ",".join(eager) or COOPERATIVE
     first, most = made.get("reconnect.backoff.ms"), made.get("reconnect.backoff.max.ms")

@@ -1,9 +1,9 @@
 """A table of all properties of Java's producers, consumers and admin clients, and their use here, as of Kafka 4.3.
 
-The one table that all code asks that makes clients; docs/client-properties.md is written from it. A key that is not
-here is unknown to Java's clients too, which only warn of those. Types and defaults, which only `validate` shows, are in
-keelman.connect.config.client_definitions, which may not stand on this package. A new version of Kafka:
-tests/recorded/data/record_clients.py, which holds both to the same keys.
+The single table for all code that creates clients; docs/client-properties.md is generated from it. A key that is not
+here is unknown to Java's clients too, which only warn about it. Types and defaults, used only by `validate`, are in
+keelman.connect.config.client_definitions, which may not import this package. For a new version of Kafka:
+tests/recorded/data/record_clients.py, which checks that both have the same keys.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ASSIGNORS = Classes(
         "CooperativeStickyAssignor": COOPERATIVE,
     },
 )
-"""Of a consumer group; librdkafka has no `sticky`, which Java's own consumer has."""
+"""The assignors of a consumer group; librdkafka has no `sticky`, which Java's own consumer has."""
 _BYTES = "payloads are bytes here, which converters make and read"
 _METRICS = "metrics are served on /metrics"
 _NO_JAVA = "no Java code runs here"
@@ -237,10 +237,10 @@ FETCHED = frozenset(
         *("fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "max.partition.fetch.bytes"),
     }
 )
-"""What a fetcher of our own, with which mirrors read, heeds of a consumer's keys beside those of connections."""
+"""The consumer keys, beside those of connections, that our own fetcher, used by mirrors, supports."""
 TABLE: tuple[ClientKey, ...] = (*_COMMON, *SECURITY, *_PRODUCER, *_CONSUMER, *_OTHERS)
 
 
 def rows(name: str) -> Iterator[ClientKey]:
-    """The rows of a key: more than one where clients differ."""
+    """Returns the rows of a key: more than one if clients differ."""
     return (one for one in TABLE if one.name == name)

@@ -1,6 +1,6 @@
 """Reads `sasl.jaas.config` as Java's clients read it (their JaasConfig, on a StreamTokenizer).
 
-tests/recorded/data/clients.json holds what Java makes of a number of texts.
+tests/recorded/data/clients.json holds Java's results for a number of texts.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class LoginModule:
 
 
 def parse(text: str) -> LoginModule:
-    """The one login module of a `sasl.jaas.config`. Raises InvalidArgument with Java's message and what is legal, never
-    with a secret; for a module that is not one of `ALLOWED` before anything is done with it."""
+    """Returns the one login module of a `sasl.jaas.config`. Raises InvalidArgument with Java's message and the legal
+    values, never with a secret; a module outside `ALLOWED` is refused before anything is done with it."""
     found = list(_modules(_tokens(text)))
     if not found:
         raise _illegal("Login module not specified in JAAS config")
@@ -88,7 +88,7 @@ def _options(tokens: Iterator[Token]) -> Iterator[tuple[str, str]]:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    """As a StreamTokenizer gives them: a slash begins a comment, whatever follows; words may hold dots and digits."""
+    """Yields a StreamTokenizer's tokens: any slash begins a comment; words may hold dots and digits."""
     at = 0
     while at < len(text):
         char = text[at]
@@ -118,14 +118,14 @@ def _is_letter(char: str) -> bool:
 
 
 def _end(text: str, at: int, of: str = "") -> int:
-    """Where the word, or what is made of these characters, ends."""
+    """Returns the end of the word, or of the run of the characters `of`."""
     while at < len(text) and (text[at] in of if of else _is_letter(text[at]) or text[at] in "0123456789.-"):
         at += 1
     return at
 
 
 def _quoted(text: str, at: int) -> tuple[str, int]:
-    """The text in quotes, without its escapes, and where it ends: at its quote, or at the end of the line."""
+    """Returns the quoted text without escapes, and its end: the closing quote or the end of the line."""
     mark, found = text[at], []
     at += 1
     while at < len(text) and text[at] != mark and text[at] not in "\r\n":

@@ -1,8 +1,8 @@
 """Gets tokens for SASL OAUTHBEARER as Java's own login handlers get them.
 
-Unsecured ones are made of the options of `sasl.jaas.config`; with `sasl.oauthbearer.token.endpoint.url` they come from
-that server (grant type client_credentials, RFC 6749 section 4.4) or file. Such a URL must be on the process's list:
-a configuration may come from anybody, and must not have a worker call whatever address it names (Java's system
+Unsecured tokens are made from the options of `sasl.jaas.config`; with `sasl.oauthbearer.token.endpoint.url` tokens come
+from that server (grant type client_credentials, RFC 6749 section 4.4) or file. Such a URL must be on the process's
+list: a configuration may come from any user, and must not make a worker call arbitrary addresses (Java's system
 property `org.apache.kafka.sasl.oauthbearer.allowed.urls`).
 """
 
@@ -36,17 +36,18 @@ _allowed: set[str] = set()
 
 
 def allow_urls(text: str) -> None:
-    """Adds the URLs of a worker's `keelman.oauthbearer.allowed.urls` to those that this process may ask for tokens."""
+    """Adds the URLs of a worker's `keelman.oauthbearer.allowed.urls` to this process's allowed token endpoints."""
     _allowed.update(listed(text))
 
 
 def listed(text: str) -> set[str]:
-    """The URLs of such a list."""
+    """Returns the URLs of such a list."""
     return {part.strip() for part in text.split(",") if part.strip()}
 
 
 def checked_url(url: str, allowed: set[str] | None = None) -> str:
-    """The URL, when it may be asked for tokens; raises InvalidArgument. `allowed` None: by this process's list."""
+    """Returns the URL if it is an allowed token endpoint; else raises InvalidArgument. `allowed`: None for this
+    process's list."""
     scheme = urlsplit(url).scheme.lower()
     if scheme not in ("http", "https", "file"):
         raise InvalidArgument(f'{URL_KEY}: {url!r} is not legal: only "http", "https" and "file" are supported')
@@ -60,7 +61,7 @@ def checked_url(url: str, allowed: set[str] | None = None) -> str:
 
 
 def tokens(given: Mapping[str, str], options: Mapping[str, str]) -> Tokens:
-    """Of Java's client properties and the options of their login module. Raises InvalidArgument."""
+    """Returns the tokens for Java's client properties and their login module's options. Raises InvalidArgument."""
     factor = number_of(given, "sasl.login.refresh.window.factor", 0.8)
     wait, most = (
         number_of(given, f"sasl.login.retry.backoff.{name}", default) / 1000
@@ -72,7 +73,7 @@ def tokens(given: Mapping[str, str], options: Mapping[str, str]) -> Tokens:
 
 
 def _unsecured(options: Mapping[str, str]) -> Callable[[], Token]:
-    """As Java's OAuthBearerUnsecuredLoginCallbackHandler: for tests, never for production."""
+    """Makes tokens like Java's OAuthBearerUnsecuredLoginCallbackHandler: for tests, never for production."""
 
     def of(kind: str) -> dict[str, str]:
         prefix = f"{_UNSECURED}{kind}_"
@@ -122,7 +123,7 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
         number_of(given, "sasl.login.read.timeout.ms", 10_000) / 1000,
         connect=number_of(given, "sasl.login.connect.timeout.ms", 10_000) / 1000,
     )
-    # As Java: the login module's own options say whom to trust, not the brokers' trust store.
+    # As in Java, trust comes from the login module's own options, not from the brokers' trust store.
     context = FollowedContext(options) if url.lower().startswith("https:") else False
 
     def ask() -> Token:
@@ -160,7 +161,7 @@ def _unanswered(url: str, error: Exception) -> Unauthenticated | Unavailable:
 
 
 def _reason(answer: httpx.Response) -> str:
-    """The `error` of RFC 6749 section 5.2; nothing else of an answer is repeated."""
+    """Returns the `error` of RFC 6749 section 5.2; no other part of an answer is repeated."""
     try:
         return str(answer.json()["error"])[:200]
     except (ValueError, KeyError, TypeError):
@@ -176,7 +177,7 @@ def _file(url: str) -> str:
 
 
 def _from_jwt(text: str, claim: str, extensions: Mapping[str, str], life: Any) -> Token:
-    """The principal and the end of its life are in the token itself; brokers, not we, check its signature."""
+    """Reads the principal and the expiry from the token itself; brokers check its signature."""
     try:
         body = text.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

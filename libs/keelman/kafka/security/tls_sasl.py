@@ -1,4 +1,4 @@
-"""Translates TLS and SASL of Java's client properties for both client libraries. What can be read once is read once."""
+"""Translates TLS and SASL of Java's client properties for both client libraries. Reads files once where possible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES = "ssl.endpoint.identification.algorithm"
 
 
 def protocol(given: Mapping[str, str]) -> str:
-    """`security.protocol`. Raises InvalidArgument."""
+    """Returns `security.protocol`. Raises InvalidArgument."""
     text = given.get("security.protocol", "").strip().upper() or "PLAINTEXT"
     if text not in PROTOCOLS:
         raise InvalidArgument.of("security.protocol", text, "one of " + ", ".join(PROTOCOLS))
@@ -34,7 +34,7 @@ def protocol(given: Mapping[str, str]) -> str:
 
 
 def login(given: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
-    """Mechanism and login module of a SASL client. Raises InvalidArgument that names the property at fault."""
+    """Returns mechanism and login module of a SASL client. Raises InvalidArgument, which names the property."""
     mechanism = given.get("sasl.mechanism", "").strip() or "GSSAPI"
     if mechanism == "GSSAPI":
         raise InvalidArgument(
@@ -60,7 +60,7 @@ def login(given: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
 
 
 def for_aiokafka(given: Mapping[str, str]) -> dict[str, Any]:
-    """aiokafka's arguments, without the OAUTHBEARER provider, which `tokens` makes. Raises InvalidArgument."""
+    """Returns aiokafka's arguments, without the OAUTHBEARER provider of `tokens`. Raises InvalidArgument."""
     spoken = protocol(given)
     made: dict[str, Any] = {"security_protocol": spoken}
     if spoken.endswith("SSL"):
@@ -75,7 +75,7 @@ def for_aiokafka(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def for_librdkafka(given: Mapping[str, str]) -> dict[str, Any]:
-    """librdkafka's settings. Raises InvalidArgument."""
+    """Returns librdkafka's settings. Raises InvalidArgument."""
     spoken = protocol(given)
     made: dict[str, Any] = {} if spoken == "PLAINTEXT" else {"security.protocol": spoken}
     if spoken.endswith("SSL"):
@@ -91,7 +91,7 @@ def for_librdkafka(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def own_certificate_ends(given: Mapping[str, str]) -> datetime | None:
-    """When the certificate ends that the client shows; None when it has none. Raises InvalidArgument."""
+    """Returns when the client's own certificate expires; None if it has none. Raises InvalidArgument."""
     from cryptography import x509  # noqa: PLC0415  (the same)
 
     identity = _stores(of_tls(given), stores_changed(given))[1]
@@ -99,7 +99,7 @@ def own_certificate_ends(given: Mapping[str, str]) -> datetime | None:
 
 
 def tokens(given: Mapping[str, str]) -> Tokens:
-    """The tokens of an OAUTHBEARER client: the same for all clients of a process with the same properties."""
+    """Returns the tokens of an OAUTHBEARER client: shared by all clients of a process with the same properties."""
     options = login(given)[1].options
     if given.get(oauth.URL_KEY, "").strip():
         oauth.checked_url(given[oauth.URL_KEY].strip())

@@ -1,4 +1,4 @@
-"""Keeps a client's token for SASL OAUTHBEARER while it is good, renews it before its end, and logs a failure."""
+"""Keeps a client's token for SASL OAUTHBEARER while it is valid, renews it before its end, and logs a failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is sent, whom it is for, and its life in seconds since 1970."""
+    """A token as it is sent, its principal, and its life in seconds since 1970."""
 
     text: str = field(repr=False)
     principal: str
@@ -25,10 +25,10 @@ class Token:
 
 
 class Tokens:
-    """Gives a token that is good now; for any thread, and for all clients of a process with the same properties.
+    """Provides a valid token; for any thread, and for all clients of a process with the same properties.
 
-    Who gave none is left alone for a while, which doubles each time: clients that connect again and again would
-    ask as often, and many servers lock out who does.
+    After a failure the server is not called for a while, which doubles each time: clients that reconnect again and
+    again would call it as often, and many servers lock such clients out.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Tokens:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`factor` is the part of its life after which a token is renewed; `retry_seconds` the first and the longest
-        time until it is asked again."""
+        time until the next try after a failure."""
         self._get = get
         self._factor = factor
         self._first, self.patience = retry_seconds
@@ -53,14 +53,14 @@ class Tokens:
 
     @property
     def any(self) -> bool:
-        """Whether there ever was one."""
+        """Whether there ever was a token."""
         return self._token is not None
 
     def current(self) -> Token:
-        """Blocks while a new one is got.
+        """Returns a valid token; blocks while it gets a new one.
 
-        Raises Unauthenticated when none was ever given, Unavailable when there is none now, the same error as before
-        until it may be asked again. While the old token lives on, neither.
+        Raises Unauthenticated when no token was ever given, Unavailable when there is none now, the same error as
+        before until the next try is due. While the old token is valid, raises neither.
         """
         with self._lock:
             now, old = time.time(), self._token
@@ -69,7 +69,7 @@ class Tokens:
             if self._failure is None or self._clock() >= self._again:
                 self._renew(old, now)
             if self._failure is not None and (old is None or now >= old.ends):
-                # Credentials that were good once are worth waiting for.
+                # Credentials that were valid once are worth waiting for.
                 kind = type(self._failure) if old is None else Unavailable
                 raise kind(self._failure.message, reason=self._failure.reason)
             assert self._token is not None

@@ -1,4 +1,4 @@
-"""Follows the topics of several tables together: one request at each broker waits for news of all of them."""
+"""Follows the topics of several tables together: one request at each broker waits for new records of all of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REQUEST_MS = 10_000
 
 
 class TopicTables:
-    """Tables of one Kafka cluster, for who reads them in one isolation. A worker that has nothing to copy spends most
-    of its time on its topics, so they share the requests that wait for news."""
+    """Tables of one Kafka cluster that are read in one isolation level. A worker with nothing to copy spends most of
+    its time on its topics, so they share the requests that wait for new records."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class TopicTables:
         read_committed: bool,
         calm: Collection[str] = (),
     ) -> None:
-        """`properties` are those of Java's clients. Of the `calm` topics nobody waits for news but in `read_to`: they
-        are looked at some times a second, however often they are written. Connects nothing yet."""
+        """`properties` are those of Java's clients. For the `calm` topics no request waits for new records, except in
+        `read_to`: they are polled a few times a second, however often they are written. Connects nothing yet."""
         self._tables = tables
         self._properties = properties
         self._client_id = client_id
@@ -40,7 +40,7 @@ class TopicTables:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[TopicTables]:
-        """Opens the clients that ask for ends, each of one topic; `follow()` must run inside the block.
+        """Opens the clients that request end offsets, one for each topic; `follow()` must run inside the block.
 
         Raises Unavailable, Unauthenticated, InvalidArgument.
         """
@@ -53,9 +53,9 @@ class TopicTables:
             yield self
 
     async def follow(self) -> None:
-        """Reads for ever; a broker that is away, or refuses, is waited for. A task of its own, until cancelled.
+        """Reads until cancelled, as a task of its own; waits for brokers that are away or refuse.
 
-        Once the brokers refuse one of the topics each is read for itself: the others go on.
+        Once the brokers refuse one of the topics, each topic is read separately: the others continue.
         """
         if len(self._tables) > 1:
             with contextlib.suppress(FetchFailure, KeelmanError):
@@ -72,7 +72,7 @@ class TopicTables:
             await asyncio.sleep(backoff.next())
 
     async def _read(self, tables: Sequence[TopicTable], backoff: Backoff) -> None:
-        """Until a topic may not be read, or not be understood: raises FetchFailure or KeelmanError then."""
+        """Reads until a topic may not be read, or cannot be decoded: then raises FetchFailure or KeelmanError."""
         by_topic = {table.topic: table for table in tables}
         fetcher = self._fetcher(tables)
         for table in tables:
@@ -83,7 +83,7 @@ class TopicTables:
                 for fetched in found:
                     by_topic[fetched.topic].take_in(fetched)
                     backoff.reset()
-                    await asyncio.sleep(0)  # megabytes hold up nobody
+                    await asyncio.sleep(0)  # megabytes must not block other tasks
                 problem = fetcher.problem
                 named = [table for table in tables if f"topic {table.topic}" in problem]
                 for table in tables:
@@ -97,5 +97,5 @@ class TopicTables:
     def _fetcher(self, tables: Sequence[TopicTable]) -> BatchFetcher:
         positions = {(table.topic, number): at for table in tables for number, at in table.positions.items()}
         client = FetchClient(self._properties, client_id=self._client_id, request_timeout_ms=REQUEST_MS)
-        settings = FetchSettings(check_crcs=False, calm=self._calm)  # taking batches apart looks at their checksums
+        settings = FetchSettings(check_crcs=False, calm=self._calm)  # decoding the batches checks their checksums
         return BatchFetcher(client, positions, read_committed=self._read_committed, reset="earliest", settings=settings)

@@ -1,4 +1,4 @@
-"""Reads a whole topic, from its beginning to the end that it has at the call; and goes on from there."""
+"""Reads a whole topic, from its beginning to its end at the time of the call; or continues a former read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ REQUEST_MS = 10_000
 
 
 async def read_topic(properties: Mapping[str, str], topic: str, *, client_id: str, seconds: float) -> list[Row]:
-    """Every committed record with a key, in order by partition; none when there is no such topic.
+    """Returns every committed record with a key, in order by partition; none for a missing topic.
 
-    All that was written before the call, and committed or aborted since, is in it. `properties` are Java's. Raises
+    It includes everything written before the call, and committed or aborted since. `properties` are Java's. Raises
     DeadlineExceeded, Unavailable, InvalidArgument.
     """
     rows: list[Row] = []
@@ -32,7 +32,7 @@ async def read_topic(properties: Mapping[str, str], topic: str, *, client_id: st
 
 
 class OnePartition:
-    """A topic of one partition, of which each `read` gives what came since the last one."""
+    """A topic of one partition; each `read` returns the records since the last one."""
 
     def __init__(self, properties: Mapping[str, str], topic: str, *, client_id: str) -> None:
         """`properties` are Java's. Connects nothing yet."""
@@ -40,7 +40,7 @@ class OnePartition:
         self._next = EARLIEST
 
     async def read(self, *, seconds: float) -> list[Row]:
-        """Every committed record with a key, in order, of all that was written before the call and is committed or
+        """Returns every committed record with a key, in order, of everything written before the call and committed or
         aborted by now. Raises DeadlineExceeded, Unavailable, InvalidArgument."""
         rows: list[Row] = []
         table = TopicTable(self._topic, 1, rows.append, {0: self._next})

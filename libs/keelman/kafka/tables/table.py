@@ -22,13 +22,13 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
-ANSWER_SECONDS = 1.0  # so long a leader is waited for, at first, before others are asked whether it still leads
-QUIET_SECONDS = 10.0  # so often it looks, while nothing comes, for what keeps it from reading
+ANSWER_SECONDS = 1.0  # the time to wait for a leader, at first, before other brokers must confirm that it still leads
+QUIET_SECONDS = 10.0  # the interval at which it checks, while nothing comes, for a problem that prevents reading
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record as it stands in the topic; a value of None is a tombstone."""
+    """One record of the topic; a value of None is a tombstone."""
 
     partition: int
     offset: int
@@ -38,14 +38,14 @@ class Row:
 
 
 class NewestRows:
-    """Tells the newest row of a key where several partitions have one: in a topic that was given more of them producers
-    write a key elsewhere than before, and no compaction removes what they wrote there."""
+    """Finds the newest row of a key that several partitions have: after a topic was given more partitions, producers
+    write a key to another partition than before, and no compaction removes the former rows."""
 
     def __init__(self) -> None:
         self._last: dict[bytes, tuple[int, int]] = {}
 
     def takes(self, row: Row) -> bool:
-        """Whether no other partition has a newer one of its key, of those that this was asked about."""
+        """Whether none of the earlier calls had a newer row of this key in another partition."""
         partition, time_ms = self._last.get(row.key, (row.partition, 0))
         if partition != row.partition and row.timestamp_ms < time_ms:
             return False
@@ -54,20 +54,20 @@ class NewestRows:
 
 
 class TopicTable:
-    """Hands every record of one topic, in order by partition, to `apply`.
+    """Passes every record of one topic, in order by partition, to `apply`.
 
-    `read_to_end()` is the strong read: what was written before the call is applied when it returns. The ends are taken
-    with ListOffsets READ_UNCOMMITTED even where records are read committed, since the end of a read_committed reader
-    comes too early while a transaction is open; and no leader is believed that no other broker takes for one.
+    `read_to_end()` is the strong read: everything written before the call is applied when it returns. The ends are read
+    with ListOffsets READ_UNCOMMITTED even if records are read committed, since the end of a read_committed reader
+    comes too early while a transaction is open; and a leader counts only if another broker confirms it.
     """
 
     def __init__(
         self, topic: str, partitions: int, apply: Callable[[Row], None], begin: Mapping[int, int] | None = None
     ) -> None:
-        """`begin` are the offsets to begin at, for partitions that are not to be read from their beginning."""
+        """`begin` are the first offsets for partitions that are not read from their beginning."""
         self.topic = topic
         self._parts: list[Part] = [(topic, number) for number in range(partitions)]
-        self._newest: NewestRows | None = NewestRows()  # until all is read: what comes after that is newer
+        self._newest: NewestRows | None = NewestRows()  # until all is read: later records are newer
         self._apply = apply
         self._client: FetchClient | None = None
         self._reading: BatchFetcher | None = None
@@ -79,33 +79,33 @@ class TopicTable:
         self._since = 0.0
 
     def opened(self, client: FetchClient) -> None:
-        """Asks this client for ends, until it is closed."""
+        """Requests end offsets from this client, until it is closed."""
         self._client = client
 
     def closed(self) -> None:
-        """There is no client any more."""
+        """Forgets the client, which is closed."""
         self._client = None
 
     def read_by(self, fetcher: BatchFetcher | None) -> None:
-        """Who brings its records from now on; None for nobody."""
+        """Sets the fetcher that brings the records from now on, or None."""
         self._heard_at = self.heard_at
         self._reading = fetcher
 
     @property
     def positions(self) -> Mapping[int, int]:
-        """The next offset of each partition; one below 0 where nothing is known yet."""
+        """The next offset of each partition; below 0 while it is unknown."""
         return dict(self._positions)
 
     @property
     def heard_at(self) -> float:
-        """When the brokers that have the topic had last answered its follower, by the monotonic clock.
+        """The time of the brokers' last answer to the topic's follower, by the monotonic clock.
 
-        They answer every two seconds at least, also while nothing is written.
+        They answer at least every two seconds, also while nothing is written.
         """
         return self._heard_at if self._reading is None else max(self._heard_at, self._reading.heard_at(self.topic))
 
     def take_in(self, fetched: Fetched) -> None:
-        """Applies what was fetched of its topic. Without an await: a position that others see is an applied one."""
+        """Applies fetched records of its topic. Has no await: a position that others see is an applied one."""
         at, number = fetched.position, fetched.partition
         for header, batch in fetched.batches:
             columns = decode(header, batch)
@@ -121,8 +121,8 @@ class TopicTable:
         self._moved = asyncio.Event()
 
     def see(self, problem: str, *, passes: bool = False) -> None:
-        """Takes up what keeps it from being read, empty for nothing. Logs what lasts: partitions of a topic that was
-        just made have no leader for a moment."""
+        """Records the problem that prevents reading, empty for none. Logs only lasting problems: partitions of a topic
+        that was just created have no leader for a moment."""
         now = time.monotonic()
         if not problem:
             self._logged = ""
@@ -136,7 +136,7 @@ class TopicTable:
         self._seen = asyncio.Event()
 
     async def kept_out(self) -> None:
-        """Raises PermissionDenied once the brokers' access rules keep this reader out, which its follower waits out."""
+        """Raises PermissionDenied once the brokers' access rules deny reading; the follower itself keeps retrying."""
         while "AUTHORIZATION_FAILED" not in self._problem:
             await self._seen.wait()
         raise PermissionDenied(
@@ -155,7 +155,7 @@ class TopicTable:
         self._newest = None
 
     def grow(self, partitions: int) -> bool:
-        """Reads those partitions too that the topic was given meanwhile, of so many that it has; whether there are
+        """Reads partitions that were added to the topic, which has `partitions` now; returns whether there were
         any."""
         new: list[Part] = [(self.topic, number) for number in range(len(self._parts), partitions)]
         if not new:
@@ -170,7 +170,7 @@ class TopicTable:
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
         """Returns when the applied position of each of these partitions has reached its end. Raises DeadlineExceeded.
 
-        For the end that a write came to: it and all that was written before it is applied then.
+        For the end offset of a write: that write and all earlier ones are applied then.
         """
         try:
             with contextlib.nullcontext() if self._reading is None else self._reading.pauses.hurried():
@@ -182,7 +182,7 @@ class TopicTable:
             raise DeadlineExceeded(f"topic {self.topic} was not read to its end {dict(ends)} in time{why}") from None
 
     async def end_offsets(self) -> dict[int, int]:
-        """End offset of each partition, read_uncommitted."""
+        """Returns the end offset of each partition, read_uncommitted."""
         assert self._client is not None
         backoff, patience = Backoff(first=0.05, most=1.0), ANSWER_SECONDS
         while True:
@@ -192,7 +192,7 @@ class TopicTable:
                 if not self.grow(len(self._client.cluster.partitions_for_topic(self.topic) or ())):
                     return ends
             except (KafkaError, OSError) as error:
-                if isinstance(error, TimeoutError):  # perhaps another leads: one whose host is gone never says so
+                if isinstance(error, TimeoutError):  # another may lead: a leader whose host is gone never reports that
                     patience *= 2
                 log.debug("list_offsets_failed", topic=self.topic, error=repr(error))
                 await asyncio.sleep(backoff.next())

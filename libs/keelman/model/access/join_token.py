@@ -1,4 +1,4 @@
-"""The token by which a host joins, as people pass it on: its name, its secret, and whom the host may trust."""
+"""The token by which a host joins, as people pass it on: its name, its secret, and the CA that the host may trust."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class JoinSecret:
 
     @property
     def text(self) -> str:
-        """As it is passed on."""
+        """The token as people pass it on."""
         return f"{PREFIX}.{self.name}.{self.secret}.{self.authority}"
 
 
 def parsed_token(text: str) -> JoinSecret:
-    """Takes a token apart. Raises InvalidArgument, which does not show it, for what is none."""
+    """Parses a token. Raises InvalidArgument, which does not show the token, for an illegal one."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise InvalidArgument.of("token", "[hidden]", f"{PREFIX}.NAME.SECRET.AUTHORITY, whole, as it was printed")
@@ -42,7 +42,7 @@ def parsed_token(text: str) -> JoinSecret:
 
 
 def token_and_address(text: str) -> tuple[JoinSecret, str]:
-    """Token and gateway of TOKEN@host:port. Raises InvalidArgument."""
+    """Returns token and gateway of TOKEN@host:port. Raises InvalidArgument."""
     token, at, address = text.strip().partition("@")
     host, _, port = address.rpartition(":")
     if not at or not host or not port.isdecimal() or not 0 < int(port) < 65536:

@@ -1,4 +1,4 @@
-"""Roles, the rights that each has, and the digest by which a token is known without being kept."""
+"""Roles, the rights of each, and the digest by which a token is recognised without being stored."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 from enum import StrEnum
 
 TOKEN_BEGINS = "keelman_"
-"""How a token begins, so that people and scanners recognise one that is where it must not be."""
+"""The prefix of tokens, so that people and scanners recognise a leaked one."""
 TOKEN_BYTES = 32
 
 
 class Right(StrEnum):
-    """A right that a call needs: to see; to have what is there begin, change and end; to say what there is."""
+    """A right that a call needs: to see resources; to start, change and end existing ones; to decide which exist."""
 
     VIEW = "view"
     OPERATE = "operate"
@@ -26,10 +26,11 @@ class Role(StrEnum):
     ADMIN = "admin"
 
     def has(self, right: Right) -> bool:
-        """Whether a role has a right: an operator sees, too, and an admin may do everything."""
+        """Returns whether a role has a right: an operator sees, too, and an admin may do everything."""
         return list(Right).index(right) <= list(Role).index(self)
 
 
 def token_digest(token: str) -> str:
-    """SHA-256 of a token, hexadecimal: a token is long and random, so that nobody finds one by its digest."""
+    """Returns the SHA-256 of a token, hexadecimal: a token is long and random, so that its digest does not reveal
+    it."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Secrets: values that configurations refer to, and that nobody is shown."""
+"""Secrets: values that configurations refer to, and that are never shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Secret(Resource):
 
 
 def checked_secret_name(field_: str, name: str) -> str:
-    """Returns the name; raises InvalidArgument for one that no secret has."""
+    """Returns the name. Raises InvalidArgument for a name that no secret can have."""
     if not _NAME.fullmatch(name):
         legal = "1 to 255 letters, digits, '/', '_', '+', '=', '.', '@' or '-'"
         raise InvalidArgument.of(field_, name[:255], legal)
@@ -36,7 +36,7 @@ def checked_secret_name(field_: str, name: str) -> str:
 
 
 def checked_values(field_: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Returns the values; raises InvalidArgument for what no secret has. No value is in its message."""
+    """Returns the values. Raises InvalidArgument for values that no secret can have; no value is in its message."""
     if not 1 <= len(values) <= MAX_KEYS:
         raise InvalidArgument.of(field_, f"{len(values)} values", f"1 to {MAX_KEYS} of them")
     for key in values:

@@ -1,4 +1,4 @@
-"""Connector definitions: connectors as users want them, and what was applied of that."""
+"""Connector definitions: connectors as users want them, and what was applied of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keelman.model.resource import Resource
 
 
 class DefinitionGoal(StrEnum):
-    """The state that a connector is to be brought to."""
+    """The state that a connector is brought to."""
 
     ABSENT = "ABSENT"
     STOPPED = "STOPPED"
@@ -33,14 +33,14 @@ class ConnectorDefinitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class AppliedDefinition:
-    """The definition that the worker cluster was given last. `generation` 0: none yet."""
+    """The definition that the worker cluster got last. `generation` 0: none yet."""
 
     generation: int = 0
     time: datetime | None = None
     goal: DefinitionGoal = DefinitionGoal.ABSENT
     config: Mapping[str, str] = field(default_factory=dict)
     uid: str = ""
-    """Of the connector, where its workers give one."""
+    """The connector's uid, if its workers report one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ FORMER_SPEC, WANTED_SPEC = "former_spec", "wanted_spec"
 """Facts of an operation that updates: the specs, as they are stored."""
 UNKNOWN_CODE = "UnknownError.Unknown"
 SCALING_SECONDS = 20.0
-"""So long at most a request waits for a step of autoscaling, which nobody asked for."""
+"""The longest that a request waits for a step of autoscaling, which no user requested."""
 CODES: Mapping[str, str] = {
     "BROKERS_UNREACHABLE": "ClusterError.BrokerUnreachable",
     "CONSUMER_GROUP_UNREACHABLE": "ClusterError.BrokerUnreachable",
@@ -39,12 +39,12 @@ CODES: Mapping[str, str] = {
 
 
 def code_of(reason: str) -> str:
-    """The code of an operation's error of this reason."""
+    """Returns the code of an operation's error of this reason."""
     return CODES.get(reason, UNKNOWN_CODE)
 
 
 class DedicatedGoal(StrEnum):
-    """The state that a dedicated connector is to be brought to."""
+    """The state that a dedicated connector is brought to."""
 
     ABSENT = "ABSENT"
     PAUSED = "PAUSED"
@@ -75,7 +75,7 @@ class WorkerConfigurationRef:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The number of workers, fixed or as many as `autoscale` finds; and the limits of each with all of its
+    """The number of workers, fixed or as many as `autoscale` decides; and the limits of each with all of its
     processes."""
 
     count: int = 0
@@ -84,14 +84,14 @@ class Capacity:
 
     @property
     def most_workers(self) -> int:
-        """How many it may come to."""
+        """The highest number of workers."""
         return self.count if self.autoscale is None else self.autoscale.max_workers
 
 
 @dataclass(frozen=True, slots=True)
 class DedicatedConnectorSpec:
-    """A dedicated connector as the user wants it; `config` is as sent. Its Kafka is `broker_cluster`, or else what
-    `bootstrap_servers` and `client_properties` lead to."""
+    """A dedicated connector as the user wants it; `config` is as sent. Its Kafka is `broker_cluster`, or else the
+    cluster behind `bootstrap_servers` and `client_properties`."""
 
     connector: str
     config: Mapping[str, str] = field(default_factory=dict)
@@ -103,13 +103,13 @@ class DedicatedConnectorSpec:
     libraries: tuple[PluginRef, ...] = ()
     worker_configuration: WorkerConfigurationRef | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Worker properties that win over the worker configuration's."""
+    """Worker properties that override the worker configuration's."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     topic_prefix: str = ""
     topic_suffix: str = ""
     engine: WorkerEngine = WorkerEngine.KEELMAN
     log_delivery: LogDelivery | None = None
-    """Where its logs are delivered."""
+    """The delivery of its logs."""
     annotations: Annotations = NO_ANNOTATIONS
 
 
@@ -133,17 +133,17 @@ class DedicatedConnector(Resource):
     broker_cluster: str = ""
     operation: str = ""
     failure: DedicatedFailure | None = None
-    """Of the last operation that left it so; a later one that succeeds takes it away."""
+    """The failure of the last operation that left it failed; a later success removes it."""
     updates: int = 0
     """How many updates were applied."""
     connector_uid: str = ""
-    """Of the connector as its workers have it; empty before they do."""
+    """The connector's uid on its workers; empty before they have it."""
     tasks_max: int = 0
-    """`tasks.max` as its workers were given it; 0: that of the configuration."""
+    """The `tasks.max` that its workers got; 0: that of the configuration."""
     etag: str = ""
 
     @property
     def version(self) -> str:
-        """Opaque; another one after each applied update."""
+        """An opaque text that changes with each applied update."""
         digest = hashlib.sha256(f"{self.uid}/{self.updates}".encode()).digest()
         return "K" + base64.b32encode(digest).decode()[:13]

@@ -1,4 +1,4 @@
-"""Worker configurations: properties of workers that are kept under a name, in revisions that never change."""
+"""Worker configurations: properties of workers that are stored under a name, in revisions that never change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WorkerConfiguration(Resource):
     NOUN: ClassVar[str] = "worker_configuration"
 
     revisions: tuple[ConfigurationRevision, ...]
-    """The newest last; at least one."""
+    """The revisions, the newest last; at least one."""
     annotations: Annotations = NO_ANNOTATIONS
     etag: str = ""
 
@@ -39,7 +39,7 @@ class WorkerConfiguration(Resource):
         return self.revisions[-1]
 
     def revision(self, number: int) -> ConfigurationRevision:
-        """One revision; 0 is the newest. Raises NotFound."""
+        """Returns one revision; 0 is the newest. Raises NotFound."""
         if not number:
             return self.latest
         for one in self.revisions:
@@ -53,5 +53,5 @@ class WorkerConfiguration(Resource):
 
     @property
     def contents(self) -> Mapping[int, bytes]:
-        """What each revision says."""
+        """The content of each revision."""
         return {one.revision: one.content for one in self.revisions}

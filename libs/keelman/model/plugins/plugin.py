@@ -21,7 +21,7 @@ class PluginKind(StrEnum):
     WHEEL = "WHEEL"
     TAR_GZ = "TAR_GZ"
     OTHER = "OTHER"
-    """Any file, or a broken one of the others: it is kept, and cannot be loaded."""
+    """Any other file, or a broken one of these formats: it is stored, and cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,7 +41,7 @@ class PluginClass:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One stored file, and what is in it. It never changes; description, labels and extra do."""
+    """One stored file and its content. It never changes; description, labels and extra do."""
 
     NOUN: ClassVar[str] = "plugin"
 
@@ -61,10 +61,10 @@ class Plugin:
     labels: Mapping[str, str] = field(default_factory=dict)
     etag: str = ""
     storage: str = "database"
-    """Where its file is."""
+    """The place of its file."""
     origin: Origin | None = None
     extra: Mapping[str, Any] | None = None
-    """JSON that is kept and answered, and read by nobody."""
+    """JSON that is stored and returned, and never read."""
 
     @property
     def plugin(self) -> str:
@@ -89,5 +89,5 @@ def checked_version(field: str, version: str) -> str:
 
 
 def plugin_key(name: str, version: str) -> str:
-    """The key of a plugin's version: name/version."""
+    """Returns the key of a plugin's version: name/version."""
     return f"{name}/{version}"

@@ -14,9 +14,9 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.resource import Resource
 
 VERSION = "1"
-"""Of the plugin of every import."""
+"""The version of the plugin of every import."""
 MAX_KEY_BYTES = 1024
-"""As S3 has it."""
+"""The limit of S3."""
 MAX_OBJECT_VERSION = 1024
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
@@ -61,7 +61,7 @@ class PluginSource:
     content: PluginContent = PluginContent.UNSPECIFIED
 
     def __str__(self) -> str:
-        """For people."""
+        """Returns a text for people."""
         return f"s3://{self.bucket}/{self.key}" + (f" in version {self.version}" if self.version else "")
 
 
@@ -95,12 +95,12 @@ class PluginImport(Resource):
 
 
 def code_of(reason: str) -> str:
-    """The code of an operation's error of this reason."""
+    """Returns the code of an operation's error of this reason."""
     return CODES.get(reason, UNKNOWN_CODE)
 
 
 def checked_source(field: str, source: PluginSource) -> PluginSource:
-    """Returns the source; raises InvalidArgument for one that no bucket can have."""
+    """Returns the source. Raises InvalidArgument for a source that no bucket can have."""
     if not _BUCKET.fullmatch(source.bucket) or ".." in source.bucket:
         legal = "the name of a bucket: 3 to 63 lower-case letters, digits, '.' and '-'"
         raise InvalidArgument.of(f"{field}.bucket", source.bucket[:100], legal)

@@ -11,7 +11,8 @@ _DATA_ROOTS = ("purelib", "platlib")
 
 
 def installed_path(entry: str) -> PurePosixPath | None:
-    """The path of an entry below the folder that modules are imported from; None for what is not imported."""
+    """Returns the path of an entry below the folder that modules are imported from; None for an entry that is not
+    imported."""
     path = PurePosixPath(entry)
     if not path.parts:
         return None

@@ -11,7 +11,7 @@ _WORD = re.compile(r"[A-Za-z0-9._/-]{1,63}")
 
 
 def labels_of(text: str, *, key: str) -> dict[str, str]:
-    """The labels that a text names; none for an empty one. Raises InvalidArgument naming the `key`."""
+    """Returns the labels in a text; none for an empty one. Raises InvalidArgument naming the `key`."""
     found: dict[str, str] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, separator, value = (part.strip() for part in pair.partition("="))

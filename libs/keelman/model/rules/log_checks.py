@@ -1,4 +1,4 @@
-"""Checks where users want logs delivered."""
+"""Checks the destinations of log delivery that users choose."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def _check(field: str, value: str, pattern: re.Pattern[str], legal: str) -> None
 
 
 def _check_folders(field: str, value: str, legal: str) -> None:
-    """A value becomes folders: it must not lead out of where it begins. A '/' at either end says nothing."""
+    """Raises InvalidArgument where a value would lead out of its root as a path of folders. A '/' at either end has no
+    meaning."""
     folders = value.strip("/").split("/")
     if any(one in ("", ".", "..") for one in folders):
         raise InvalidArgument.of(field, value, legal)

@@ -23,20 +23,21 @@ def checked_name(field: str, name: str) -> str:
 
 
 def legal_name(host: str) -> str:
-    """A host's name as one of a node or a gateway: lower case, what is not legal becomes '-', at most 63 characters."""
+    """Returns a host's name as a legal name of a node or a gateway: lower case, illegal characters become '-', at most
+    63 characters."""
     made = re.sub(r"[^a-z0-9._-]", "-", host.lower())[:63].strip("._-")
     return made or "node"
 
 
 def checked_request_id(field: str, request_id: str) -> str:
-    """Returns the id that a client gives a request, empty for none; raises InvalidArgument when it is not legal."""
+    """Returns the id of a client's request, empty for none; raises InvalidArgument if it is not legal."""
     if not _REQUEST_ID.fullmatch(request_id):
         raise InvalidArgument.of(field, request_id, "at most 128 printable characters of ASCII")
     return request_id
 
 
 def found_by_name(noun: str, known: Mapping[str, T], name: str) -> T:
-    """The one of a noun that has a name; raises NotFound that says which ones there are."""
+    """Returns the resource with this name. Raises NotFound naming the existing ones."""
     if name in known:
         return known[name]
     names = sorted(known)

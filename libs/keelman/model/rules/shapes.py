@@ -1,4 +1,4 @@
-"""Checks labels, ports, counts and limits that users choose, as far as each can be judged by itself."""
+"""Checks labels, ports, counts and limits that users choose, as far as each can be checked by itself."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def check_labels(field: str, labels: Mapping[str, str]) -> None:
 
 
 def check_port(field: str, port: int, *, zero: str = "") -> None:
-    """Raises InvalidArgument for a number that is no port; `zero` says what a 0 means, where it may be one."""
+    """Raises InvalidArgument for an illegal port; `zero` is the meaning of a 0, if that is legal."""
     if not (0 if zero else 1) <= port <= LARGEST_PORT:
         meaning = f"0 ({zero}) or " if zero else ""
         raise InvalidArgument.of(field, port, f"{meaning}1 to {LARGEST_PORT}")
 
 
 def check_different_ports(ports: Iterable[tuple[str, int]]) -> None:
-    """Raises InvalidArgument for a port that two of these fields name; a 0 names none."""
+    """Raises InvalidArgument for a port that two of these fields name; a 0 is no port."""
     taken: dict[int, str] = {}
     for field, port in ports:
         if port and port in taken:
@@ -45,7 +45,7 @@ def check_different_ports(ports: Iterable[tuple[str, int]]) -> None:
 
 
 def check_limits(field: str, cpus: float, memory_bytes: int) -> None:
-    """Raises InvalidArgument for processors or bytes of memory that nothing can be limited to."""
+    """Raises InvalidArgument for processors or bytes of memory that cannot be a limit."""
     if not (math.isfinite(cpus) and 0 <= cpus <= MAX_CPUS):
         raise InvalidArgument.of(f"{field}.cpus", cpus, f"0 (none) to {MAX_CPUS:g}")
     if memory_bytes < 0:
@@ -59,7 +59,7 @@ def check_count(field: str, count: int) -> None:
 
 
 def check_routes(field: str, routes: Mapping[str, str]) -> None:
-    """Raises InvalidArgument for a name of a host, or an address of it, that no route can have."""
+    """Raises InvalidArgument for a host name, or an address, that no route can have."""
     if len(routes) > MAX_ROUTES:
         raise InvalidArgument.of(field, f"{len(routes)} names", f"at most {MAX_ROUTES}")
     seen: set[str] = set()

@@ -1,6 +1,6 @@
-"""A channel to whichever of several servers answers: each call goes to the one that the last went to, while that one
-can be reached, and does not say by its health that it serves no more while another one does. A call is never made
-twice: whoever made one that was cut off asks again, as with one server."""
+"""A channel to one of several servers: each call goes to the server of the last call while it is reachable and does not
+report by its health that it stops serving while another serves. A call is never repeated: after a lost connection the
+caller retries, as with one server."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from keelman.runtime.supervise import first_of
 
 LOOK_SECONDS = 0.25
 HEALTH_SECONDS = 1.0
-"""After this long health is asked for again that nobody reported, or whose stream was cut off."""
+"""The pause before a health watch is started again after the server reported NOT_SERVING or the stream ended."""
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 LOST = (ChannelConnectivity.TRANSIENT_FAILURE, ChannelConnectivity.SHUTDOWN)
 
 
 class AnyOf(ChoosingChannel):
-    """`async with` closes all of them; within the block it keeps looking which can be reached."""
+    """A channel over several channels. `async with` closes all of them; within the block it keeps checking which are
+    reachable."""
 
     def __init__(self, channels: Sequence[grpc.aio.Channel]) -> None:
         self._channels = channels
@@ -36,7 +37,7 @@ class AnyOf(ChoosingChannel):
         return self
 
     async def close(self, grace: float | None = None) -> None:
-        """Closes all of them."""
+        """Closes all channels."""
         try:
             for task in self._looking:
                 task.cancel()
@@ -46,14 +47,14 @@ class AnyOf(ChoosingChannel):
                 await one.close(grace)
 
     async def _look(self) -> None:
-        """Has those that were lost connect again."""
+        """Has lost channels connect again."""
         while True:
             for one in self._channels:
                 one.get_state(try_to_connect=True)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _follow(self, one: grpc.aio.Channel) -> None:
-        """Follows what the server of a channel says of its health."""
+        """Follows the health that a channel's server reports."""
         stub: Any = health_pb2_grpc.HealthStub(one)
         while True:
             call = stub.Watch(health_pb2.HealthCheckRequest(), wait_for_ready=True)
@@ -61,7 +62,7 @@ class AnyOf(ChoosingChannel):
                 async for answer in call:
                     if answer.status == NOT_SERVING:
                         self._not_serving.add(one)
-                        break  # it may be about to end, and does so when its calls have
+                        break  # it may be ending, and ends once its calls have ended
                     self._not_serving.discard(one)
             except grpc.aio.AioRpcError:  # it is gone, or does not report its health
                 self._not_serving.discard(one)
@@ -90,5 +91,5 @@ class AnyOf(ChoosingChannel):
         return call
 
     async def channel_ready(self) -> None:
-        """Returns once any can be reached."""
+        """Returns once any server can be reached."""
         await first_of(*(one.channel_ready() for one in self._channels))

@@ -11,39 +11,40 @@ from grpc import ChannelConnectivity
 
 
 class ChoosingChannel(grpc.aio.Channel):
-    """Base of those that stand before others: `_chosen` says which one is next, `_method` makes what calls on it."""
+    """Base of channels in front of other channels: `_chosen` returns the channel of the next call, `_method` the
+    function that makes calls."""
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         await self.close()
 
     @abstractmethod
     def _chosen(self) -> grpc.aio.Channel:
-        """The one that the next call goes to."""
+        """Returns the channel of the next call."""
 
     @abstractmethod
     def _method(self, kind: str, *given: Any, **named: Any) -> Callable[..., Any]:
-        """What makes calls of a method, by the name and the arguments by which grpc's channels give one."""
+        """Returns the function that calls a method; the arguments are those of grpc's own channels."""
 
     def unary_unary(self, *given: Any, **named: Any) -> Any:
-        """As grpc's channels have it."""
+        """Like the method of grpc's channels."""
         return self._method("unary_unary", *given, **named)
 
     def unary_stream(self, *given: Any, **named: Any) -> Any:
-        """As grpc's channels have it."""
+        """Like the method of grpc's channels."""
         return self._method("unary_stream", *given, **named)
 
     def stream_unary(self, *given: Any, **named: Any) -> Any:
-        """As grpc's channels have it."""
+        """Like the method of grpc's channels."""
         return self._method("stream_unary", *given, **named)
 
     def stream_stream(self, *given: Any, **named: Any) -> Any:
-        """As grpc's channels have it."""
+        """Like the method of grpc's channels."""
         return self._method("stream_stream", *given, **named)
 
     def get_state(self, try_to_connect: bool = False) -> ChannelConnectivity:
-        """Of the one that the next call goes to."""
+        """Returns the state of the channel of the next call."""
         return self._chosen().get_state(try_to_connect)
 
     async def wait_for_state_change(self, last_observed_state: ChannelConnectivity) -> None:
-        """Of the one that the next call goes to."""
+        """Waits for another state of the channel of the next call."""
         await self._chosen().wait_for_state_change(last_observed_state)

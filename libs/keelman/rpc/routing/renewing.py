@@ -1,4 +1,4 @@
-"""A channel whose certificate may be renewed: each call goes by a connection that was made with the newest one."""
+"""A channel whose certificate may be renewed: each call uses a connection that was opened with the newest one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.rpc.credentials import Newest, Pems
 from keelman.rpc.routing.choosing import ChoosingChannel
 
 CLOSING_SECONDS = 300.0
-"""So long calls may go on that began with an older certificate."""
+"""The time that calls with an older certificate get to end."""
 
 
 class RenewingChannel(ChoosingChannel):
@@ -31,7 +31,7 @@ class RenewingChannel(ChoosingChannel):
         return self
 
     async def close(self, grace: float | None = None) -> None:
-        """Closes it, and what is left of those of before."""
+        """Closes the channel and the remaining connections with older certificates."""
         for task in self._closing:
             task.cancel()
         await asyncio.gather(*self._closing, return_exceptions=True)
@@ -52,7 +52,7 @@ class RenewingChannel(ChoosingChannel):
             await made.__aenter__()
 
     def _method(self, kind: str, *given: Any, **named: Any) -> Callable[..., Any]:
-        made: list[Any] = [None, None]  # a channel, and what calls the method on it
+        made: list[Any] = [None, None]  # a channel, and the function that calls the method on it
 
         def call(*args: Any, **options: Any) -> Any:
             chosen = self._chosen()
@@ -63,5 +63,5 @@ class RenewingChannel(ChoosingChannel):
         return call
 
     async def channel_ready(self) -> None:
-        """Of the one that the next call goes to."""
+        """Returns once the channel of the next call is ready."""
         await self._chosen().channel_ready()

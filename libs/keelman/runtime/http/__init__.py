@@ -1,1 +1,1 @@
-"""An HTTP server of an ASGI application: bounded, with deadlines, over TLS where asked for."""
+"""An HTTP server of an ASGI application: bounded, with deadlines, with TLS if configured."""

@@ -1,4 +1,4 @@
-"""Reads bodies of requests whole before an application sees the request, with limits of size, time and their sum."""
+"""Reads request bodies completely before an application sees the request, with limits of size, time and their sum."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ABSOLUTE = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 
 
 class Refused(Exception):
-    """The request's body cannot be had."""
+    """The request's body cannot be read."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -34,9 +34,9 @@ class Refused(Exception):
 
 
 def unambiguous(app: Any) -> Any:
-    """The application around which a request is refused that others, a proxy say, may read in another way: with a body
+    """Returns the application, wrapped to refuse requests that others, e.g. a proxy, may read differently: with a body
     that is announced twice (RFC 9112, 6.1), or with a target that names another host than its header does. A target
-    that names the same one (3.2.2) is shortened to its path."""
+    that names the same host (3.2.2) is shortened to its path."""
 
     async def checked(scope: Any, receive: Any, send: Any) -> None:
         headers = scope["headers"]
@@ -57,7 +57,7 @@ def unambiguous(app: Any) -> Any:
 class BoundedBodies:
     """An ASGI application around another. It refuses in the form of Connect's errors, and closes the connection.
 
-    408: not whole in time. 413: too large. 429: too many large ones at once.
+    408: not complete in time. 413: too large. 429: too many large bodies at once.
     """
 
     def __init__(self, app: Any) -> None:
@@ -72,7 +72,7 @@ class BoundedBodies:
                 if not await self._read(scope["headers"], receive, body):
                     return  # the client has gone
             except Refused as refused:
-                if body or (b"expect", b"100-continue") not in scope["headers"]:  # else the client waits to be asked
+                if body or (b"expect", b"100-continue") not in scope["headers"]:  # else the client waits for a 100
                     await _drain(receive)
                 await _refuse(send, refused)
                 return
@@ -86,7 +86,7 @@ class BoundedBodies:
             self._held -= len(body)
 
     async def _read(self, headers: list[tuple[bytes, bytes]], receive: Any, body: bytearray) -> bool:
-        """Fills `body`; False when the client goes away before its end."""
+        """Fills `body`. Returns False if the client goes away before its end."""
         announced = {k: v for k, v in headers if k in ANNOUNCING}
         if not announced:
             return True
@@ -115,7 +115,7 @@ class BoundedBodies:
 
 
 async def _drain(receive: Any) -> None:
-    """Reads on for a while and keeps nothing: a client that still sends when we close would not see the answer."""
+    """Reads on for a while and drops the data: a client that still sends when we close would not see the answer."""
     end = time.monotonic() + DRAIN_SECONDS
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):

@@ -1,4 +1,4 @@
-"""Makes the bodies of HTTP errors, in the form of Connect's: `{"error_code", "message"}`."""
+"""Builds the bodies of HTTP errors, in the form of Connect's: `{"error_code", "message"}`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from keelman.runtime.logs.redaction import REDACTOR
 
 
 def error_body(status: int, message: str | None) -> bytes:
-    """The JSON body of an error, without secrets. For every server that answers Connect's clients."""
+    """Returns the JSON body of an error, without secrets. For every server that answers Connect's clients."""
     body = {"error_code": status, "message": None if message is None else REDACTOR.hide(message)}
     try:
         return orjson.dumps(body)
-    except TypeError:  # half a character that a request had in it
+    except TypeError:  # half a surrogate pair from a request
         return json.dumps(body).encode()

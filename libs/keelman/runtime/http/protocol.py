@@ -1,7 +1,7 @@
 """One HTTP connection with limits: heads have a deadline, clients must read, the idlest connection is closed first.
 
-Heads are taken as Connect's server takes them: of at most 8 KiB, and of HTTP/1.0 and 1.1 alone. One that a worker sends
-on has headers of that worker's beside: what the one has taken is not too large for the next.
+Heads are accepted as by Connect's server: at most 8 KiB, and HTTP/1.0 and 1.1 only. A head that a worker forwards has
+additional headers of that worker: a head that the first worker accepts is not too large for the next.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from keelman.runtime.http.errors import error_body
 
 MAX_HEAD_BYTES = 8192
-SENT_ON_BYTES = 1024  # more for a request that is sent on
+SENT_ON_BYTES = 1024  # more for a forwarded request
 SENT_ON = b"x-keelman-"
-"""How the names of headers begin that a worker adds to what it sends on."""
+"""The prefix of the header names that a worker adds to forwarded requests."""
 VERSIONS = (b"1.0", b"1.1")
 HEAD_SECONDS = 30.0
 READ_SECONDS = 60.0
 FIRST_SECONDS = 0.2
 FAREWELL_SECONDS = 1.0
 MAX_CONNECTIONS = 1000
-EMPTY_LINE = "no request line received"  # as h11 says it
+EMPTY_LINE = "no request line received"  # h11's message
 REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -41,20 +41,20 @@ _BYTES = re.compile(r"bytearray\(b(.*)\)", re.DOTALL)
 
 
 class HeadRefused(h11.RemoteProtocolError):
-    """The request's head is none that is taken; `error_status_hint` is the status that says so."""
+    """The request's head is refused; `error_status_hint` is the status for that."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why, error_status_hint=status)
 
 
 class BoundedHeads(h11.Connection):
-    """A server's side of one connection. h11 by itself takes every version, and bounds only what is not yet whole."""
+    """A server's side of one connection. h11 itself accepts every version, and bounds only incomplete heads."""
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER, MAX_HEAD_BYTES + SENT_ON_BYTES)
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """The next event. Raises HeadRefused (414, 431, 505), RemoteProtocolError for what is no HTTP."""
+        """Returns the next event. Raises HeadRefused (414, 431, 505), RemoteProtocolError for data that is not HTTP."""
         between = self.their_state is h11.IDLE
         try:
             event = super().next_event()
@@ -85,14 +85,14 @@ def _too_large(*, in_first_line: bool) -> HeadRefused:
     return HeadRefused(431, f"the request's head is larger than {MAX_HEAD_BYTES} bytes")
 
 
-# It warns of every malformed request; what goes wrong in our own code it logs as an error.
+# It warns of every malformed request; errors in our own code it logs as errors.
 logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 class BoundedHttpProtocol(H11Protocol):
-    """uvicorn's protocol with bounds: heads are those of `BoundedHeads` and must be whole within 30 s of their begin
-    (408), an answer that nobody reads is broken off after 60 s, and of too many connections the one that has waited
-    longest is closed."""
+    """uvicorn's protocol with bounds: heads are those of `BoundedHeads` and must be complete within 30 s of their begin
+    (408), an answer that the client does not read is broken off after 60 s, and of too many connections the one that
+    has waited longest is closed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -110,7 +110,7 @@ class BoundedHttpProtocol(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has come."""
+        """Registers a new client."""
         super().connection_made(transport)
         self._await_head()
         present = [c for c in self.connections if isinstance(c, BoundedHttpProtocol) and not c.transport.is_closing()]
@@ -120,18 +120,19 @@ class BoundedHttpProtocol(H11Protocol):
                 min(idle, key=lambda c: c._since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
+        """Ends the timers of a client that has gone."""
         self._stop_timers()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client will send no more. A whole request is still answered, but over TLS, whose end is that of both
-        sides to asyncio."""
+        """Notes that the client will send no more. A complete request is still answered, except over TLS, where asyncio
+        ends both directions together."""
         self._all_heard = self.scheme == "http" and not self.waiting and self.conn.their_state is not h11.SEND_BODY
         return self._all_heard
 
     def shutdown(self) -> None:
-        """The server ends: what has begun is answered. On a connection that has just come that may be on its way."""
+        """Ends the connection with the server: requests that have begun are answered. On a new connection the first
+        request may be on its way, so that it waits a moment."""
         self.loop.call_later(FIRST_SECONDS if self.cycle is None else 0.0, self._end)
 
     def _end(self) -> None:
@@ -163,7 +164,7 @@ class BoundedHttpProtocol(H11Protocol):
             self._head = None
 
     def on_response_complete(self) -> None:
-        """An answer has been written."""
+        """Continues after an answer has been written."""
         self._since = time.monotonic()
         super().on_response_complete()
         if self._all_heard and self.waiting:
@@ -172,20 +173,20 @@ class BoundedHttpProtocol(H11Protocol):
             self._part()
 
     def pause_writing(self) -> None:
-        """The client does not read, or not so fast."""
+        """Starts a deadline: the client does not read, or too slowly."""
         self._unread = self._unread or self.loop.call_later(READ_SECONDS, self.transport.abort)
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """The client reads."""
+        """Ends that deadline: the client reads."""
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what is no HTTP request, in the form of Connect's errors; the error handled now says why. Empty
-        lines before a request are passed over (RFC 9112, 2.2)."""
+        """Refuses data that is not an HTTP request, in the form of Connect's errors; the error being handled has the
+        reason. Empty lines before a request are skipped (RFC 9112, 2.2)."""
         error = sys.exc_info()[1]
         why = str(error or "")
         if why == EMPTY_LINE:
@@ -204,11 +205,11 @@ class BoundedHttpProtocol(H11Protocol):
         if self.conn.trailing_data[0]:
             self._refuse(408)
         else:
-            self.transport.close()  # it was opened and nothing ever came
+            self.transport.close()  # nothing was ever received
 
     def _refuse(self, status: int, why: str = "") -> None:
-        """Answers, if no answer has begun, and closes. A client that still sends is listened to for a moment: else it
-        might not see the answer."""
+        """Answers, if no answer has begun, and closes. If the client still sends, the server reads on for a moment:
+        otherwise the client might not see the answer."""
         self._stop_timers()
         if self.transport.is_closing():
             return
@@ -236,6 +237,7 @@ class BoundedHttpProtocol(H11Protocol):
 
 
 def most_connections() -> int:
-    """Connections of one listener at once: what leaves most of this process's descriptors to others."""
+    """Returns the most connections of one listener at once; most of this process's descriptors remain for other
+    uses."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if soft < 0 else min(MAX_CONNECTIONS, max(16, soft // 4))

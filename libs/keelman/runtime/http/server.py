@@ -26,16 +26,16 @@ FULL_SECONDS = 0.2  # how long no connection is accepted once this process has n
 
 
 class Listener:
-    """One listening socket, from the moment it is made until `close`, which must be awaited and loses no connection.
+    """One listening socket, from its creation until `close`, which must be awaited and loses no connection.
 
-    A handshake has 10 s, and of too many at once the oldest is given up: they are no connections yet, which
-    `BoundedHttpProtocol` counts.
+    A handshake has 10 s, and of too many at once the oldest is given up: connections in a handshake are not yet counted
+    by `BoundedHttpProtocol`.
     """
 
     def __init__(
         self, listener: socket.socket, make: Callable[[], BoundedHttpProtocol], tls: ssl.SSLContext | None = None
     ) -> None:
-        """`make` gives a connection its protocol. The socket becomes this listener's own."""
+        """`make` returns a connection's protocol. The socket becomes this listener's own."""
         listener.setblocking(False)
         self._listener = listener
         self._make = make
@@ -46,10 +46,10 @@ class Listener:
         self._open()
 
     async def close(self) -> None:
-        """Refuses new connections. Returns when those that had come are accepted, or have been given up."""
+        """Refuses new connections. Returns once those that had arrived are accepted, or given up."""
         self._closed = True
         self._loop.remove_reader(self._listener)
-        while self._take():  # for the system they are connected
+        while self._take():  # to the system they are connected
             pass
         self._listener.close()
         if self._greeted:
@@ -63,7 +63,7 @@ class Listener:
             self._loop.add_reader(self._listener, self._take)
 
     def _take(self) -> bool:
-        """Accepts one connection; False when none waits."""
+        """Accepts one connection. Returns False if none waits."""
         try:
             client, _ = self._listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -82,7 +82,7 @@ class Listener:
     async def _greet(self, client: socket.socket) -> None:
         client.setblocking(False)
         protocol = self._make()
-        with contextlib.suppress(OSError):  # it has gone, or its handshake has failed
+        with contextlib.suppress(OSError):  # the client has gone, or its handshake has failed
             await self._loop.connect_accepted_socket(
                 lambda: protocol,
                 client,
@@ -106,11 +106,11 @@ KEEP_ALIVE_SECONDS = 75
 async def serve_http(
     app: Any, *, host: str, port: int, label: str, tls: ssl.SSLContext | None = None, grace_seconds: float = 5.0
 ) -> AsyncIterator[int]:
-    """Serves `app` until the block is left, then lets requests end for the grace; yields the port.
+    """Serves `app` until the block is left, then running requests get the grace to end; yields the port.
 
     With `tls` it speaks https. `label` names the setting of host and port in messages. Raises Unavailable (PORT_TAKEN)
-    when the port is taken and InvalidArgument for an address that is not this host's. Adds no headers of its own: a
-    proxy's answers stay as is.
+    if the port is taken and InvalidArgument for an address that is not this host's. Adds no headers of its own: a
+    proxy's answers are unchanged.
     """
     check_port(label, host, port)
     config = uvicorn.Config(
@@ -134,7 +134,7 @@ async def serve_http(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
     )
     # Else the second packet of an answer waits up to 40 ms for the receipt of the first. asyncio sets this only on
-    # sockets that say they are TCP's; connections have it from their listener.
+    # sockets created for TCP explicitly; connections inherit it from their listener.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     port = int(listener.getsockname()[1])
     # The server's own run loop would take over the signals and wake ten times a second; its end is all we need of it.

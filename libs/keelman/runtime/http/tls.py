@@ -9,7 +9,7 @@ from typing import Any
 
 from keelman.runtime.tls.pairs import load_pair
 
-READ_SECONDS = 1.0  # for a client to read why, before its connection ends
+READ_SECONDS = 1.0  # for a client to read the alert, before its connection ends
 _BODY = b'{"error_code":400,"message":"HTTP 400 Bad Request: this port speaks https"}'
 _HEAD = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
@@ -20,7 +20,7 @@ class OutspokenContext(ssl.SSLContext):
     connection and ends with its handshake."""
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **options: Any) -> ssl.SSLObject:
-        """The TLS side of one connection."""
+        """Returns the TLS side of one connection."""
         made = super().wrap_bio(incoming, outgoing, *args, **options)
         assert isinstance(made, OutspokenObject)
         made.outgoing = outgoing
@@ -29,14 +29,14 @@ class OutspokenContext(ssl.SSLContext):
 
 
 class OutspokenObject(ssl.SSLObject):
-    """Says first that it waits for more when its handshake has failed, so that what it has written is sent."""
+    """After a failed handshake, first reports that it waits for more, so that its alert is sent."""
 
     outgoing: ssl.MemoryBIO
     greeting: asyncio.Task[Any] | None
     _failure: ssl.SSLError | None = None
 
     def do_handshake(self) -> None:
-        """A step of the handshake."""
+        """Does a step of the handshake."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -56,8 +56,8 @@ OutspokenContext.sslobject_class = OutspokenObject
 
 
 def renewed_context(newest: Callable[[], tuple[bytes, bytes]]) -> ssl.SSLContext:
-    """The context of an https server. `newest` gives its certificate chain and key, PEM, as they are now: each new
-    connection has them, so that a renewal needs no restart. It must not raise, and give what can be used."""
+    """Returns the context of an https server. `newest` returns its current certificate chain and key, PEM: each new
+    connection uses them, so that a renewal needs no restart. It must not raise, and must return a usable pair."""
     fresh = _Fresh(newest)
     context = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
     load_pair(context, *newest())
@@ -70,7 +70,7 @@ def renewed_context(newest: Callable[[], tuple[bytes, bytes]]) -> ssl.SSLContext
 
 
 class _Fresh:
-    """The context of the newest certificate, made when that is another one."""
+    """The context of the newest certificate, created again when the certificate changes."""
 
     def __init__(self, newest: Callable[[], tuple[bytes, bytes]]) -> None:
         self._newest = newest

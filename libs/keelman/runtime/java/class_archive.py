@@ -10,13 +10,13 @@ from keelman.runtime.java.installation import Java
 
 
 def archive_file(jars: Sequence[Path], java: Java) -> Path:
-    """Where the archive of a lock's jars is kept: one for each set of jars and each version of Java."""
+    """Returns the path of the archive of a lock's jars: one for each set of jars and each version of Java."""
     return cache_folder() / "classes" / f"{jars[0].parent.name}-java{java.version}.jsa"
 
 
 def archive_options(archive: Path) -> tuple[str, ...]:
-    """The options that use the archive if it is there, and is no empty file, which remembers that it could not be made;
-    Java itself goes on without one that does not fit."""
+    """Returns the options that use the archive if it exists and is not an empty file, which marks a failed creation;
+    Java itself ignores an archive that does not fit."""
     if not (archive.is_file() and archive.stat().st_size):
         return ()
     return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")

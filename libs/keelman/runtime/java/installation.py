@@ -1,7 +1,7 @@
-"""Finds a Java that Spark and the managed broker can run on, or says exactly what to type to get one.
+"""Finds a Java that Spark and the managed broker can run on, or names the exact command to install one.
 
 Standard library only: `python -m keelman.runtime.java.installation` serves set-up scripts before anything else is
-there.
+installed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ USUAL_FOLDERS = (
 
 
 class JavaMissing(FailedPrecondition):
-    """There is no Java, or none that is new enough."""
+    """There is no Java, or none is new enough."""
 
     reason = "JAVA_MISSING"
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that answered."""
+    """A Java that runs."""
 
     program: Path
     version: str
@@ -50,7 +50,7 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """What JAVA_HOME would be for it."""
+        """The JAVA_HOME for this Java."""
         return self.program.resolve().parent.parent
 
 
@@ -61,11 +61,11 @@ def find(
     folders: Sequence[str] = USUAL_FOLDERS,
     ask: Callable[[Path], str | None] | None = None,
 ) -> Java:
-    """The first Java of at least `minimum`: JAVA_HOME, then PATH, then the usual folders (newest name first).
+    """Returns the first Java of at least `minimum`: JAVA_HOME, then PATH, then the usual folders (newest name first).
 
-    A JAVA_HOME that is set but unusable is passed over when another Java will do, since Spark's launcher is given the
-    one found here. `ask` gives a program's version, by default by running it. Raises JavaMissing naming everything that
-    was looked at, what is legal and what to type.
+    A JAVA_HOME that is set but unusable is skipped if another Java will do, since Spark's launcher gets the Java found
+    here. `ask` returns a program's version, by default by running it. Raises JavaMissing naming every place, the legal
+    versions and the command to type.
     """
     environment = os.environ if environment is None else environment
     seen: list[str] = []
@@ -105,7 +105,8 @@ def _candidates(environment: Mapping[str, str], folders: Sequence[str]) -> list[
 
 
 def released(program: Path) -> str | None:
-    """The version that the file beside a java program says, which takes no process; where there is none it is run."""
+    """Returns the version in the file beside a java program, which takes no process; runs the program if there is
+    none."""
     try:
         text = (program.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -115,7 +116,7 @@ def released(program: Path) -> str | None:
 
 
 def answered(program: Path) -> str | None:
-    """The version that a java program reports; None when it cannot run or reports none."""
+    """Returns the version that a java program reports; None if it cannot run or reports none."""
     try:
         answer = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
@@ -127,7 +128,7 @@ def answered(program: Path) -> str | None:
 
 
 def major_of(version: str) -> int:
-    """The feature release of a version text; 0 when it has none."""
+    """Returns the feature release of a version text; 0 if it has none."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     return int(match.group(1)) if match else 0
 
@@ -139,7 +140,7 @@ def install_command(
     release: Mapping[str, str] | None = None,
     root: bool | None = None,
 ) -> str:
-    """The exact command that installs a Java with this machine's package manager."""
+    """Returns the exact command that installs a Java with this machine's package manager."""
     root = (hasattr(os, "geteuid") and os.geteuid() == 0) if root is None else root
     sudo = "" if root else "sudo "
     if platform == "darwin":
@@ -165,7 +166,7 @@ def install_command(
 
 
 def os_release(file: Path = Path("/etc/os-release")) -> dict[str, str]:
-    """The operating system's name and version; empty when it does not say."""
+    """Returns the operating system's name and version; empty if the file is missing."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError:

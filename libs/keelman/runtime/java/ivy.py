@@ -39,7 +39,7 @@ class Artifact:
 
     @classmethod
     def parse(cls, text: str) -> Artifact:
-        """From `group:artifact:version`, `group:artifact:version:classifier@extension`. Raises InvalidArgument."""
+        """Parses `group:artifact:version`, `group:artifact:version:classifier@extension`. Raises InvalidArgument."""
         parts = text.split(":")
         classifier, _, extension = parts.pop().partition("@") if len(parts) == 4 and "@" in text else ("", "", "jar")
         if len(parts) != 3 or not all(parts) or not extension:
@@ -48,7 +48,7 @@ class Artifact:
 
     @property
     def file(self) -> str:
-        """Its file name."""
+        """The artifact's file name."""
         more = f"-{self.classifier}" if self.classifier else ""
         return f"{self.artifact}-{self.version}{more}.{self.extension}"
 
@@ -60,7 +60,7 @@ class Artifact:
 async def ivy(
     artifacts: Sequence[Artifact], folder: Path, pattern: str, *, transitive: bool, progress: Progress
 ) -> None:
-    """One run of Ivy in a cache of its own, so that no older file of this machine is taken for the wanted one."""
+    """Runs Ivy once in a cache of its own, so that no older file of this machine is used instead."""
     program = java.find().program
     with tempfile.TemporaryDirectory(prefix="keelman-ivy-", ignore_cleanup_errors=True) as name:
         work = Path(name)
@@ -109,7 +109,7 @@ async def _run(command: Sequence[str], progress: Progress) -> None:
 
 
 def module_of(artifacts: Sequence[Artifact], *, transitive: bool) -> str:
-    """The Ivy module file that asks for these artifacts."""
+    """Returns the Ivy module file that requests these artifacts."""
     flag = "true" if transitive else "false"
     lines = [
         f"    <dependency org={quoteattr(a.group)} name={quoteattr(a.artifact)} rev={quoteattr(a.version)} "
@@ -125,7 +125,7 @@ def module_of(artifacts: Sequence[Artifact], *, transitive: bool) -> str:
 
 
 def _file_of(one: Artifact) -> str:
-    """The end of a dependency: which file of it, where that is not its jar."""
+    """Returns the end of a dependency: its file, if that is not its jar."""
     if not one.classifier:
         return "/>"
     kind = quoteattr(one.extension)
@@ -134,7 +134,7 @@ def _file_of(one: Artifact) -> str:
 
 
 def ivy_jar() -> Path:
-    """The Ivy in PySpark's jars, found without importing PySpark. Raises FailedPrecondition."""
+    """Returns the Ivy in PySpark's jars, found without importing PySpark. Raises FailedPrecondition."""
     spec = importlib.util.find_spec("pyspark")
     for place in (spec.submodule_search_locations or []) if spec else []:
         for jar in sorted(Path(place, "jars").glob("ivy-*.jar")):

@@ -1,10 +1,9 @@
 """Fetches Java libraries that a lock file pins into the cache folder, by the Ivy that PySpark ships.
 
-A lock is JSON: a name, the root coordinates it was made from, and every artifact with size and sha256. Fetching asks
-for exactly those artifacts, without their descriptors, so it resolves nothing and takes no other version. A fetched
-folder is complete or absent: it is filled beside its place and renamed. Where Ivy looks is Ivy's own default;
-KEELMAN_IVY_SETTINGS names an Ivy settings file for those behind a mirror.
-
+A lock is JSON: a name, its root coordinates, and every artifact with size and sha256. A fetch requests exactly those
+artifacts, without their descriptors, so it resolves nothing and takes no other version. A fetched folder is complete or
+absent: it is filled beside its place and renamed. Ivy uses its own default repository; KEELMAN_IVY_SETTINGS names an
+Ivy settings file for hosts behind a mirror.
 `python -m keelman.runtime.java.maven LOCK` fetches; `--relock LOCK [group:artifact:version ...]` writes a new lock.
 """
 
@@ -43,7 +42,7 @@ class Lock:
 
     @classmethod
     def read(cls, file: Path) -> Lock:
-        """Raises FailedPrecondition when the file is not a lock."""
+        """Reads a lock. Raises FailedPrecondition if the file is not a lock."""
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
             artifacts = tuple(Artifact(**a) for a in document["artifacts"])
@@ -52,30 +51,31 @@ class Lock:
             raise FailedPrecondition(f"lock file {file} cannot be read: {error}") from None
 
     def write(self, file: Path) -> None:
-        """Writes it as JSON, one artifact a line."""
+        """Writes the lock as JSON, one artifact a line."""
         lines = ",\n".join("    " + json.dumps(_as_json(a)) for a in self.artifacts)
         head = f'{{\n  "name": {json.dumps(self.name)},\n  "roots": {json.dumps(list(self.roots))},\n'
         file.write_text(f'{head}  "artifacts": [\n{lines}\n  ]\n}}\n', encoding="utf-8")
 
     @property
     def digest(self) -> str:
-        """Changes when any artifact does."""
+        """A digest that changes when any artifact does."""
         text = "\n".join(f"{a} {a.sha256}" for a in self.artifacts)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def folder(self, cache: Path) -> Path:
-        """Where its jars are kept; of its own for each content, so that two installations do not disturb each other."""
+        """Returns the folder of the jars; one for each content, so that two installations do not disturb each other."""
         return cache / "jars" / f"{self.name}-{self.digest[:8]}"
 
 
 def _as_json(one: Artifact) -> dict[str, str | int]:
-    """What a lock says of an artifact; of a jar no more than it always did."""
+    """Returns an artifact's entry in a lock; a jar's has the same fields as in earlier versions."""
     fields = asdict(one)
     return fields if one.classifier else {k: v for k, v in fields.items() if k not in ("classifier", "extension")}
 
 
 def cached(lock: Lock, cache: Path | None = None) -> tuple[Path, ...] | None:
-    """The jars when they are all there, else None. Quick: compares names and sizes; sums were checked on arrival."""
+    """Returns the jars if they are all there, else None. Quick: compares names and sizes; sums were checked on
+    arrival."""
     folder = lock.folder(cache or cache_folder())
     try:
         if (folder / MARKER).read_text(encoding="utf-8") != lock.digest:
@@ -90,11 +90,11 @@ def cached(lock: Lock, cache: Path | None = None) -> tuple[Path, ...] | None:
 async def jars(
     lock: Lock, *, cache: Path | None = None, progress: Progress = lambda line: None, fetch: Fetcher | None = None
 ) -> tuple[Path, ...]:
-    """The jars, fetched if they are not there. Cancelling ends the fetch and leaves nothing half done.
+    """Returns the jars, fetched if they are missing. Cancelling ends the fetch and leaves nothing half done.
 
-    Only one process fetches at a time; the others wait and find the result. An artifact that is missing or has a wrong
-    sum is fetched once more. Raises Unavailable when that fails too, JavaMissing without Java, FailedPrecondition
-    without PySpark.
+    Only one process fetches at a time; the others wait and use the result. An artifact that is missing or has a wrong
+    sum is fetched once more. Raises Unavailable if that fails too, JavaMissing without Java, FailedPrecondition without
+    PySpark.
     """
     cache = cache or cache_folder()
     found = cached(lock, cache)
@@ -148,12 +148,12 @@ async def _fill(lock: Lock, folder: Path, progress: Progress, fetch: Fetcher) ->
 
 
 def wrong(lock: Lock, folder: Path) -> list[Artifact]:
-    """The artifacts that are not in the folder or are not what the lock says."""
+    """Returns the artifacts that are not in the folder or differ from the lock."""
     return [a for a in lock.artifacts if sum_of(folder / a.file) != a.sha256]
 
 
 def sum_of(file: Path) -> str:
-    """The sha256 of a file in hex; empty when there is none."""
+    """Returns the sha256 of a file in hex; empty without a file."""
     try:
         with file.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -179,16 +179,17 @@ async def _alone(folder: Path, progress: Progress) -> AsyncIterator[None]:
 
 
 async def fetch_with_ivy(lock: Lock, folder: Path, progress: Progress) -> None:
-    """Fetches exactly the lock's artifacts into the folder. Raises Unavailable with Ivy's own words."""
+    """Fetches exactly the lock's artifacts into the folder. Raises Unavailable with Ivy's own message."""
     progress(f"fetching {len(lock.artifacts)} jars of {lock.name}")
     pattern = "[artifact]-[revision](-[classifier]).[ext]"
     await ivy(lock.artifacts, folder, pattern, transitive=False, progress=progress)
 
 
 async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambda line: None) -> Lock:
-    """Resolves the roots with all they need and writes the lock: run by a developer who wants other versions.
+    """Resolves the roots with all their dependencies and writes the lock: run by a developer who needs other versions.
 
-    Without roots, those of the present lock are resolved again. Archives need nothing: they have roots alone.
+    Without roots, those of the present lock are resolved again. Archives have no dependencies: only the roots are
+    locked.
     """
     if not roots:
         roots = Lock.read(file).roots
@@ -210,10 +211,10 @@ async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambd
 
 
 async def packages(coordinates: Sequence[str]) -> tuple[Path, ...]:
-    """The jars of `group:artifact:version`s with all that they need.
+    """Returns the jars of `group:artifact:version`s with all their dependencies.
 
-    What the first resolution found is pinned beside the jars, so that it stays what it was. Raises InvalidArgument for
-    what is no coordinates, Unavailable when they cannot be had, JavaMissing and FailedPrecondition as `maven.jars`.
+    The result of the first resolution is pinned beside the jars, so that it stays the same. Raises InvalidArgument for
+    illegal coordinates, Unavailable if they cannot be fetched, JavaMissing and FailedPrecondition as `maven.jars`.
     """
     if not coordinates:
         return ()
@@ -229,7 +230,7 @@ async def packages(coordinates: Sequence[str]) -> tuple[Path, ...]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetches a lock's jars, or writes a new lock; see the module's text."""
+    """Fetches a lock's jars, or writes a new lock; see the module's docstring."""
     words = list(arguments)
     again = bool(words) and words[0] == "--relock"
     words = words[1:] if again else words

@@ -1,4 +1,5 @@
-"""Runs a long-lived Java program in a process group of its own: starts, drains and kills it, and says how it ended."""
+"""Runs a long-lived Java program in a process group of its own: starts, drains and kills it, and reports how it
+ended."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ ORDERLY_EXITS = (0, 128 + signal.SIGTERM)
 
 
 class JavaProcess:
-    """One that runs, or has run."""
+    """A Java process that runs, or has run."""
 
     def __init__(self, child: asyncio.subprocess.Process) -> None:
         self._child = child
@@ -25,15 +26,16 @@ class JavaProcess:
         return self._child.pid
 
     async def end(self) -> tuple[str, bool]:
-        """Waits until it has ended by itself: how, in words, and whether it may have said why.
+        """Waits until the process has ended by itself. Returns how, in words, and whether its output may have the
+        reason.
 
-        Who was killed could not: its last complaint is of something else.
+        A killed process had no time to write it: its last error is about something else.
         """
         code = await self._child.wait()
         return (f"signal {signal.Signals(-code).name}", False) if code < 0 else (f"exit code {code}", True)
 
     async def drain(self, seconds: float) -> bool:
-        """Asks it to end, in good order, and kills it after the time; True when it ended as asked."""
+        """Asks the process to end, and kills it after the time. Returns True if it ended as asked."""
         if self._child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._child.send_signal(signal.SIGTERM)
@@ -45,7 +47,7 @@ class JavaProcess:
             return False
 
     async def kill(self) -> None:
-        """Ends it at once, as a power cut would. Does nothing when it has ended."""
+        """Kills the process at once, like a power cut. Does nothing if it has ended."""
         with contextlib.suppress(ProcessLookupError):
             self._child.kill()
         await self._child.wait()
@@ -57,7 +59,7 @@ async def java_process(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Starts a program in a folder, tied to this process; it is killed at the end of the block if it still runs.
 
-    Its group keeps a terminal's Ctrl-C away from it: it is this process that drains it.
+    Its own process group keeps a terminal's Ctrl-C away from it: this process drains it.
     """
     child = await asyncio.create_subprocess_exec(
         *tethered(command), stdin=asyncio.subprocess.DEVNULL, process_group=0, cwd=folder, env=environment

@@ -13,20 +13,20 @@ _BEGIN = re.compile(rb"\d{4}-\d\d-\d\dT[0-9:.]+Z? \[")
 
 
 class ConnectorLines:
-    """Takes a log's lines in order; a trace behind a line belongs to that line."""
+    """Takes a log's lines in order; a trace after a line belongs to that line."""
 
     def __init__(self, connector: str, worker_cluster: str = "") -> None:
-        """That of this worker cluster, where one is named; lines that name none are taken for its."""
+        """`worker_cluster` is the connector's, if given; lines that name no worker cluster count as its."""
         self._connector, self._cluster = connector, worker_cluster
         self._connectors, self._clusters = _forms("connector", connector), _forms(_CLUSTER, worker_cluster)
         self._mine = False
 
     def again(self) -> ConnectorLines:
-        """Another one for the same connector, that has taken no line yet."""
+        """Returns a new instance for the same connector, that has taken no line yet."""
         return ConnectorLines(self._connector, self._cluster)
 
     def kept(self, lines: Iterable[bytes]) -> bytes:
-        """Those of them that are about the connector."""
+        """Returns the lines that are about the connector."""
         return b"".join(line for line in lines if self._is_mine(line))
 
     def _is_mine(self, line: bytes) -> bool:
@@ -48,7 +48,7 @@ class ConnectorLines:
 
 
 def _forms(name: str, value: str) -> list[bytes]:
-    # structlog's console quotes a value as Python does when there is anything odd in it.
+    # structlog's console quotes a value as Python does if it has unusual characters.
     return [f" {name}={form} ".encode() for form in (value, repr(value))]
 
 

@@ -1,6 +1,6 @@
-"""Changes levels of logging while a process runs, by logger names as Connect's users know them.
+"""Changes log levels while a process runs, by logger names as Connect's users know them.
 
-Every logger of ours has the name of its module, libraries have their own; what runs in place of one of Connect's Java
+Every logger of ours has the name of its module, libraries have their own; a module that replaces one of Connect's Java
 packages answers to that package's name too.
 """
 
@@ -22,7 +22,7 @@ LEVELS = {
     "TRACE": 5,
     "ALL": 1,
 }
-# Ours first, then the Java packages that users set to hear of the same.
+# Ours first, then the Java packages whose levels apply to it.
 _JAVA = (
     ("keelman.worker", "org.apache.kafka.connect.runtime"),
     ("keelman.connectors", "org.apache.kafka.connect"),
@@ -34,14 +34,14 @@ _JAVA = (
 
 @dataclass(frozen=True, slots=True)
 class LoggerLevel:
-    """A logger's level by Java's name, and when it was set in milliseconds; None when it is as it was configured."""
+    """A logger's level by Java's name, and the time it was set in milliseconds; None if it is the configured one."""
 
     level: str
     modified_ms: int | None
 
 
 class LogLevels:
-    """The levels of one process. `level_of` is asked for every event, so what it finds is kept."""
+    """The levels of one process. `level_of` is called for every event, so its results are cached."""
 
     def __init__(self) -> None:
         self._set: dict[str, LoggerLevel] = {ROOT: LoggerLevel("INFO", None)}
@@ -49,11 +49,11 @@ class LogLevels:
         self._listeners: list[Callable[[], None]] = []
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Has it called, in the thread that sets them, whenever levels were set."""
+        """Has `changed` called, in the thread that sets levels, whenever levels were set."""
         self._listeners.append(changed)
 
     def begin(self, level: str) -> None:
-        """The configured level of everything."""
+        """Sets the configured level of all loggers."""
         name = {"WARNING": "WARN", "CRITICAL": "FATAL"}.get(level.upper(), level.upper())
         self._set = {ROOT: LoggerLevel(name if name in LEVELS else "INFO", None)}
         self._found.clear()
@@ -64,7 +64,7 @@ class LogLevels:
         return dict(sorted(self._set.items()))
 
     def set(self, logger: str, level: str) -> list[str]:
-        """Sets the level of a logger and of those below it; the names of those whose level has changed by that.
+        """Sets the level of a logger and of those below it. Returns the names whose level has changed by that.
 
         `level` is one of LEVELS.
         """
@@ -84,7 +84,7 @@ class LogLevels:
         return {name: one.level for name, one in self._set.items() if one.modified_ms is not None}
 
     def take(self, levels: Mapping[str, str]) -> None:
-        """Sets what was `changed` in another process; what is no level is passed over."""
+        """Sets the levels that were `changed` in another process; illegal levels are ignored."""
         now = int(time.time() * 1000)
         for name in sorted(levels, key=lambda one: (one != ROOT, one.count("."))):  # each after those above it
             if levels[name] in LEVELS:
@@ -98,7 +98,7 @@ class LogLevels:
             changed()
 
     def level_of(self, logger: str) -> int:
-        """The least severity, as in `logging`, that this logger logs."""
+        """Returns the least severity, as in `logging`, that this logger logs."""
         found = self._found.get(logger)
         if found is None:
             found = self._found[logger] = LEVELS[self._level(logger)]
@@ -111,7 +111,7 @@ class LogLevels:
         return self._set[ROOT].level
 
     def _set_library(self, logger: str, level: str) -> None:
-        """What libraries log goes the way of `logging`."""
+        """Sets the level of libraries, which log by `logging`."""
         for ours, java in _JAVA:
             if not ours.startswith("keelman") and (java == logger or java.startswith(f"{logger}.")):
                 logging.getLogger(ours).setLevel(LEVELS[level])
@@ -120,12 +120,13 @@ class LogLevels:
 
 
 def _least(logger: str) -> int:
-    """Libraries say far more than ours: what is wanted of all is their warnings."""
+    """Returns the least severity for libraries' loggers: at the root only warnings, since libraries log far more than
+    we do."""
     return logging.WARNING if logger == ROOT else 0
 
 
 def _names(logger: str) -> list[str]:
-    """The logger, those above it, then the Java packages that it stands for."""
+    """Returns the logger, those above it, then the Java packages that it stands for."""
     found = _above(logger)
     for ours, java in _JAVA:
         if logger == ours or logger.startswith(f"{ours}."):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, cast
 
-# structlog imports rich, for tracebacks in a form that is not ours, and that is a tenth of a second of every start.
+# structlog imports rich, for tracebacks in a form that we do not use; that takes a tenth of a second of every start.
 if _alone := "rich" not in sys.modules:
     sys.modules["rich"] = cast(Any, None)
 import structlog
@@ -27,7 +27,7 @@ _SEVERITIES = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.
 
 
 def configure(service: str, *, json: bool = False, level: str = "info", **fields: Any) -> None:
-    """Sets up logging for this process; called first thing in a service's main."""
+    """Sets up logging for this process; called first in a service's main."""
     LOG_LEVELS.begin(level)
     _configured.update(json=json, level=level)
     shared: list[Any] = [
@@ -51,7 +51,7 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service, **fields)
-    foreign = logging.StreamHandler(sys.stderr)  # what libraries log, in the same form
+    foreign = logging.StreamHandler(sys.stderr)  # libraries' log lines, in the same form
     foreign.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
@@ -62,7 +62,7 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
 
 
 def log_form() -> dict[str, Any]:
-    """How this process's log was set up: what `configure` is given in a process whose lines come into the same one."""
+    """Returns this process's log settings, for `configure` in a process whose lines go to the same log."""
     return {"json": False, "level": "info"} | _configured
 
 
@@ -77,12 +77,12 @@ def about(fields: Mapping[str, str]) -> AbstractContextManager[None]:
 
 
 def get_logger(**fields: Any) -> Logger:
-    """A logger with fields bound, named after the module that calls; safe to call at import time."""
+    """Returns a logger with fields bound, named after the calling module; safe to call at import time."""
     return cast(Logger, structlog.get_logger(sys._getframe(1).f_globals.get("__name__", ROOT), **fields))
 
 
 def logger_named(name: str) -> Logger:
-    """A logger of this name, which levels are set by."""
+    """Returns a logger of this name, by which its level is set."""
     return cast(Logger, structlog.get_logger(name))
 
 
@@ -95,7 +95,7 @@ class _Named(structlog.PrintLogger):
 
 
 def _drop_what_is_not_wanted(logger: _Named, method: str, event: Any) -> Any:
-    """A structlog processor. Raises DropEvent for what the logger's level leaves out."""
+    """A structlog processor. Raises DropEvent for events below the logger's level."""
     if _SEVERITIES.get(method, logging.ERROR) < LOG_LEVELS.level_of(logger.name):
         raise structlog.DropEvent
     return event

@@ -1,4 +1,4 @@
-"""Reads what libraries in C write on standard error, so that some of their lines become events of ours."""
+"""Reads the lines that C libraries write to standard error, so that some of them become log events."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import time
 from collections.abc import Callable, Iterator
 
 TICK_SECONDS, TICKS_SECONDS = 0.1, 2.0
-"""How often those that have taken a line are called after it, and for how long."""
+"""How often the takers of a line are called after it, and for how long."""
 CHUNK_BYTES = 64 << 10
 CLOSE_SECONDS = 1.0
 Taker = Callable[[str], bool]
-"""Is given each line; true where it has taken it, and it is not to be printed."""
+"""Gets each line. Returns True if it has taken the line, which is then not printed."""
 Tick = Callable[[], None]
 
 
 class NativeLines:
-    """Nothing is read until `begin`; lines that nobody takes are printed as they are. What Python writes on sys.stderr
-    goes past it."""
+    """Reads the process's standard error after `begin`; lines that no taker takes are printed unchanged. Python's own
+    writes to sys.stderr bypass it."""
 
     def __init__(self) -> None:
         self._takers: list[tuple[Taker, Tick]] = []
@@ -32,21 +32,21 @@ class NativeLines:
         self._real = 2
 
     def begin(self) -> None:
-        """Reads standard error from now on. Called once, by the main of a process, before anything is logged."""
+        """Reads standard error from now on. Called once, by the main of a process, before the first log line."""
         self._real = os.dup(2)
         source, sink = os.pipe()
         sys.stderr = open(self._real, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         os.dup2(sink, 2)
         os.close(sink)
-        faulthandler.enable(self._real)  # what a crash leaves must not stay in the pipe
+        faulthandler.enable(self._real)  # a crash's output must not stay in the pipe
         self._thread = threading.Thread(target=self._run, args=(source,), name="native-lines", daemon=True)
         self._thread.start()
         atexit.register(self._end)
 
     @contextlib.contextmanager
     def give_to(self, taker: Taker, tick: Tick) -> Iterator[None]:
-        """Gives lines to this one as long as the block runs, and calls `tick` after each and for a while, both in a
-        thread of their own, with the fields of the log that are bound here."""
+        """Gives lines to `taker` during the block, and calls `tick` after each and for a while, both in a thread of
+        their own, with the log fields that are bound here."""
         context = contextvars.copy_context()
         given: tuple[Taker, Tick] = (lambda line: context.run(taker, line)), (lambda: context.run(tick))
         self._takers.append(given)
@@ -58,7 +58,7 @@ class NativeLines:
     def _run(self, source: int) -> None:
         try:
             self._pump(source)
-        finally:  # nobody waits for room in a pipe that nobody reads
+        finally:  # no writer waits for room in a pipe without a reader
             os.dup2(self._real, 2)
             os.close(source)
 
@@ -86,12 +86,12 @@ class NativeLines:
         return any(taker(line) for taker, _ in tuple(self._takers))
 
     def _print(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # nobody takes it any more
+        with contextlib.suppress(OSError):  # its reader is gone
             while data:
                 data = data[os.write(self._real, data) :]
 
     def _end(self) -> None:
-        """What is in the pipe is printed before the process ends."""
+        """Prints the rest of the pipe before the process ends."""
         os.dup2(self._real, 2)
         if self._thread is not None:
             self._thread.join(CLOSE_SECONDS)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class OwnLines:
-    """Keeps nothing until `keep` says how much. Safe to use from any thread."""
+    """Keeps nothing until `keep` sets a limit. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._most = 0
@@ -17,13 +17,13 @@ class OwnLines:
         self._lock = threading.Lock()
 
     def keep(self, characters: int) -> None:
-        """Keeps so many characters in all from now on; the oldest lines give way."""
+        """Keeps this many characters in all from now on; the oldest lines give way."""
         with self._lock:
             self._most = characters
             self._shrink()
 
     def noting(self, renderer: Any) -> Any:
-        """A structlog renderer that keeps what this one makes of an event."""
+        """Returns a structlog renderer that also keeps each rendered event."""
 
         def rendered(logger: Any, method: str, event: Any) -> Any:
             made = renderer(logger, method, event)
@@ -34,7 +34,7 @@ class OwnLines:
         return rendered
 
     def text(self) -> str:
-        """The lines, oldest first, each with its end."""
+        """Returns the lines, oldest first, each with its end."""
         with self._lock:
             return "".join(self._lines)
 

@@ -1,10 +1,10 @@
-"""Keeps a log bounded while its writers keep it open: one file, and before it compressed parts of what it held.
+"""Keeps a log bounded while its writers keep it open: one file, and compressed parts with its earlier content.
 
-Every byte has one position for ever: that in the file. When the file holds too much, its oldest lines are compressed
-into a part, named after the first position in it and the first after it, and then the file's beginning becomes a hole:
-it takes no space, writers go on at the end, and what they write meanwhile is not touched. Where the file system cannot
-make holes that waits until nobody writes. A part is in place before its lines leave the file, and where the parts end
-the file's own lines begin: killed in between, nothing is lost or doubled.
+Every byte has one position for ever: its position in the file. When the file is too large, its oldest lines are
+compressed into a part, named after the first position in it and the first after it, and then the file's beginning
+becomes a hole: it takes no space, writers continue at the end, and lines written meanwhile are not touched. On a file
+system without holes that waits until no process writes. A part is in place before its lines leave the file, and the
+file's own lines begin where the parts end: if the process is killed in between, nothing is lost or doubled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PIECE_BYTES = 256 * 1024
 COMPRESSION = 3
 DAY_SECONDS = 86_400
 MAX_NEEDED = 200
-"""Parts that are kept for somebody who has not read them yet: what he does not read must not fill the disk."""
+"""The most parts that are kept for a reader that has not read them yet: its backlog must not fill the disk."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,14 +52,14 @@ class Keeping:
 
 
 class Log:
-    """One log. Whoever keeps it calls `keep` now and then, from one thread; any number may read meanwhile."""
+    """One log. Its keeper calls `keep` periodically, from one thread; any number of readers may read meanwhile."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._name = re.compile(re.escape(file.name) + r"\.(-?\d+)_(-?\d+)\.gz")
 
     def parts(self) -> list[Part]:
-        """The parts that there are, the oldest first."""
+        """Returns the existing parts, the oldest first."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self.file.parent) as entries:
             named = [match for entry in entries if (match := self._name.fullmatch(entry.name))]
             return sorted(Part(int(m[1]), int(m[2]), self.file.parent / m[0]) for m in named)
@@ -68,11 +68,11 @@ class Log:
     def keep(
         self, keeping: Keeping, *, written: bool, now: Callable[[], float] = time.time, needed: int | None = None
     ) -> int:
-        """Cuts parts off while the file holds too much, and deletes old ones; returns how many were cut off.
+        """Cuts parts off while the file is too large, and deletes old ones. Returns how many were cut off.
 
-        `written` says that a process may be appending. Parts with bytes at or after the position `needed` stay however
+        `written` means that a process may be appending. Parts with bytes at or after the position `needed` stay however
         many or old they are, at most MAX_NEEDED of them. Takes as long as compressing does: work for a thread. Raises
-        OSError, for a full disk for one: then the file keeps what it has.
+        OSError, e.g. for a full disk: then the file keeps its content.
         """
         try:
             descriptor = _open(self.file, os.O_RDWR)
@@ -96,7 +96,7 @@ class Log:
             cut = _line_end(descriptor, head, head + part_bytes)
             self._compress(descriptor, head, cut)
             head, made = cut, made + 1
-        if made and not holes:  # all of it, so that emptying the file loses nothing, whenever this is killed
+        if made and not holes:  # compress the rest too, so that truncating loses nothing, whenever this is killed
             self._compress(descriptor, head, end)
             os.ftruncate(descriptor, 0)
             os.ftruncate(descriptor, end)
@@ -105,12 +105,13 @@ class Log:
         return made
 
     def _head(self, end: int) -> int:
-        """Where the file's own lines begin. When somebody emptied the file, positions begin again behind the parts."""
+        """Returns where the file's own lines begin. If the file was truncated, positions start again after the
+        parts."""
         parts = self.parts()
         head = parts[-1].end if parts else 0
         if head <= end:
             return max(head, 0)
-        for part in parts:  # the newest last: killed before that, all is done again
+        for part in parts:  # the newest last: if killed before, all is repeated
             os.rename(part.path, self._path(part.begin - head, part.end - head))
         return 0
 
@@ -147,11 +148,11 @@ class Log:
             if part != parts[-1]:
                 part.path.unlink(missing_ok=True)
             elif part.path.stat().st_size:
-                os.truncate(part.path, 0)  # its name still says where the file's own lines begin
+                os.truncate(part.path, 0)  # its name still shows where the file's own lines begin
 
 
 class PartsReader:
-    """Reads one log from any position on, also while it is cut. Raises FileNotFoundError when there is none."""
+    """Reads one log from any position on, also while it is cut. Raises FileNotFoundError if the file is missing."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -159,7 +160,7 @@ class PartsReader:
         self._part: tuple[Part, gzip.GzipFile, int] | None = None
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Closes the files."""
         self._close_part()
         os.close(self._descriptor)
 
@@ -171,33 +172,33 @@ class PartsReader:
 
     @property
     def gone(self) -> bool:
-        """The log was deleted."""
+        """Whether the log was deleted."""
         return os.fstat(self._descriptor).st_nlink == 0
 
     @property
     def inode(self) -> int:
-        """Which file it is: another one has another number while this one is open."""
+        """The file's number: another file has another number while this one is open."""
         return os.fstat(self._descriptor).st_ino
 
     def end(self) -> int:
-        """The position after the last byte."""
+        """Returns the position after the last byte."""
         return os.fstat(self._descriptor).st_size
 
     def begin(self) -> int:
-        """The position of the oldest byte that is kept."""
+        """Returns the position of the oldest byte that is kept."""
         parts = self._log.parts()
         return parts[0].begin if parts else 0
 
     def stretches(self) -> list[tuple[int, int]]:
-        """Begin and end of each part, and of what the file itself holds, the oldest first."""
+        """Returns begin and end of each part and of the file's own content, the oldest first."""
         parts = self._log.parts()
         head = max(parts[-1].end, 0) if parts else 0
         return [*((part.begin, part.end) for part in parts), (head, max(head, self.end()))]
 
     def read(self, position: int, limit: int = PIECE_BYTES) -> tuple[bytes, int]:
-        """At most so many bytes from there on and the position after them; no bytes at the end.
+        """Returns at most `limit` bytes from a position on, and the position after them; no bytes at the end.
 
-        What is not kept any more is passed over.
+        Content that is no longer kept is skipped.
         """
         while True:
             if self._part is not None and self._part[0].begin <= position < self._part[0].end:
@@ -205,10 +206,10 @@ class PartsReader:
             else:
                 self._close_part()
                 found = os.pread(self._descriptor, limit, max(position, 0))
-                # What is in no part now had not left the file when it was read.
+                # Bytes that are in no part now had not left the file when it was read.
                 part = next((one for one in self._log.parts() if one.end > position), None)
             if part is None:
-                # Behind the end is who read a file that somebody emptied.
+                # The position may be past the end: the file was truncated after the last read.
                 return found, min(max(position, 0), self.end()) + len(found)
             if found := self._read_part(part, max(position, part.begin), limit):
                 return found, max(position, part.begin) + len(found)
@@ -222,7 +223,7 @@ class PartsReader:
                 opened.seek(position - part.begin)
                 self._part = (part, opened, position)
             found = self._part[1].read(limit)
-        except (OSError, EOFError):  # gone meanwhile, or damaged: what is left of it is passed over
+        except (OSError, EOFError):  # gone meanwhile, or damaged: the rest of it is skipped
             self._close_part()
             return b""
         self._part = (part, self._part[1], position + len(found))
@@ -234,7 +235,7 @@ class PartsReader:
             self._part = None
 
     def backwards(self) -> Iterator[tuple[int, bytes]]:
-        """The log in pieces from its end to its beginning, each with its position."""
+        """Yields the log in pieces from its end to its beginning, each with its position."""
         position = self.end()
         while True:
             parts = self._log.parts()
@@ -242,7 +243,7 @@ class PartsReader:
             if position > head:
                 begin = max(head, position - PIECE_BYTES)
                 found = os.pread(self._descriptor, position - begin, begin)
-                if self._log.parts() == parts:  # else read again, from the part that was cut off meanwhile
+                if self._log.parts() == parts:  # else read again, from the newly cut part
                     yield begin, found
                     position = begin
                 continue
@@ -254,7 +255,7 @@ class PartsReader:
             position = part.begin
 
     def tail(self, lines: int) -> int:
-        """The position where the last so many lines begin. May unpack parts: work for a thread."""
+        """Returns the position where the last `lines` lines begin. May unpack parts: work for a thread."""
         wanted, last, position = lines, True, self.end()
         for position, piece in self.backwards():
             # The line end of the last line does not begin another.
@@ -267,7 +268,7 @@ class PartsReader:
         return position
 
     def last_bytes(self, most: int, since: int = 0) -> bytes:
-        """The last bytes at or after the position `since`."""
+        """Returns the last bytes at or after the position `since`."""
         found = b""
         for begin, piece in self.backwards():
             found = piece[max(0, since - begin) :] + found
@@ -277,7 +278,8 @@ class PartsReader:
 
 
 def _open(path: Path, flags: int) -> int:
-    """Opens a plain file. Its folder may be another user's, who must not have others read or written in its place."""
+    """Opens a plain file. Its folder may belong to another user, who could replace the file by a link to another
+    one."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
@@ -287,7 +289,7 @@ def _open(path: Path, flags: int) -> int:
 
 
 class _Unpacked(gzip.GzipFile):
-    """Closes its file with itself."""
+    """Closes its underlying file when it is closed."""
 
     def __init__(self, descriptor: int) -> None:
         self._raw = os.fdopen(descriptor, "rb")
@@ -312,7 +314,7 @@ def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
 
 
 def _line_end(descriptor: int, begin: int, end: int) -> int:
-    """The position after the last line end in there; `end` when one line fills it all."""
+    """Returns the position after the last line end in the range; `end` if one line fills it."""
     position = end
     while position > begin:
         first = max(begin, position - PIECE_BYTES)

@@ -1,4 +1,4 @@
-"""Gives the disk space of a file's beginning back while processes go on appending to it."""
+"""Frees the disk space of a file's beginning while processes continue to append to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEEP_SIZE, PUNCH_HOLE = 1, 2  # linux/falloc.h
 
 
 def punch(descriptor: int, end: int) -> None:
-    """Makes the file's first `end` bytes a hole: they read as zeros and take no space; the file's size stays.
+    """Turns the file's first `end` bytes into a hole: they read as zeros and take no space; the file's size stays.
 
     The kernel does it between writes, so no write is lost. Raises OSError where the file system cannot.
     """
@@ -23,7 +23,7 @@ def punch(descriptor: int, end: int) -> None:
 
 
 def can_punch(folder: Path) -> bool:
-    """Whether files in this folder can be given holes; tried once for each file system. Raises OSError."""
+    """Returns whether files in this folder can have holes; tried once for each file system. Raises OSError."""
     return _tried(folder.stat().st_dev, folder)
 
 

@@ -12,7 +12,7 @@ LONGEST = 20_000
 
 
 class RecentLines:
-    """Keeps nothing until `keep` says how much. Safe to use from any thread."""
+    """Keeps nothing until `keep` sets a limit. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._most = 0
@@ -21,13 +21,13 @@ class RecentLines:
         self._lock = threading.Lock()
 
     def keep(self, lines: int) -> None:
-        """Keeps so many lines in all from now on, at most 200 of a connector; the quietest connectors give way."""
+        """Keeps this many lines in all from now on, at most 200 of a connector; the quietest connectors give way."""
         with self._lock:
             self._most = lines
             self._shrink()
 
     def note(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        """A structlog processor, after all that changes an event: takes those that name a connector."""
+        """A structlog processor, after all that change an event: keeps events that name a connector."""
         connector = event.get("connector")
         if self._most and isinstance(connector, str):
             kept = {key: _plain(value) for key, value in event.items() if not key.startswith("_")}
@@ -43,7 +43,7 @@ class RecentLines:
         return event
 
     def of(self, connector: str, most: int = EACH) -> list[Mapping[str, Any]]:
-        """The connector's last lines, oldest first."""
+        """Returns the connector's last lines, oldest first."""
         with self._lock:
             return list(self._connectors.get(connector, ()))[-most:] if most > 0 else []
 
@@ -54,7 +54,7 @@ class RecentLines:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can hold it, and no longer than bearable."""
+    """Returns a value in a form that JSON can hold, cut at LONGEST."""
     if value is None or isinstance(value, bool | int | float):
         return value
     text = value if isinstance(value, str) else str(value)

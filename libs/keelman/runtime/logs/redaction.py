@@ -1,4 +1,4 @@
-"""Hides secrets in all that this process logs and answers.
+"""Hides secrets in all log lines and answers of this process.
 
 One list a process, since all of it writes one log: code that reads a secret adds it, code that shows a text hides it.
 """
@@ -12,34 +12,34 @@ from typing import Any
 from urllib.parse import quote
 
 HIDDEN = "[hidden]"  # what Java's Password prints
-LEAST = 4  # shorter ones are in every other word
+LEAST = 4  # shorter texts are in every other word
 MOST, MAX_PASSING = 20_000, 1_000
 ORDINARY = frozenset(("true", "false", "null", "none"))
 
 
 class Redactor:
-    """Secrets, and what is shown instead of each. Safe to use from any thread."""
+    """Secrets, and the text shown instead of each. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._shown: dict[str, str] = {}
         self._passing: dict[str, str] = {}
-        self._longest_first: tuple[tuple[str, str], ...] | None = ()  # one may be a part of another
+        self._longest_first: tuple[tuple[str, str], ...] | None = ()  # a secret may be a part of another
         self._lock = threading.Lock()
 
     def add(self, secrets: Mapping[str, str], *, passing: bool = False) -> None:
-        """Hides these from now on: what is shown instead, by secret. What was a secret before stays hidden.
+        """Hides these secrets from now on; the values are the texts shown instead. Earlier secrets stay hidden.
 
-        Of a secret of several lines each line is hidden too. Nothing is hidden that is shorter than four characters
-        or an ordinary word: it would be found everywhere. Of very many those are forgotten that were not added for
-        longest. `passing` ones are of a request and may be anybody's: of these few are kept, and for none of them
-        another is forgotten that is in use.
+        Each line of a secret of several lines is hidden too. Texts shorter than four characters and ordinary words are
+        not hidden: they would be found everywhere. Of too many secrets, those added longest ago are forgotten.
+        `passing` secrets belong to a request and may come from any client: few of these are kept, and they displace no
+        secret that is in use.
         """
         kept, most = (self._passing, MAX_PASSING) if passing else (self._shown, MOST)
         found = [(form, shown) for secret, shown in secrets.items() for form in _forms(secret)]
         with self._lock:
             for form, shown in found:
                 before = kept.pop(form, None)
-                # A reference says more than that something is hidden.
+                # A reference tells more than that a text is hidden.
                 kept[form] = before if before is not None and shown == HIDDEN else shown
                 if kept[form] != before:
                     self._longest_first = None
@@ -48,7 +48,7 @@ class Redactor:
                 self._longest_first = None
 
     def hide(self, text: str) -> str:
-        """The text without secrets."""
+        """Returns the text without secrets."""
         for secret, shown in self._sorted():
             if secret in text:
                 text = text.replace(secret, shown)
@@ -63,7 +63,7 @@ class Redactor:
         return found
 
     def hidden(self, value: Any) -> Any:
-        """The same for whatever a log record holds: texts, and texts in mappings and sequences."""
+        """Returns a log record's value without secrets: texts, and texts in mappings and sequences."""
         if not self._sorted():
             return value
         if isinstance(value, str):
@@ -82,7 +82,8 @@ REDACTOR = Redactor()
 
 
 def hide_in_log(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """structlog's processor: no record leaves with a secret. After the one that makes text of exceptions."""
+    """structlog's processor: no record leaves with a secret. Runs after the processor that turns exceptions into
+    text."""
     for key, value in event.items():
         if not key.startswith("_"):  # structlog's own
             event[key] = REDACTOR.hidden(value)
@@ -90,7 +91,7 @@ def hide_in_log(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> 
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret may stand in a text: as it is, quoted, escaped, or line by line."""
+    """Returns the forms that a secret may have in a text: as it is, quoted, escaped, or line by line."""
     found: set[str] = set()
     for one in {secret, secret.strip(), *(line.strip() for line in secret.splitlines())}:
         if len(one) >= LEAST and one.lower() not in ORDINARY:

@@ -1,6 +1,6 @@
 """Makes control groups (version 2): bounds of memory and processors for a process and all that it starts.
 
-What is decided stands apart from the files: they are a `Tree`, of the kernel or of a test.
+The decisions are separate from the files, which are a `Tree`: the kernel's or a test's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Tree(Protocol):
     """The files of the cgroup2 file system. Each method raises OSError as the kernel does."""
 
     def read(self, path: str) -> str:
-        """What a file says."""
+        """Returns the content of a file."""
 
     def write(self, path: str, text: str) -> None:
         """Writes to a file that is there, all at once."""
@@ -35,20 +35,20 @@ class Tree(Protocol):
         """Removes a group that has neither processes nor groups."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or group."""
+        """Returns whether there is such a file or group."""
 
     def is_delegated(self, path: str) -> bool:
-        """Whether the service manager says that it left this group to whoever runs in it."""
+        """Returns whether the service manager has delegated this group to the processes in it."""
 
     def is_writable(self, path: str) -> bool:
-        """Whether this process may make groups there and move processes."""
+        """Returns whether this process may make groups there and move processes."""
 
 
 class KernelTree:
     """The real files."""
 
     def read(self, path: str) -> str:
-        """What a file says."""
+        """Returns the content of a file."""
         with open(path, encoding="ascii") as file:
             return file.read()
 
@@ -69,11 +69,11 @@ class KernelTree:
         os.rmdir(path)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or group."""
+        """Returns whether there is such a file or group."""
         return os.path.exists(path)
 
     def is_delegated(self, path: str) -> bool:
-        """Whether systemd has marked it so."""
+        """Returns whether systemd has marked it so."""
         for name in ("user.delegate", "trusted.delegate"):
             with contextlib.suppress(OSError):
                 if os.getxattr(path, name) == b"1":
@@ -81,24 +81,24 @@ class KernelTree:
         return False
 
     def is_writable(self, path: str) -> bool:
-        """Whether this process may make groups there and move processes."""
+        """Returns whether this process may make groups there and move processes."""
         files = (path, f"{path}/cgroup.procs", f"{path}/cgroup.subtree_control")
         return all(os.access(file, os.W_OK) for file in files)
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Where groups of workloads can be made: below `path`; what runs there goes into a leaf when it is `own`."""
+    """The group below which groups of workloads are made. If it is `own`, its processes are moved into a leaf."""
 
     path: str
     own: bool
 
 
 def find_parent(tree: Tree, mounts: str, groups: str, *, root: bool, managed: bool) -> Parent | str:
-    """Where this process may make groups, or why it cannot. Reads files, changes nothing.
+    """Returns where this process may make groups, or why it cannot. Reads files, changes nothing.
 
-    `mounts` and `groups` are /proc/self/mountinfo and /proc/self/cgroup; `managed` says that a service manager owns the
-    tree (then only what it delegates may be used).
+    `mounts` and `groups` are the contents of /proc/self/mountinfo and /proc/self/cgroup; `managed` means that a service
+    manager owns the tree (then only delegated groups may be used).
     """
     mount = next(_cgroup2_mounts(mounts), None)
     path = next((line[3:] for line in groups.splitlines() if line.startswith("0::/")), None)
@@ -109,9 +109,9 @@ def find_parent(tree: Tree, mounts: str, groups: str, *, root: bool, managed: bo
     group = mount if path == "/" else mount + path.rstrip("/")
     for candidate in (group, posixpath.dirname(group)):
         inside = candidate == mount or candidate.startswith(f"{mount}/")
-        # Only the kernel's own root has no type: else the root that is seen is that of a container.
+        # Only the kernel's own root has no type: otherwise the visible root is a container's.
         whole = candidate == mount and not tree.exists(f"{mount}/cgroup.type")
-        # Where nobody manages the tree, what may be written is left to us; for root that holds in a container only.
+        # In a tree without a manager, writable groups are ours; for root that holds in a container only.
         left = not managed and (candidate == mount or not root) and tree.is_writable(candidate)
         if inside and not whole and (left or tree.is_delegated(candidate)):
             return _with_controllers(tree, Parent(candidate, own=True))
@@ -147,7 +147,7 @@ class Groups:
         self._folder = parent.path if parent.own else f"{parent.path}/{FOLDER}"
 
     def begin(self) -> None:
-        """Makes the parent ready to have groups with bounds. Called once."""
+        """Prepares the parent to have groups with bounds. Called once."""
         if self._parent.own:
             self._empty(self._parent.path)
             self._enable(self._parent.path)
@@ -158,9 +158,9 @@ class Groups:
         self._enable(self._folder)
 
     def _empty(self, path: str) -> None:
-        """A group that gives controllers on has no processes itself: they go into a leaf."""
+        """Moves a group's processes into a leaf: a group that passes controllers on has no processes itself."""
         leaf = f"{path}/{LEAF}"
-        for _ in range(TRIES):  # one of them may be starting others
+        for _ in range(TRIES):  # a process may be starting others
             pids = self._tree.read(f"{path}/cgroup.procs").split()
             if not pids:
                 return
@@ -178,14 +178,14 @@ class Groups:
             self._tree.write(f"{path}/cgroup.subtree_control", " ".join(missing))
 
     def make(self, name: str, *, memory_bytes: int, cpus: float) -> str:
-        """A new, empty group with these bounds; 0 is no bound. Returns its path."""
+        """Makes a new, empty group with these bounds; 0 is no bound. Returns its path."""
         group = f"{self._folder}/{PREFIX}{self._mark}-{name.replace('/', '-')}"
         if self._tree.exists(group):
             self.remove(group)
         self._tree.make(group)
         if memory_bytes:
             self._tree.write(f"{group}/memory.max", str(memory_bytes))
-            self._tree.write(f"{group}/memory.oom.group", "1")  # all of it ends, not whatever process is the largest
+            self._tree.write(f"{group}/memory.oom.group", "1")  # the whole group ends, not only its largest process
             with contextlib.suppress(FileNotFoundError):  # a kernel without swap
                 self._tree.write(f"{group}/memory.swap.max", "0")
         if cpus:
@@ -193,11 +193,11 @@ class Groups:
         return group
 
     def enter(self, group: str, pid: int) -> None:
-        """Moves a process into a group; what it starts from then on is in it too."""
+        """Moves a process into a group, to which all processes that it starts from then on also belong."""
         self._tree.write(f"{group}/cgroup.procs", str(pid))
 
     def killed_for_memory(self, group: str) -> bool:
-        """Whether the kernel has killed processes of the group because they used more memory than it may."""
+        """Returns whether the kernel has killed processes of the group because they used more memory than allowed."""
         try:
             lines = self._tree.read(f"{group}/memory.events").splitlines()
         except OSError:
@@ -206,7 +206,7 @@ class Groups:
         return any(int(events.get(name, "0")) > 0 for name in ("oom_kill", "oom_group_kill"))
 
     def remove(self, group: str) -> None:
-        """Kills what is left in a group and removes it; one that is gone is no error."""
+        """Kills the rest of a group and removes it; a missing group is no error."""
         with contextlib.suppress(FileNotFoundError):
             self._tree.write(f"{group}/cgroup.kill", "1")
         with contextlib.suppress(FileNotFoundError):

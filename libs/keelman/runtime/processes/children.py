@@ -1,8 +1,8 @@
 """Starts child processes that outlive their starter, and finds them again.
 
-A child leads its own session, writes to a file and not to a pipe, and is written down (pid, start of the process,
-command, generation), so that the next starter adopts it instead of starting it twice. Its end is noticed through a
-pidfd, which works for adopted processes as for our own. What it leaves behind in its session is killed.
+A child leads its own session, writes to a file and not to a pipe, and is recorded (pid, start of the process, command,
+generation), so that the next starter adopts it instead of starting it twice. A pidfd reports its end, which works for
+adopted processes as for our own. The rest of its session is killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from keelman.runtime.processes.users import User, open_for
 
 TITLE_KEEPS_ENVIRONMENT = {"SPT_NOENV": "1"}  # setproctitle would write over what /proc shows, and so over the mark
 WAITING = ("/bin/sh", "-c", 'IFS= read -r go && [ "$go" = go ] && exec "$@" < /dev/null', "sh")
-"""Becomes the command that follows once it reads "go"; ends when nobody is left who could write that."""
+"""Becomes the command that follows once it reads "go"; ends when no process is left that could write that."""
 POLL_SECONDS = 0.2
 SWEEP_SECONDS = 10.0
 
@@ -38,10 +38,11 @@ SWEEP_SECONDS = 10.0
 class Record:
     """A child's record.json in its folder, by which the next starter finds it again.
 
-    `pid` is 0 from just before the start until it stands. `start` distinguishes it from a later one of the same pid;
-    `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended` means that
-    its end was taken note of. `ready` means that it has answered its health check: who adopts it need not ask first.
-    What holds it to its limits, in which group or unit, and how many bytes of memory it may use, are for its starter.
+    `pid` is 0 from just before the start until the process exists. `start` distinguishes it from a later one of the
+    same pid; `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended`
+    means that its end was processed. `ready` means that it has passed its health check: a starter that adopts it need
+    not check first. `limited_by`, `group` and `memory_limit` (bytes) are for its starter: the means that limits it, and
+    its group or unit.
     """
 
     name: str
@@ -62,7 +63,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The end of a child. `code` is negative for a signal and None when nobody saw it and the child left no record."""
+    """The end of a child. `code` is negative for a signal, and None if the end was not observed and the child left no
+    record."""
 
     code: int | None
     reason: str = ""
@@ -81,7 +83,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, which is its session's id too."""
+        """The process id, which is its session's id too."""
         return self.record.pid
 
     def watch(self, ended: Callable[[], None]) -> None:
@@ -93,17 +95,17 @@ class Child:
             self._poll = loop.call_later(POLL_SECONDS, self._look, ended)
 
     def terminate(self) -> None:
-        """Asks it to end (SIGTERM to this one process)."""
+        """Sends SIGTERM to this one process."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills it and its whole family."""
-        rest = family(self.pid)  # first: once it is dead, those that left its session can no longer be found
+        """Kills the process and its whole family."""
+        rest = family(self.pid)  # first: once it is dead, processes that left its session can no longer be found
         self._signal(signal.SIGKILL)
         kill_all(rest)
 
     def release(self) -> None:
-        """Stops watching; the process goes on."""
+        """Stops watching; the process continues."""
         if self._pidfd is not None:
             with contextlib.suppress(RuntimeError):
                 asyncio.get_running_loop().remove_reader(self._pidfd)
@@ -145,11 +147,11 @@ def start(
     user: User | None = None,
     enter: Callable[[int], None] | None = None,
 ) -> Child:
-    """Starts `record.command` in `folder`, as `user` where one is named, with its output appended to `log`.
+    """Starts `record.command` in `folder`, as `user` if given, with its output appended to `log`.
 
-    The record is written before and after the start: when the starter is killed in between, the next one finds the
-    process by its mark. `enter` is called with the process's id before its command begins; when it raises an OSError,
-    or this process is killed meanwhile, the command never does. Raises OSError when it cannot be started.
+    The record is written before and after the start: if the starter is killed in between, the next one finds the
+    process by its mark. `enter` is called with the process's id before its command begins; if it raises an OSError, or
+    this process is killed meanwhile, the command never begins. Raises OSError if it cannot be started.
     """
     exit_file = folder / "exit.json"
     exit_file.unlink(missing_ok=True)
@@ -181,7 +183,7 @@ def start(
     record = replace(record, pid=pid, start=start_of(pid) or "")
     write_record(folder, record)
     if process.stdin is not None:
-        with contextlib.suppress(BrokenPipeError), process.stdin as gate:  # it was killed: that is noticed as its end
+        with contextlib.suppress(BrokenPipeError), process.stdin as gate:  # it was killed: its end is noticed elsewhere
             gate.write(b"go\n")
     return Child(folder, record, pidfd)
 
@@ -194,7 +196,7 @@ def _program(name: str) -> str:
 
 
 def adopt(folder: Path, *, owner: int | None = None) -> tuple[Record, Child | None] | None:
-    """The last record of a folder and its process if that still runs; None when the folder has no record.
+    """Returns the last record of a folder and its process if that still runs; None if the folder has no record.
 
     Called once for each folder when the starter starts. A record without a pid (its writer was killed while starting
     the process) is completed from the process that carries the folder's mark, if there is one.
@@ -222,7 +224,8 @@ def adopt(folder: Path, *, owner: int | None = None) -> tuple[Record, Child | No
 
 
 def exit_of(folder: Path, pid: int, code: int | None) -> Exit:
-    """What is known of a process's end: the code its parent collected (None for an adopted one), and its own record."""
+    """Returns a process's end: from the code that its parent collected (None for an adopted process), and its own
+    record."""
     left = exit_record.read(folder / "exit.json", pid)
     if left is None:
         return Exit(code)
@@ -235,9 +238,9 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def read_record(folder: Path, *, owner: int | None = None) -> Record | None:
-    """The folder's record; None when there is none that can be read, or it is not of the user named as its owner.
+    """Returns the folder's record; None if it cannot be read, or does not belong to `owner`.
 
-    Where others may write into the folder a record of theirs could name any process of the host.
+    If others may write into the folder, a record of theirs could name any process of the host.
     """
     try:
         with open(os.open(folder / "record.json", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb") as file:
@@ -250,11 +253,11 @@ def read_record(folder: Path, *, owner: int | None = None) -> Record | None:
 
 
 async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
-    """Kills what an ended child left behind and waits until it is gone, so that its ports are free.
+    """Kills the remaining processes of an ended child and waits until they are gone, so that their ports are free.
 
-    These are the processes that carry the folder's mark and, when the child's end was watched (`seen`), those of its
-    session; otherwise another process may have got its number since. Returns the processes that were left. Raises
-    TimeoutError when one does not go within ten seconds.
+    These are the processes that carry the folder's mark and, if the child's end was watched (`seen`), those of its
+    session; otherwise another process may have got its pid since. Returns the processes that were left. Raises
+    TimeoutError if one does not end within ten seconds.
     """
 
     def rest() -> list[int]:
@@ -272,7 +275,8 @@ async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
 
 
 def own_environment(services: Sequence[str]) -> dict[str, str]:
-    """This process's environment for a child, without settings of services: they would win over the child's file."""
+    """Returns this process's environment for a child, without settings of services: they would win over the child's
+    file."""
     prefixes = tuple(f"KEELMAN_{s.upper()}_" for s in services)
     mine = (exit_record.VARIABLE, MARK)
     return {k: v for k, v in os.environ.items() if not k.startswith(prefixes) and k not in mine}

@@ -1,8 +1,8 @@
 """Ties a child process to this one: the kernel kills the child when its parent is gone, even after kill -9.
 
-Run as a program it sets the tie and becomes the child (exec), with a reaper behind it if wanted. It is a program of its
-own because Python code between fork and exec is unsafe in a process with threads. All of it is for Linux: elsewhere the
-command runs untied.
+Run as a program it sets the tie and becomes the child (exec), with a reaper behind it if requested. It is a program of
+its own because Python code between fork and exec is unsafe in a process with threads. All of it is for Linux: elsewhere
+the command runs untied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HEARD = (*_ENDING, signal.SIGCHLD)
 
 
 def tethered(command: Sequence[str]) -> list[str]:
-    """The command line that runs `command` tied to the calling process.
+    """Returns the command line that runs `command` tied to the calling process.
 
     Start it from a thread that lives as long as the process (the main thread): the kernel watches that thread.
     """
@@ -30,19 +30,20 @@ def tethered(command: Sequence[str]) -> list[str]:
 
 
 def kept(command: Sequence[str]) -> list[str]:
-    """As `tethered`, but what is started is the command's reaper (`keep`): it is ended with SIGTERM, not SIGKILL."""
+    """Returns a command line as `tethered` does, but for the command's reaper (`keep`): end it with SIGTERM, not
+    SIGKILL."""
     return _through("keep", command)
 
 
 def keep(parent: int, ended: Callable[[int, int], None] = lambda child, code: None) -> None:
     """Forks: the child returns, and this process stays behind as its reaper until the child has ended, or `parent`, or
-    it is sent SIGTERM. Then it kills the child and all that the child has started, and ends as the child did.
+    it gets SIGTERM. Then it kills the child and all that the child has started, and ends as the child did.
 
-    A process whose parent ends becomes the reaper's child, also one that has left its session and group: so none is
-    missed. The reaper kills nothing but its own children, whose numbers nobody else can have: so no stranger is hit.
-    The child leads a process group, lest it hits its reaper when it signals its own. To be called by a process with one
-    thread, on Linux. `ended` is called in the reaper when the child has ended by itself, with its process id and its
-    exit code, or the number of the signal that killed it, negative; before others are killed.
+    A process whose parent ends becomes the reaper's child, even if it has left its session and group: so none is
+    missed. The reaper kills nothing but its own children, whose pids no other process can have: so no unrelated process
+    is killed. The child leads a process group, so that a signal to its own group does not reach the reaper. Call it in
+    a process with one thread, on Linux. `ended` is called in the reaper when the child has ended by itself, with its
+    process id and its exit code, or the number of the signal that killed it, negative; before others are killed.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -66,7 +67,7 @@ def keep(parent: int, ended: Callable[[int, int], None] = lambda child, code: No
 
 
 def _let_go() -> None:
-    """Gives up the files that the child has: who is at their other end is to see the child's end."""
+    """Closes the files that the child has: processes at their other end must see the child's end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
@@ -74,8 +75,8 @@ def _let_go() -> None:
 
 
 def _await_end(child: int) -> int | None:
-    """Returns when the child has ended, with its exit code or a negative signal, or this process is to end. Other
-    children that end are collected."""
+    """Waits until the child has ended, or this process must end. Returns the child's exit code or a negative signal, or
+    None. Other children that end are collected."""
     while signal.sigwait(_HEARD) not in _ENDING:
         while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
             if ended.si_pid == child:
@@ -85,7 +86,7 @@ def _await_end(child: int) -> int | None:
 
 
 def _sweep(child: int) -> int:
-    """Kills until there are no children left, or none that it can kill; how the child ended, as a wait reports it."""
+    """Kills until no children are left, or none that it can kill. Returns the child's wait status."""
     found, until = int(signal.SIGKILL), time.monotonic() + PATIENCE_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < until:
@@ -101,7 +102,7 @@ def _sweep(child: int) -> int:
 
 
 def _children() -> Iterator[int]:
-    """This process's children, those that have ended included."""
+    """Yields this process's children, ended ones included."""
     mine = str(os.getpid()).encode()
     for name in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{name}/stat", "rb") as file:
@@ -110,12 +111,12 @@ def _children() -> Iterator[int]:
 
 
 def _end_like(how: int) -> None:
-    """Ends as another process did, from its wait status."""
+    """Ends like another process, from its wait status."""
     if os.WIFEXITED(how):
         os._exit(os.WEXITSTATUS(how))
     import resource  # noqa: PLC0415  (nothing that is not needed, as below)
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has left one, if any is wanted
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has left a core dump already
     number = os.WTERMSIG(how)
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
@@ -124,7 +125,8 @@ def _end_like(how: int) -> None:
 
 
 def _tie(parent: int, number: signal.Signals) -> None:
-    """Has the kernel send this process the signal when its parent is gone; sends it itself when that is gone by now."""
+    """Has the kernel send this process the signal when its parent is gone; sends it itself if the parent is already
+    gone."""
     _prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
@@ -141,7 +143,7 @@ def _through(way: str, command: Sequence[str]) -> list[str]:
 
 
 def main(way: str, parent: int, command: Sequence[str]) -> None:
-    """Becomes the command, or its reaper. Ends with SIGKILL's meaning when the parent is gone already."""
+    """Becomes the command, or its reaper. Is killed if the parent is gone already."""
     if sys.platform == "linux":
         if way == "keep":
             keep(parent)

@@ -1,4 +1,4 @@
-"""Makes the environment of a workload: variables that are named, and no others."""
+"""Builds the environment of a workload: named variables, and no others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ OF_SERVICES = {
 def clean_environment(
     given: Mapping[str, str], service: str, *, in_file: Iterable[str] = (), passed: Iterable[str] = ()
 ) -> dict[str, str]:
-    """What of `given` a process of the service gets.
+    """Returns the part of `given` that a process of the service gets.
 
-    Its own settings (KEELMAN_<SERVICE>_*) are among it, but for those named `in_file`: its file says these, and the
+    That includes its own settings (KEELMAN_<SERVICE>_*), but not those named `in_file`: its file has these, and the
     environment would win over it. `passed` are further names, or patterns of names such as AWS_*.
     """
     patterns = (*ALWAYS, *OF_SERVICES.get(service, ()), *passed)

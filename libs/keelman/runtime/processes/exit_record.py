@@ -1,7 +1,7 @@
-"""Writes how a process ended into a file, for a starter that may be away when it happens.
+"""Writes a process's end into a file, for a starter that may be away when it happens.
 
 The starter names the file in the environment; `run_process` takes the name out of it, so that no grandchild inherits
-it, and writes the file last thing. A process that was killed leaves none, and that is information too.
+it, and writes the file last. A killed process leaves no record, and that is information too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ExitRecord:
 
 
 def take_path() -> Path | None:
-    """The file that this process is to write; None when its starter wants none. Call once."""
+    """Returns the file for this process's record; None if its starter wants none. Call once."""
     given = os.environ.pop(VARIABLE, "")
     return Path(given) if given else None
 
@@ -44,7 +44,7 @@ def write(path: Path | None, exit_code: int, *, reason: str = "", message: str =
 
 
 def read(path: Path, pid: int) -> ExitRecord | None:
-    """The record that process `pid` left; None when it left none. The file is not ours to trust."""
+    """Returns the record of process `pid`; None if it left none. The file is not trusted."""
     try:
         found = read_json(path, MAX_BYTES)
         record = ExitRecord(int(found["pid"]), int(found["exit_code"]), str(found["reason"]), str(found["message"]))

@@ -1,8 +1,8 @@
-"""Runs a command when the process that started it has ended without taking that back, be it by kill -9.
+"""Runs a command when the process that started it has ended without revoking that, even by kill -9.
 
 Run as a program it reads lines and, at the end of its input, becomes the command (exec), with the last whole line as
-the command's input; when that line is empty it ends. Only the process that started it has the other end of the input.
-It imports next to nothing: it takes some 8 MiB for as long as that process lives.
+the command's input; if that line is empty it ends. Only the process that started it has the other end of the input. It
+imports next to nothing: it takes some 8 MiB for as long as that process lives.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ import sys
 from collections.abc import Sequence
 
 END_SECONDS = 2.0
-# A service manager ends all processes of a service once its main one has died: that is when this has to run.
+# A service manager ends all processes of a service once its main one has died: this program has to run just then.
 PASSED_OVER = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class LastWords:
-    """Holds the program; its output goes where this process' does. A session of its own: what is sent to this process'
-    group does not reach it."""
+    """Holds the program; its output goes where this process's does. It has a session of its own: signals to this
+    process's group do not reach it."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Starts it, with nothing to say yet. Raises OSError."""
+        """Starts the program, with nothing to run yet. Raises OSError."""
         self._line = b""
         self._child = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, *command], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
         )
 
     def change(self, line: bytes) -> None:
-        """What the command is given from now on, without a line end; empty when it is not to run. Raises OSError."""
+        """Sets the command's input from now on, without a line end; empty if it must not run. Raises OSError."""
         self._line = line
         assert self._child.stdin is not None
         self._child.stdin.write(line + b"\n")
 
     def close(self) -> None:
-        """Lets it go: the command runs now if there is something to say, else the program ends."""
+        """Releases the program: the command runs now if it has input, else the program ends."""
         assert self._child.stdin is not None
         with contextlib.suppress(OSError):
             self._child.stdin.close()

@@ -1,4 +1,4 @@
-"""Locks a file for as long as this process has it open: the kernel lets go of it whatever ends the process."""
+"""Locks a file for as long as this process has it open: the kernel releases it however the process ends."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import IO
 
 
 def take_lock(file: IO[str], text: str = "") -> str:
-    """Locks a file that is open to be read and written, and writes into it who has it: the process id, or `text`.
+    """Locks a file that is open for reading and writing, and writes its holder into it: the process id, or `text`.
 
-    Returns an empty text; where another process has it, what that one wrote.
+    Returns an empty text; if another process holds it, that process's text.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,5 @@
-"""Slows down a process that writes too much: third-party code that floods its output fills no disk and stops nobody."""
+"""Slows down a process that writes too much: third-party code that floods its output neither fills the disk nor stops
+other processes."""
 
 from __future__ import annotations
 
@@ -15,29 +16,30 @@ from keelman.runtime.processes.stacks import stacks_on_signal
 BYTES_PER_SECOND = 256 << 10
 CHUNK_BYTES = 64 << 10
 WINDOW_SECONDS, FLOODED = 2.0, 0.8
-"""Who fills so much of what goes through in so long is held back, which is said each SAY_SECONDS at most."""
+"""A process that writes this share of the allowed rate during this window is slowed down; a line reports that each
+SAY_SECONDS at most."""
 SAY_SECONDS = 60.0
 
 
 def brake_output(bytes_per_second: int = BYTES_PER_SECOND, who: Callable[[], str] = lambda: "") -> None:
-    """From now on standard output and error of this process go to its standard error at this rate at most.
+    """Limits the rate at which this process's standard output and error go to its standard error from now on.
 
-    Faster writers wait, which a line says; `who` names the code that runs in it then, for that line. Called once,
-    early, in a process that third-party code runs in.
+    Faster writers wait, which a line reports; `who` names the code that runs in the process then, for that line. Called
+    once, early, in a process that runs third-party code.
     """
     real = os.dup(2)
     source, sink = os.pipe()
     for number in (1, 2):
         os.dup2(sink, number)
     os.close(sink)
-    faulthandler.enable(real)  # what a crash leaves must not stay in the pipe
+    faulthandler.enable(real)  # a crash's output must not stay in the pipe
     stacks_on_signal(real)
     threading.Thread(target=_pump, args=(source, real, bytes_per_second, who), name="output", daemon=True).start()
 
 
 def bound_memory(size: int) -> None:
-    """No more memory than this for data in this process beside what it has set aside when this is first called:
-    MemoryError beyond it. 0 and less change nothing."""
+    """Limits this process's data to this size, beside the memory set aside when this is first called: more raises
+    MemoryError. 0 and less change nothing."""
     if size <= 0:
         return
     size += _set_aside_bytes()
@@ -48,8 +50,8 @@ def bound_memory(size: int) -> None:
 
 @functools.cache
 def _set_aside_bytes() -> int:
-    """What counts as data in this process: above all the room that allocators have reserved and not used, and threads'
-    stacks. 0 where that is not known."""
+    """Returns the bytes that count as data in this process: mostly memory that allocators have reserved and not used,
+    and threads' stacks. 0 if that is unknown."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[5]) * resource.getpagesize()
@@ -77,6 +79,6 @@ def _pump(source: int, real: int, rate: int, who: Callable[[], str]) -> None:
         try:
             while chunk:
                 chunk = chunk[os.write(real, chunk) :]
-        except OSError:  # nobody takes it any more
+        except OSError:  # its reader is gone
             chunk = b""
         time.sleep(max(0.0, free_at - time.monotonic()))

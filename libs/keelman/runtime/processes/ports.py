@@ -1,10 +1,10 @@
 """Checks ports, and reserves free ones that stay free until they are used.
 
-A port that was merely free a moment ago may be taken by the time a process listens on it: by a process that was given
-the same one, or by an outgoing connection, which gets its port from the system's own range and keeps it for a minute
-after its end. So the ports given here are below that range, and a process that gives some holds the block that they are
-of against every other that gives ports in this way: it binds the UDP port of the block's first number, which the system
-lets go of when the process ends, however that happens.
+A port that was merely free a moment ago may be taken by the time a process listens on it: by a process that got the
+same one, or by an outgoing connection, which gets its port from the system's own range and keeps it for a minute after
+its end. So the ports given here are below that range, and a process that gives ports holds their block against every
+other process that gives ports in this way: it binds the UDP port of the block's first number, which the system releases
+when the process ends, however that happens.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from collections import deque
 from keelman.model.errors import InvalidArgument, Unavailable
 
 LOWEST_PORT, BLOCK, BLOCKS = 20_000, 40, 300  # to 31 999: Linux gives connections those from 32 768 on
-MAX_GIVEN = 50  # blocks to give single ports of; then those given first are given again, if they are free by then
+MAX_GIVEN = 50  # blocks of single ports; then the first ports are given again, if they are free by then
 
 
 def port_is_free(host: str, port: int) -> bool:
-    """True when a listener could bind now. A port in TIME_WAIT counts as free."""
+    """Returns True if a listener could bind now. A port in TIME_WAIT counts as free."""
     return _bind_error(host, port) is None
 
 
 def check_port(label: str, host: str, port: int) -> None:
-    """Raises when a listener could not bind now: Unavailable (PORT_TAKEN) or, for another reason, InvalidArgument.
+    """Raises Unavailable (PORT_TAKEN) where the port is taken, or InvalidArgument where a listener could not bind for
+    another reason.
 
-    `label` is the service whose settings host and port are meant, for the message; `gateway.http` are its http_host
-    and http_port.
+    `label` is the service whose settings host and port are meant, for the message; `gateway.http` are its http_host and
+    http_port.
     """
     error = _bind_error(host, port)
     if error is None:
@@ -44,7 +45,7 @@ def check_port(label: str, host: str, port: int) -> None:
 
 
 def port_taken(label: str, host: str, port: int) -> Unavailable:
-    """The error for a port that something else listens on; it says how to configure another one."""
+    """Returns the error for a port that another process listens on; its message tells how to configure another port."""
     setting = _setting(label, "port")
     flag = setting.partition(".")[2].replace("_", "-")
     return Unavailable(
@@ -56,7 +57,7 @@ def port_taken(label: str, host: str, port: int) -> Unavailable:
 
 
 def variable(setting: str) -> str:
-    """The variable of the environment that `service.key` is read from."""
+    """Returns the environment variable of the setting `service.key`."""
     return "KEELMAN_" + setting.replace(".", "_").upper()
 
 
@@ -70,7 +71,7 @@ class Reserve:
         self._blocks = 0
 
     def ports(self, count: int, host: str = "127.0.0.1") -> list[int]:
-        """Some ports that are free now, all different, and given to nobody else while this process lives.
+        """Returns some ports that are free now, all different, and given to no other caller while this process lives.
 
         For tests and for a process's own children. Raises Unavailable (NO_FREE_PORTS).
         """
@@ -88,7 +89,7 @@ class Reserve:
         raise _no_ports(count)
 
     def row(self, count: int, host: str = "127.0.0.1", *, whole: bool = True) -> range:
-        """So many ports in a row; not `whole`: some of them may be taken. Raises Unavailable (NO_FREE_PORTS)."""
+        """Returns `count` ports in a row; not `whole`: some may be taken. Raises Unavailable (NO_FREE_PORTS)."""
         wanted = -(-count // BLOCK)
         begin = random.randrange(BLOCKS)
         for first in (*range(begin, BLOCKS), *range(begin)):
@@ -101,9 +102,9 @@ class Reserve:
         raise _no_ports(count)
 
     def hold(self, ports: range) -> bool:
-        """Holds the ports of an earlier process's row again; False when another process holds some of them.
+        """Holds the ports of an earlier process's row again. Returns False if another process holds some of them.
 
-        They may be in use. Blocks that were got before one that was not are kept: there are many.
+        They may be in use. Blocks held before a failure stay held: there are many.
         """
         blocks = range((ports[0] - LOWEST_PORT) // BLOCK, (ports[-1] - LOWEST_PORT) // BLOCK + 1)
         return all(0 <= block < BLOCKS and (block in self._held or self._hold(block)) for block in blocks)
@@ -121,7 +122,7 @@ class Reserve:
 
 _RESERVE = Reserve()
 free_ports, free_row, hold_row = _RESERVE.ports, _RESERVE.row, _RESERVE.hold
-"""Of this process's own blocks."""
+"""Functions on this process's own blocks."""
 
 
 def _no_ports(count: int) -> Unavailable:

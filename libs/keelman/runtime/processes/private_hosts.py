@@ -1,9 +1,9 @@
-"""Gives a process and all that it starts names of hosts of its own: its /etc/hosts has the host's lines and more.
+"""Gives a process and all that it starts host names of their own: its /etc/hosts has the host's lines and more.
 
-The file is mounted over /etc/hosts in a mount namespace of the process: so everything in it that asks the system's
-resolver sees it, Python, Java and C alike, and nobody else does. That takes CAP_SYS_ADMIN, or a host that lets users
-make user namespaces. Run as a program it does so and becomes the command that follows. It is a program of its own, and
-uses the standard library alone, as it starts before each such process. Linux only.
+The file is mounted over /etc/hosts in a mount namespace of the process: so everything in it that uses the system's
+resolver sees it, Python, Java and C alike, and no other process does. That takes CAP_SYS_ADMIN, or a host that lets
+users make user namespaces. Run as a program it does so and becomes the command that follows. It is a program of its
+own, and uses the standard library alone, as it starts before each such process. Linux only.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from pathlib import Path
 
 HOSTS = "/etc/hosts"
 FAILED = 3
-"""Exit code of the program when it cannot give them."""
+"""Exit code of the program if it cannot set up the host names."""
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _BIND, _REC, _SLAVE = 4096, 16384, 1 << 19
 
 
 class NotPossible(Exception):
-    """This process cannot have names of its own; says why."""
+    """This process cannot have host names of its own; the text has the reason."""
 
 
 def with_routes(command: Sequence[str], file: Path) -> tuple[str, ...]:
-    """The command line that runs `command` with the routes that a JSON file has, addresses by names."""
+    """Returns the command line that runs `command` with the routes in a JSON file, addresses by names."""
     return (sys.executable, "-I", "-S", __file__, str(file), *command)
 
 
 def enter(routes: Mapping[str, str]) -> None:
-    """Gives this process the routes, addresses by names. To be called before it has a second thread.
+    """Gives this process the routes, addresses by names. Call it before the process has a second thread.
 
     Raises NotPossible.
     """
@@ -53,7 +53,7 @@ def enter(routes: Mapping[str, str]) -> None:
 
 
 def hosts_text(own: str, routes: Mapping[str, str]) -> str:
-    """A file of hosts with the lines of the host's own, less the names that have routes, and the routes."""
+    """Returns a hosts file with the host's own lines, without the names that have routes, and with the routes."""
     lines, given = [], {name.lower() for name in routes}
     for line in own.splitlines():
         words = line.partition("#")[0].split()
@@ -66,7 +66,8 @@ def hosts_text(own: str, routes: Mapping[str, str]) -> str:
 
 
 def _unshare() -> None:
-    """A mount namespace of this process's own; where it may not have one, within a user namespace of its own."""
+    """Moves this process into a mount namespace of its own; if that is not allowed, within a user namespace of its
+    own."""
     user, group = os.getuid(), os.getgid()
     first = _call("unshare", _NEWNS)
     if not first:
@@ -83,7 +84,7 @@ def _unshare() -> None:
 
 
 def _mount_over(target: str, text: str) -> None:
-    """What the host mounts later is seen here, and nothing of this there."""
+    """Mounts the text over a file: later mounts of the host are visible here, and none of this is visible there."""
     if why := _call("mount", None, b"/", None, _REC | _SLAVE, None):
         raise NotPossible(f"the mounts of this process cannot be kept apart from the host's: {why}")
     descriptor, path = tempfile.mkstemp(prefix="keelman-hosts-")
@@ -99,7 +100,7 @@ def _mount_over(target: str, text: str) -> None:
 
 
 def _check(routes: Mapping[str, str]) -> None:
-    """Asks the resolver, which may be set up to ask others first."""
+    """Checks the routes with the resolver, which may be configured to use other sources first. Raises NotPossible."""
     for name, address in routes.items():
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         wanted = socket.inet_pton(family, address)
@@ -112,7 +113,7 @@ def _check(routes: Mapping[str, str]) -> None:
 
 
 def _call(name: str, *arguments: object) -> str:
-    """Calls a function of libc; why it failed, empty when it did not."""
+    """Calls a function of libc. Returns why it failed, empty if it succeeded."""
     import ctypes  # noqa: PLC0415  (only where there are routes)
 
     function = getattr(ctypes.CDLL(None, use_errno=True), name)
@@ -127,7 +128,7 @@ def _write(path: str, text: str) -> None:
 
 
 def main(file: str, command: Sequence[str]) -> None:
-    """Becomes the command with the routes of a file, or, without a command, says whether that is possible."""
+    """Becomes the command with the routes of a file; without a command, checks whether that is possible."""
     try:
         enter(json.loads(Path(file).read_bytes()))
         if command:

@@ -1,4 +1,5 @@
-"""Finds processes by session and descent, distinguishes one from a later one of the same pid, and kills whole trees."""
+"""Finds processes by session and descent, distinguishes a process from a later one of the same pid, and kills whole
+trees."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from pathlib import Path
 import psutil
 
 MARK = "KEELMAN_CHILD"
-"""The environment variable that says for which folder a process was started."""
+"""The environment variable with the folder for which a process was started."""
 PROC = Path("/proc/self/stat").exists()
 
 
 def start_of(pid: int) -> str | None:
-    """When a process started, as a text equal for the same process only; None when it is gone or a zombie."""
+    """Returns when a process started, as a text that is equal for the same process only; None if it is gone or a
+    zombie."""
     if PROC:
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
@@ -33,7 +35,7 @@ def start_of(pid: int) -> str | None:
 
 
 def is_marked(pid: int, folder: Path) -> bool:
-    """True for a process that was started for this folder, or by one that was."""
+    """Returns True for a process that was started for this folder, and for its descendants."""
     try:
         return psutil.Process(pid).environ().get(MARK) == str(folder)
     except (psutil.Error, OSError):
@@ -41,7 +43,7 @@ def is_marked(pid: int, folder: Path) -> bool:
 
 
 def marked_leader(folder: Path) -> int | None:
-    """The leader of a session that was started for this folder."""
+    """Returns the leader of a session that was started for this folder."""
     for pid in psutil.pids():
         with contextlib.suppress(OSError):
             if os.getsid(pid) == pid and is_marked(pid, folder):
@@ -50,12 +52,13 @@ def marked_leader(folder: Path) -> int | None:
 
 
 def family(leader: int) -> list[int]:
-    """All living processes of a session and their descendants, the leader included. One pass over the process table."""
+    """Returns all living processes of a session and their descendants, the leader included. One pass over the process
+    table."""
     return families([leader])[leader]
 
 
 def families(leaders: Iterable[int]) -> dict[int, list[int]]:
-    """`family` of several leaders in one pass, which takes some 10 ms on a busy host: work for a thread."""
+    """Returns the `family` of each leader in one pass, which takes some 10 ms on a busy host: work for a thread."""
     found: dict[int, list[int]] = {leader: [] for leader in leaders}
     owner: dict[int, int] = {}
     others: list[tuple[int, int]] = []
@@ -84,7 +87,7 @@ def families(leaders: Iterable[int]) -> dict[int, list[int]]:
 
 
 def kill_all(pids: Iterable[int]) -> None:
-    """SIGKILL to each that still is there."""
+    """Sends SIGKILL to each process that still exists."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -7,7 +7,7 @@ import signal
 
 
 def stacks_on_signal(file: int = 2) -> None:
-    """From now on SIGUSR1 writes the stack of every thread to this file, standard error by default.
+    """Has SIGUSR1 write the stack of every thread to this file from now on, standard error by default.
 
     Called at the start of each process of ours; without it the signal ends the process.
     """

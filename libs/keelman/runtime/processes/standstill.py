@@ -1,7 +1,7 @@
-"""Announces that this process is about to stand still, so that nobody takes its silence for its death.
+"""Announces that this process is about to pause, so that its silence is not taken for its death.
 
-What starts a Java virtual machine holds Python's interpreter from beginning to end: no other thread runs meanwhile, and
-on a busy host that takes many seconds. Whoever has promised signs of life for this process registers here.
+Starting a Java virtual machine holds Python's interpreter lock throughout: no other thread runs meanwhile, and on a
+busy host that takes many seconds. Code that has promised signs of life for this process registers here.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from typing import Protocol
 
 
 class Announcer(Protocol):
-    """Who promises signs of life. Called in the thread that stands still."""
+    """Code that has promised signs of life. Called in the thread that pauses."""
 
     def begin(self, seconds: float) -> None:
-        """This process may be silent for so long. Returns when that was said, or could not be."""
+        """Announces that this process may be silent for `seconds`. Returns when that was sent, or could not be."""
 
     def end(self) -> None:
-        """It runs again."""
+        """Announces that the process runs again."""
 
 
 _announcer: Announcer | None = None
 
 
 def announce_by(announcer: Announcer) -> None:
-    """From now on standstills of this process are this one's to announce."""
+    """Has this announcer announce the standstills of this process from now on."""
     global _announcer  # noqa: PLW0603  a process has one life
     _announcer = announcer
 
 
 @contextmanager
 def standstill(seconds: float) -> Iterator[None]:
-    """Around what may keep all threads of this process waiting, for `seconds` at most."""
+    """Announces a standstill around code that may block all threads of this process, for `seconds` at most."""
     announcer = _announcer
     if announcer is None:
         yield

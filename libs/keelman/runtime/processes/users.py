@@ -1,4 +1,4 @@
-"""Finds the user that processes run as where their starter is root, and hands files to it."""
+"""Finds the user under which processes run if their starter is root, and hands files over to this user."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class User:
 
     @property
     def popen(self) -> dict[str, Any]:
-        """What subprocess.Popen is to be given, so that a process runs as this user and nothing else."""
+        """Arguments of subprocess.Popen that run a process as this user and with no other rights."""
         return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
 
 
 def find_user(setting: str, name: str) -> User:
-    """A user by name or number. Raises InvalidArgument, naming the setting, for one that the system does not know."""
+    """Returns a user by name or number. Raises InvalidArgument, naming the setting, for a user that the system does not
+    know."""
     try:
         found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
     except (KeyError, OverflowError):
@@ -39,7 +40,8 @@ def find_user(setting: str, name: str) -> User:
 
 
 def hand_over(folder: Path, user: User) -> None:
-    """Gives a folder with all that is in it to the user, unless it is theirs already: then others may be at work in it.
+    """Changes the owner of a folder and its content to the user, unless the user owns the folder already: then other
+    processes may be using it.
 
     No link is followed. Raises OSError.
     """
@@ -52,9 +54,9 @@ def hand_over(folder: Path, user: User) -> None:
 
 
 def open_for(user: User | None, path: Path) -> int:
-    """Opens a file for appending that the user is to own and others are not to see; makes it where it is missing.
+    """Opens a file for appending that the user owns and others cannot read; creates it if it is missing.
 
-    In a folder of the user's a link may stand in its place: that is refused. Raises OSError.
+    In a folder of the user's a link may be in its place: that is refused. Raises OSError.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)

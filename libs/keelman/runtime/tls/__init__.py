@@ -1,1 +1,1 @@
-"""TLS from Java's key and trust stores, and what its failures mean."""
+"""TLS from Java's key and trust stores, and the meaning of its failures."""

@@ -1,4 +1,4 @@
-"""Makes private keys and certificate requests, and reads certificates: for the members of an installation."""
+"""Creates private keys and certificate requests, and reads certificates: for the members of an installation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
     """The contents of a certificate. `uris` and `hosts`, names and addresses, are its alternative names. Times are
-    aware; digests are SHA-256 in hex, of the whole and of the public key."""
+    aware; digests are SHA-256 in hex, of the whole certificate and of the public key."""
 
     uris: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -26,13 +26,13 @@ class CertificateFacts:
     key_digest: str
 
     def renewal(self) -> datetime:
-        """When two thirds of its time are over."""
+        """Returns when two thirds of its time are over."""
         return self.begin + (self.end - self.begin) * 2 / 3
 
 
 def normal_host(host: str) -> str:
-    """An address or host name in the one form by which it is compared: an address as Python writes it, a name in lower
-    case and without the dot at its end."""
+    """Returns an address or host name in its form for comparison: an address as Python writes it, a name in lower case
+    and without the dot at its end."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -40,7 +40,7 @@ def normal_host(host: str) -> str:
 
 
 def made_key() -> bytes:
-    """A new private key in PEM: elliptic, P-256."""
+    """Returns a new private key in PEM: elliptic, P-256."""
     from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415  (slow; few need it)
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415  (the same)
 
@@ -49,7 +49,8 @@ def made_key() -> bytes:
 
 
 def certificate_request(key: bytes) -> str:
-    """A PKCS#10 request in PEM, signed with a private key in PEM: who signs it settles the names. Raises ValueError."""
+    """Returns a PKCS#10 request in PEM, signed with a private key in PEM; its signer sets the names. Raises
+    ValueError."""
     from cryptography import x509  # noqa: PLC0415  (slow; few need it)
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415  (the same)
 
@@ -60,7 +61,7 @@ def certificate_request(key: bytes) -> str:
 
 @lru_cache(maxsize=256)
 def certificate_facts(pem: bytes) -> CertificateFacts:
-    """What the first certificate of a PEM text says. Raises ValueError for what is none."""
+    """Returns the content of the first certificate of a PEM text. Raises ValueError if there is none."""
     from cryptography import x509  # noqa: PLC0415  (slow; few need it)
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415  (the same)
 
@@ -77,7 +78,7 @@ def certificate_facts(pem: bytes) -> CertificateFacts:
 
 
 def public_key_digest(key: object) -> str:
-    """The SHA-256 of a public key (SubjectPublicKeyInfo), in hex."""
+    """Returns the SHA-256 of a public key (SubjectPublicKeyInfo), in hex."""
     from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415  (slow; few need it)
 
     encoded = key.public_bytes(form.Encoding.DER, form.PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
@@ -85,7 +86,7 @@ def public_key_digest(key: object) -> str:
 
 
 def private_key_digest(pem: bytes) -> str:
-    """The SHA-256 of the public key of a private key in PEM, in hex. Raises ValueError for what is none."""
+    """Returns the SHA-256 of the public key of a private key in PEM, in hex. Raises ValueError for an unusable key."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  (slow; few need it)
 
     try:
@@ -95,7 +96,7 @@ def private_key_digest(pem: bytes) -> str:
 
 
 def issued_by(pem: bytes, authority: bytes) -> bool:
-    """Whether the first certificate of a PEM text is signed by the first of another."""
+    """Returns whether the first certificate of a PEM text is signed by the first of another."""
     from cryptography import x509  # noqa: PLC0415  (slow; few need it)
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  (the same)
 
@@ -107,12 +108,12 @@ def issued_by(pem: bytes, authority: bytes) -> bool:
 
 
 def digest_of_der(certificate: bytes) -> str:
-    """The SHA-256 of a certificate in DER, in hex."""
+    """Returns the SHA-256 of a certificate in DER, in hex."""
     return hashlib.sha256(certificate).hexdigest()
 
 
 def shown_time(time: datetime) -> str:
-    """A time for people, in UTC."""
+    """Returns a time for people, in UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -1,4 +1,4 @@
-"""Makes TLS contexts of Java's `ssl.*` properties, for servers and for clients."""
+"""Creates TLS contexts from Java's `ssl.*` properties, for servers and for clients."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ OLDER = ("SSLv3", "TLSv1", "TLSv1.1")  # refused by this Python's OpenSSL as by 
 
 
 def server_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.SSLContext:
-    """A server's context: its keystore, and its clients' truststore if `client.auth` asks for certificates.
+    """Returns a server's context: its keystore, and its clients' truststore if `client.auth` requires certificates.
 
-    Raises InvalidArgument that names the property at fault.
+    Raises InvalidArgument naming the property at fault.
     """
     identity = read_identity(properties, prefix)
     if identity is None:
@@ -33,7 +33,7 @@ def server_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.S
 
 
 def check_server(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
-    """Raises InvalidArgument as `server_context` does, for what no host can use: files are not read."""
+    """Raises InvalidArgument as `server_context` does, for properties that no host can use: files are not read."""
     if not _names_files(properties, prefix):
         server_context(properties, prefix)
         return
@@ -45,7 +45,7 @@ def check_server(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
 
 
 def check_client(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
-    """Raises InvalidArgument as `client_context` does, for what no host can use: files are not read."""
+    """Raises InvalidArgument as `client_context` does, for properties that no host can use: files are not read."""
     if not _names_files(properties, prefix):
         client_context(properties, prefix)
         return
@@ -79,10 +79,10 @@ def _checks_host(properties: Mapping[str, str], prefix: str) -> bool:
 
 
 def client_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.SSLContext:
-    """A client's context: whom it trusts (the system's authorities without a truststore), and its own key if any.
+    """Returns a client's context: its truststore (the system's authorities without one), and its own key if any.
 
-    An empty `endpoint.identification.algorithm` switches off the check of the server's name, as in Java.
-    Raises InvalidArgument that names the property at fault.
+    An empty `endpoint.identification.algorithm` switches off the check of the server's name, as in Java. Raises
+    InvalidArgument naming the property at fault.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _limit(context, properties, prefix)
@@ -95,7 +95,7 @@ def client_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.S
 
 
 def _limit(context: ssl.SSLContext, properties: Mapping[str, str], prefix: str) -> None:
-    """Protocol versions and ciphers."""
+    """Sets protocol versions and ciphers."""
     key = f"{prefix}enabled.protocols"
     names = [n.strip() for n in properties.get(key, "").split(",") if n.strip()] or list(VERSIONS)
     unknown = [n for n in names if n not in VERSIONS and n not in OLDER]
@@ -113,7 +113,7 @@ def _limit(context: ssl.SSLContext, properties: Mapping[str, str], prefix: str) 
 
 
 def openssl_suites(java: str) -> str:
-    """OpenSSL's list of the TLS 1.2 suites in a list of Java's names; empty when there is none.
+    """Returns OpenSSL's list of the TLS 1.2 suites in a list of Java's names; empty if there is none.
 
     TLS 1.3's have the same names in OpenSSL, where they cannot be chosen one by one.
     """
@@ -122,7 +122,8 @@ def openssl_suites(java: str) -> str:
 
 
 def _openssl_name(java: str) -> str:
-    """OpenSSL's name of a TLS 1.2 suite: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is ECDHE-RSA-AES128-GCM-SHA256."""
+    """Returns OpenSSL's name of a TLS 1.2 suite: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is
+    ECDHE-RSA-AES128-GCM-SHA256."""
     name = java.removeprefix("TLS_").replace("_WITH_", "_").replace("AES_128", "AES128").replace("AES_256", "AES256")
     if name.startswith("RSA_"):
         name = name.removeprefix("RSA_").replace("_CBC", "")
@@ -138,7 +139,7 @@ def _own(context: ssl.SSLContext, identity: Identity, key: str) -> None:
 
 
 def _trust(context: ssl.SSLContext, properties: Mapping[str, str], prefix: str) -> None:
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # to Java whatever is in the truststore is an anchor
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # to Java every truststore certificate is an anchor
     trusted = read_trusted(properties, prefix)
     if trusted is None:
         context.load_default_certs()

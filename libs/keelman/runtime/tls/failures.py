@@ -11,16 +11,17 @@ _ALERT = re.compile(r"^(ssl|tls)v\d+ alert ")
 
 
 def tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """The TLS library's own error behind a connection that was closed."""
+    """Returns the TLS library's own error behind a connection that was closed."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__
     return error
 
 
 def not_trusted(error: ssl.SSLError, whose: str, where: str = "") -> str:
-    """Why we do not trust `whose` certificate, e.g. "the broker's"; empty when it was not that.
+    """Returns why we do not trust `whose` certificate, e.g. "the broker's"; empty if that is not the error.
 
-    `where` is behind the names of properties that help."""
+    `where` is appended to the names of properties that help.
+    """
     if not isinstance(error, ssl.SSLCertVerificationError):
         return ""
     if error.verify_code in _NAME_CODES:
@@ -32,5 +33,5 @@ def not_trusted(error: ssl.SSLError, whose: str, where: str = "") -> str:
 
 
 def words(reason: str) -> str:
-    """OpenSSL's reason, as one reads it."""
+    """Returns OpenSSL's reason in readable form."""
     return _ALERT.sub("", reason.replace("_", " ").lower())

@@ -1,4 +1,4 @@
-"""Contexts of clients that outlive their key and trust stores: each connection is made by the files of its time."""
+"""Contexts of clients that outlive their key and trust stores: each connection uses the files of its time."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ Properties = tuple[tuple[str, str], ...]
 
 
 class FollowedContext(ssl.SSLContext):
-    """A client's context that reads its stores again once their files were changed. While a file cannot be read, for
-    instance because it is half written, what it held before counts."""
+    """A client's context that reads its stores again once their files have changed. While a file cannot be read, for
+    instance because it is half written, its earlier content counts."""
 
     def __new__(cls, _properties: Mapping[str, str]) -> FollowedContext:
-        """Of the kind that clients use."""
+        """Creates a context of the kind that clients use."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """`properties` are Java's `ssl.*`. Raises InvalidArgument that names the one at fault."""
+        """`properties` are Java's `ssl.*`. Raises InvalidArgument naming the one at fault."""
         self._properties = dict(properties)
         self._last = self._read()
 
     def wrap_bio(self, *given: Any, **named: Any) -> ssl.SSLObject:
-        """As that of the present files."""
+        """Delegates to the context of the present files."""
         return self.present.wrap_bio(*given, **named)
 
     def wrap_socket(self, *given: Any, **named: Any) -> ssl.SSLSocket:
-        """As that of the present files."""
+        """Delegates to the context of the present files."""
         return self.present.wrap_socket(*given, **named)
 
     @property
     def present(self) -> ssl.SSLContext:
-        """That of the present files, shared by all clients of the same properties."""
+        """The context for the present files, shared by all clients of the same properties."""
         with suppress(InvalidArgument):
             self._last = self._read()
         return self._last
@@ -48,7 +48,7 @@ class FollowedContext(ssl.SSLContext):
 
 
 def stores_changed(properties: Mapping[str, str]) -> tuple[int, ...]:
-    """When the files of the stores were changed; with another answer a client that is made now is another one."""
+    """Returns when the stores' files were changed; after a change, a new client gets another context."""
     stamps = []
     for key in _FILES:
         if properties.get(key):
@@ -58,7 +58,7 @@ def stores_changed(properties: Mapping[str, str]) -> tuple[int, ...]:
 
 
 def of_tls(properties: Mapping[str, str]) -> Properties:
-    """Those of TLS, as a key."""
+    """Returns the TLS properties, as a key."""
     return tuple(sorted((k, v) for k, v in properties.items() if k.startswith("ssl.")))
 
 

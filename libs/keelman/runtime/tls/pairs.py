@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def load_pair(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
-    """Has a context show a chain, PEM; its key must not be encrypted. The files are their owner's alone, and gone at
-    once. Raises ssl.SSLError and ValueError for what cannot be used."""
+    """Has a context present a certificate chain, PEM; its key must not be encrypted. The files are readable only by
+    their owner, and deleted at once. Raises ssl.SSLError and ValueError for an unusable pair."""
     with tempfile.TemporaryDirectory(prefix="keelman-pem-") as folder:  # of mode 0700
         files = Path(folder) / "chain", Path(folder) / "key"
         for file, content in zip(files, (chain, key), strict=True):

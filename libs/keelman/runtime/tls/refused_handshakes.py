@@ -1,4 +1,4 @@
-"""Logs which TLS handshakes our servers refuse, of whom and why: grpc itself has a line of its own, without who."""
+"""Logs the TLS handshakes that our servers refuse, with peer and reason: grpc's own log line does not name the peer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from keelman.runtime.logs.native_lines import NATIVE
 
 log = get_logger()
 WAIT_SECONDS = 0.3
-"""After grpc's line until the connection is closed, at most."""
+"""The longest time from grpc's log line until the connection is closed."""
 RECENT_SECONDS = 5.0
-"""So long a handshake may take before it is refused."""
+"""The longest time from the begin of a handshake to its refusal."""
 LOOK_SECONDS = 0.02
 QUIET_SECONDS = 60.0
-"""A host that comes again and again for the same reason is logged once in so long."""
+"""A host that fails repeatedly for the same reason is logged once in this time."""
 MAX_LOGGED = 1000
 TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
 ESTABLISHED = "01"
@@ -44,18 +44,18 @@ REASONS: Sequence[tuple[str, str, str]] = (
     ("BAD_CERTIFICATE", "it does not accept our certificate", "check the CA and the address by which it asks"),
     ("CERTIFICATE_UNKNOWN", "it does not accept our certificate", "check the CA and the address by which it asks"),
 )
-"""What is in grpc's line, what that means, and what helps."""
+"""A text in grpc's line, its meaning, and the remedy."""
 
 
 class Refusal(NamedTuple):
-    """Why a handshake failed, and what helps; the latter is empty where nobody knows."""
+    """Why a handshake failed, and the remedy; empty if unknown."""
 
     reason: str
     remedy: str
 
 
 def refusal_of(line: str) -> Refusal | None:
-    """What a line of grpc's says of a handshake; None for lines about anything else."""
+    """Returns the refusal in a line of grpc's; None for lines about anything else."""
     found = _LINE.search(line)
     if found is None:
         return None
@@ -66,7 +66,7 @@ def refusal_of(line: str) -> Refusal | None:
 
 
 class Peer(NamedTuple):
-    """One connection: who is there, and our port."""
+    """One connection: the other host and its port, and our port."""
 
     host: str
     their_port: int
@@ -74,8 +74,8 @@ class Peer(NamedTuple):
 
 
 class Handshakes:
-    """Those with the ports of this process that speak TLS. `connected` gives the connections to some ports that stand;
-    `clock` is monotonic."""
+    """The handshakes on this process's TLS ports. `connected` returns the open connections to some ports; `clock` is
+    monotonic."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Handshakes:
 
     @contextlib.contextmanager
     def of_port(self, port: int) -> Iterator[None]:
-        """Logs those with this port, too, until the block is left."""
+        """Logs the refused handshakes on this port, too, until the block is left."""
         is_first = not self._ports
         self._ports.append(port)
         try:
@@ -102,9 +102,9 @@ class Handshakes:
             self._ports.remove(port)
 
     def begin(self) -> None:
-        """Notes that somebody is about to shake hands. Called by grpc's own threads, for each connection."""
+        """Notes that a handshake is about to begin. Called by grpc's own threads, for each connection."""
         now = self._clock()
-        if now - self._looked < LOOK_SECONDS:  # so many come that looking would hold them up
+        if now - self._looked < LOOK_SECONDS:  # at this rate, reading the tables would slow the handshakes
             return
         self._looked = now
         there = self._connected(self._ports)
@@ -112,29 +112,29 @@ class Handshakes:
         self._begun = dict.fromkeys(there, now) | recent
 
     def take(self, line: str) -> bool:
-        """Whether a line is about a handshake; it becomes an event then."""
+        """Takes a line about a handshake, to log it as an event. Returns whether it took the line."""
         refusal = refusal_of(line)
         if refusal is not None:
             self._waiting.append((self._clock(), refusal))
         return refusal is not None
 
     def tick(self) -> None:
-        """Logs what is due."""
+        """Logs the refusals that are due."""
         now = self._clock()
         while self._waiting and now - self._waiting[0][0] >= WAIT_SECONDS:
             at, refusal = self._waiting.popleft()
             self._log(*self._refused(at), refusal, now)
 
     def _refused(self, at: float) -> tuple[str, int]:
-        """The host that began to shake hands last before this and is connected no more, and the port that it asked; an
-        empty one where nobody was noted."""
+        """Returns host and port of the last handshake that began before this time and whose connection is closed; an
+        empty host if none was noted."""
         there = self._connected(self._ports)
         gone = [(begun, peer) for peer, begun in self._begun.items() if begun <= at and peer not in there]
         _, peer = max(gone, default=(at, Peer("", 0, self._ports[0] if len(self._ports) == 1 else 0)))
         return peer.host, peer.port
 
     def _log(self, host: str, port: int, refusal: Refusal, now: float) -> None:
-        """Logs one, unless the same was logged shortly before."""
+        """Logs a refusal, unless the same one was logged shortly before."""
         key = host, port, refusal
         if now - self._logged.get(key, -QUIET_SECONDS) < QUIET_SECONDS:
             return
@@ -146,7 +146,7 @@ class Handshakes:
 
 
 def connections(ports: Collection[int]) -> set[Peer]:
-    """The connections to these ports of this host, in its network, that stand."""
+    """Returns the open connections to these ports of this host, in its network."""
     found = set[Peer]()
     for table in TABLES:
         with contextlib.suppress(OSError):
@@ -159,7 +159,7 @@ def connections(ports: Collection[int]) -> set[Peer]:
 
 
 def _address(words: str) -> str:
-    """An address as the kernel's tables have it: words of four bytes, each as this machine keeps it."""
+    """Returns an address from the kernel's tables: words of four bytes in this machine's byte order."""
     raw = b"".join(int(words[n : n + 8], 16).to_bytes(4, sys.byteorder) for n in range(0, len(words), 8))
     found = ipaddress.ip_address(raw)
     return str((isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped) or found)

@@ -1,6 +1,6 @@
-"""Reads key and trust stores as Java names them (`ssl.keystore.*`, `ssl.truststore.*`) into PEM.
+"""Reads key and trust stores by Java's names (`ssl.keystore.*`, `ssl.truststore.*`) into PEM.
 
-JKS is read with the JDK's own keytool, PKCS12 and PEM with cryptography. Which of them a file is its first bytes say,
+JKS is read with the JDK's own keytool, PKCS12 and PEM with cryptography. The first bytes of a file decide its format,
 as in Java's own loader: a PKCS12 file under the type JKS opens, and the other way round.
 """
 
@@ -43,9 +43,9 @@ class Identity:
 
 
 def read_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> Identity | None:
-    """The keystore that `<prefix>keystore.*` and `<prefix>key.password` name; None when they name none.
+    """Returns the keystore that `<prefix>keystore.*` and `<prefix>key.password` name; None if they name none.
 
-    Raises InvalidArgument that names the property at fault, never a password.
+    Raises InvalidArgument naming the property at fault, never a password.
     """
     key = f"{prefix}keystore"
     inline, chain = properties.get(f"{key}.key", ""), properties.get(f"{key}.certificate.chain", "")
@@ -69,9 +69,9 @@ def read_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> Identi
 
 
 def read_trusted(properties: Mapping[str, str], prefix: str = "ssl.") -> bytes | None:
-    """The certificates (PEM) of the truststore that `<prefix>truststore.*` name; None when they name none.
+    """Returns the certificates (PEM) of the truststore that `<prefix>truststore.*` name; None if they name none.
 
-    Raises InvalidArgument that names the property at fault, never a password.
+    Raises InvalidArgument naming the property at fault, never a password.
     """
     key = f"{prefix}truststore"
     inline, location = properties.get(f"{key}.certificates", ""), properties.get(f"{key}.location", "")
@@ -94,13 +94,13 @@ def read_trusted(properties: Mapping[str, str], prefix: str = "ssl.") -> bytes |
 
 
 def names_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> bool:
-    """Whether the properties name a keystore, or hold one."""
+    """Returns whether the properties name a keystore, or contain one."""
     names = ("location", "key", "certificate.chain")
     return any(properties.get(f"{prefix}keystore.{name}") for name in names)
 
 
 def check_kinds(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
-    """Raises InvalidArgument for the type of a store that is none."""
+    """Raises InvalidArgument for an illegal type of a store."""
     for store in STORES:
         _kind(properties, f"{prefix}{store}")
 
@@ -120,7 +120,7 @@ def _read(location: str, key: str) -> bytes:
 
 
 def _is_pem(kind: str, data: bytes, location: str, key: str) -> bool:
-    """Whether the file is text of certificates; raises when it is not what the type says."""
+    """Returns whether the file is text of certificates. Raises InvalidArgument if it does not fit the type."""
     pem = b"-----BEGIN" in data
     if kind and pem != (kind == "PEM"):
         raise InvalidArgument.of(key, kind, f"PEM or unset: {location!r} is " + ("PEM" if pem else "no PEM file"))
@@ -191,7 +191,7 @@ def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> Ide
 
 @lru_cache(maxsize=8)  # a JVM for each client that a worker opens would take its time
 def _as_pkcs12(location: str, data: bytes, password: str, key_password: str, prefix: str) -> tuple[bytes, str]:
-    """The first private key of a JKS file (`data`), as a PKCS12 store with its password."""
+    """Returns the first private key of a JKS file (`data`), as a PKCS12 store with its password."""
     key, passing = f"{prefix}keystore.location", secrets.token_hex(16)
     listed = _listed(location, data, password, f"{prefix}keystore.password")
     entry = re.search(rb"Alias name: (.+)\n(?:.*\n)?Entry type: PrivateKeyEntry", listed)
@@ -211,7 +211,7 @@ def _as_pkcs12(location: str, data: bytes, password: str, key_password: str, pre
 
 @lru_cache(maxsize=8)
 def _listed(location: str, data: bytes, password: str, key: str) -> bytes:
-    """What keytool lists of a JKS file whose content is `data`: its certificates too."""
+    """Returns keytool's listing of a JKS file whose content is `data`, with its certificates."""
     command = ["-list", "-rfc", "-keystore", location, "-storetype", "JKS"]
     # Without a password Java reads a truststore too, only unverified: an empty line answers keytool's question.
     command += ["-storepass:env", "STORE"] if password else []
@@ -222,7 +222,7 @@ def _listed(location: str, data: bytes, password: str, key: str) -> bytes:
 
 
 def _keytool(command: list[str], passwords: Mapping[str, str], key: str) -> bytes:
-    """keytool's output, in English; passwords go through the environment, which others cannot list."""
+    """Returns keytool's output, in English; passwords go through the environment, which other users cannot list."""
     try:
         program = find().home / "bin" / "keytool"
     except JavaMissing as error:

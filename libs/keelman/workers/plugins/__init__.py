@@ -1,1 +1,1 @@
-"""Plugins as files: what may be in one, what is in it, and how it is unpacked. Nothing of a plugin is run here."""
+"""Plugins as files: their legal content, inspection and unpacking. No code of a plugin runs here."""

@@ -1,6 +1,6 @@
-"""Inspects a plugin's file in a process of its own, with bounds of memory and time: a file may be made to hurt.
+"""Inspects a plugin's file in a process of its own, with bounds of memory and time: a file may be malicious.
 
-Reads the file from standard input; its name is the argument. Writes one JSON object: what `Inspection` says, or the
+Reads the file from standard input; its name is the argument. Writes one JSON object: the `Inspection`, or the
 message and metadata of the refusal.
 """
 
@@ -20,7 +20,7 @@ CPU_SECONDS = 600
 
 
 def main(file_name: str) -> int:
-    """Exit code 0 also for a refusal."""
+    """Inspects standard input and writes the result. Returns 0 also for a refusal."""
     for what, most in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CPU, CPU_SECONDS)):
         with contextlib.suppress(ValueError, OSError):  # lower already
             resource.setrlimit(what, (most, most))

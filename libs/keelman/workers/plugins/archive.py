@@ -1,8 +1,8 @@
-"""Opens zip, jar, wheel and tar.gz files that strangers made: bounded in memory and time, and refused when unsafe.
+"""Opens zip, jar, wheel and tar.gz files from untrusted sources: bounded in memory and time, and refused when unsafe.
 
 Every entry is checked before the first is read. Refused are: paths that lead elsewhere, links and devices, encrypted
-entries, names that come twice, files that are folders too, entries that overlap, and files that unpack to far more than
-they are.
+entries, duplicate names, files that are folders too, entries that overlap, and files that unpack to far more than their
+size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keelman.model.errors import InvalidArgument
 BLOCK_BYTES = 1 << 20
 BROKEN = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, tarfile.TarError,
           zlib.error, RecursionError, OverflowError)  # fmt: skip
-"""What the readers of the standard library raise for broken files."""
+"""The errors of the standard library's readers for broken files."""
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DIRECTORY_ENTRY = b"PK\x01\x02"
 _LOCAL_HEADER_BYTES = 30
@@ -36,27 +36,27 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of one archive. `ratio`: unpacked bytes for each packed one, of what is above `ratio_from_bytes`."""
+    """The limits of one archive. `ratio`: unpacked bytes for each packed one, for sizes above `ratio_from_bytes`."""
 
     entries: int = 100_000
     total_bytes: int = 4 << 30
     ratio: int = 200
     ratio_from_bytes: int = 32 << 20
     directory_bytes: int = 32 << 20
-    """Of a zip's directory, which is read into memory."""
+    """The bound for a zip's directory, which is read into memory."""
 
 
 BOUNDS = Bounds()
 
 
 class ArchiveRefused(InvalidArgument):
-    """A file is no archive that can be used. Its metadata name the `entry`, where it is one's fault, and the `rule`."""
+    """A file is not a usable archive. The metadata name the `entry`, if one is at fault, and the `rule`."""
 
     reason = "PLUGIN_REFUSED"
 
 
 def refusal(rule: str, why: str, entry: str = "") -> ArchiveRefused:
-    """The error; `rule` is its stable word, `why` a sentence's end after the entry's name."""
+    """Returns the error; `rule` is its stable word, `why` a sentence's end after the entry's name."""
     entry = entry[:_MAX_SHOWN]
     text = f"{entry!r} {why}" if entry else why
     return ArchiveRefused(f"plugin file refused ({rule}): {text}", metadata={"rule": rule, "entry": entry})
@@ -69,7 +69,7 @@ class Entry:
     path: str
     size: int
     mark: object
-    """How its archive finds it."""
+    """The archive's own reference to the entry."""
 
 
 class Archive(Protocol):
@@ -78,7 +78,7 @@ class Archive(Protocol):
     entries: list[Entry]
 
     def open(self, entry: Entry) -> IO[bytes]:
-        """The bytes of an entry, no more than it said. What it raises for broken ones is of BROKEN."""
+        """Opens an entry for at most the bytes of its size. Broken entries raise errors of BROKEN."""
 
 
 class _Zip:
@@ -101,7 +101,7 @@ class _Tar:
 
 @contextmanager
 def open_zip(file: IO[bytes], size: int, bounds: Bounds = BOUNDS, *, is_jar: bool = False) -> Iterator[Archive]:
-    """A zip, jar or wheel of so many bytes. Raises ArchiveRefused, also for what is broken."""
+    """Opens a zip, jar or wheel of `size` bytes. Raises ArchiveRefused, also for a broken one."""
     with ExitStack() as stack:
         guard = _Guard(file, bounds.directory_bytes, bounds.entries)
         try:
@@ -116,7 +116,7 @@ def open_zip(file: IO[bytes], size: int, bounds: Bounds = BOUNDS, *, is_jar: boo
 
 @contextmanager
 def open_tar_gz(file: IO[bytes], size: int, bounds: Bounds = BOUNDS, folder: Path | None = None) -> Iterator[Archive]:
-    """A gzipped tar archive of so many bytes, unzipped into a nameless file in `folder`. Raises ArchiveRefused."""
+    """Opens a gzipped tar archive of `size` bytes, unzipped into a nameless file in `folder`. Raises ArchiveRefused."""
     with ExitStack() as stack:
         plain = stack.enter_context(tempfile.TemporaryFile(dir=folder))
         _unzip(file, plain, size, bounds)
@@ -132,7 +132,7 @@ def open_tar_gz(file: IO[bytes], size: int, bounds: Bounds = BOUNDS, folder: Pat
 
 
 def copied(archive: Archive, entry: Entry, target: IO[bytes]) -> None:
-    """Copies an entry's bytes. Raises ArchiveRefused when they are broken, fewer than it said, or more."""
+    """Copies an entry's bytes. Raises ArchiveRefused if they are broken, or fewer or more than its size."""
     count = 0
     try:
         with archive.open(entry) as source:
@@ -148,7 +148,7 @@ def copied(archive: Archive, entry: Entry, target: IO[bytes]) -> None:
 
 
 def unpack(archive: Archive, folder: Path) -> None:
-    """Writes all entries below a folder that is empty; the caller drops it when this raises."""
+    """Writes all entries below an empty folder; the caller deletes the folder when this raises."""
     for entry in archive.entries:
         target = folder / entry.path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def unpack(archive: Archive, folder: Path) -> None:
 
 
 def checked_path(name: str) -> str:
-    """An entry's path without a leading "./"; raises ArchiveRefused for one that is not legal."""
+    """Returns an entry's path without a leading "./". Raises ArchiveRefused for an illegal path."""
     if not name or "\0" in name:
         raise refusal("name", "has no name, or a NUL in it", name or "?")
     if "\\" in name:
@@ -175,7 +175,7 @@ def checked_path(name: str) -> str:
 
 
 class _Guard(io.RawIOBase):
-    """A file of which no more is read at once than is set, as its readers would for headers that lie."""
+    """A file that refuses to read more than `most` bytes at once, as its readers would for false headers."""
 
     def __init__(self, file: IO[bytes], most: int, entries: int = 0) -> None:
         self._file, self._most, self.entries = file, most, entries
@@ -202,7 +202,7 @@ class _Guard(io.RawIOBase):
 
 
 class _Slice(io.RawIOBase):
-    """So many bytes of a file from a place on, as a file of its own."""
+    """`size` bytes of a file from a position on, as a file of its own."""
 
     def __init__(self, file: IO[bytes], begin: int, size: int) -> None:
         self._file, self._begin, self._size, self._at = file, begin, size, 0
@@ -229,14 +229,14 @@ class _Slice(io.RawIOBase):
 
 
 class _Paths:
-    """The paths that an archive has so far."""
+    """The paths in an archive so far."""
 
     def __init__(self) -> None:
         self._files: dict[str, object] = {}
         self._folders: set[str] = set()
 
     def add(self, path: str, same: object = None) -> bool:
-        """False for a file that was there with the same content. Raises ArchiveRefused for what cannot be both."""
+        """Adds a file. Returns False if it was there with the same content. Raises ArchiveRefused for a conflict."""
         if not path:
             raise refusal("name", "is a file with the name of the folder itself", ".")
         if path in self._files:
@@ -282,7 +282,7 @@ def _check_zip_entry(info: zipfile.ZipInfo, bounds: Bounds) -> None:
         raise refusal("encrypted", "is encrypted", name)
     if info.compress_type not in _METHODS:
         raise refusal("method", f"is packed by method {info.compress_type}; legal are stored and deflated", name)
-    # A folder is only ever a folder: Maven's older archivers give theirs the mode 0xFFFF.
+    # A folder's mode does not matter: Maven's older archivers give folders the mode 0xFFFF.
     if not name.endswith("/") and stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
         raise refusal("link", "is a link or a device, and no file", name)
     if info.file_size > bounds.ratio_from_bytes and info.file_size > bounds.ratio * max(info.compress_size, 1):
@@ -297,7 +297,7 @@ def _check_total(total: int, size: int, bounds: Bounds) -> None:
 
 
 def _check_overlap(infos: list[zipfile.ZipInfo]) -> None:
-    """Bytes that belong to several entries are how small files unpack to endless ones."""
+    """Raises ArchiveRefused where entries share bytes: that is how small files unpack to endless ones."""
     end, before = 0, ""
     for info in sorted(infos, key=lambda one: one.header_offset):
         if info.header_offset < end:
@@ -341,7 +341,7 @@ def _tar_entries(archive: tarfile.TarFile, bounds: Bounds) -> list[Entry]:
 
 @contextmanager
 def seekable(archive: Archive, entry: Entry) -> Iterator[IO[bytes]]:
-    """An entry as a file that can be read anywhere: a nameless copy where the archive packs its entries."""
+    """Opens an entry as a seekable file: a nameless copy if the archive compresses its entries."""
     if isinstance(archive, _Tar):
         yield archive.open(entry)
         return

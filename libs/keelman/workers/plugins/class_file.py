@@ -1,7 +1,7 @@
-"""Reads what a Java class file says of its class: names, flags, version, whether it can be made without arguments.
+"""Reads a class from a Java class file: names, flags, version, whether it can be created without arguments.
 
 The format: https://docs.oracle.com/javase/specs/jvms/se17/html/jvms-4.html. Nothing is loaded, and a broken file costs
-no more than a whole one.
+no more than an intact one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ATTRIBUTE = struct.Struct(">HI")
 
 
 class InvalidClassFile(ValueError):
-    """The bytes are no Java class file."""
+    """The bytes are not a Java class file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,17 @@ class ClassFile:
     flags: int
     java: int
     has_constructor: bool
-    """It has a public constructor without arguments."""
+    """Whether it has a public constructor without arguments."""
 
     @property
     def can_be_made(self) -> bool:
-        """True of what Connect can make one of: public, neither abstract nor an interface, with such a constructor."""
+        """Whether Connect can create an instance: public, neither abstract nor an interface, with such a
+        constructor."""
         return self.has_constructor and self.flags & (PUBLIC | INTERFACE | ABSTRACT) == PUBLIC
 
 
 def read_class(data: bytes) -> ClassFile:
-    """The class of a file; raises InvalidClassFile."""
+    """Returns the class of a file. Raises InvalidClassFile."""
     try:
         return _read(data)
     except (struct.error, IndexError) as error:
@@ -56,8 +57,8 @@ def read_class(data: bytes) -> ClassFile:
 
 
 def named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:
-    """The classes that the constants of a class file name, like com/acme/Weather: those that its code uses, and texts
-    that begin so (in dots), for a class that is looked for by its name. Raises InvalidClassFile."""
+    """Returns the classes that the constants of a class file name, like com/acme/Weather: those that its code uses, and
+    texts with this prefix (in dots), for classes that are looked up by name. Raises InvalidClassFile."""
     try:
         return _named_classes(data, texts_of)
     except (struct.error, IndexError, KeyError) as error:
@@ -92,7 +93,7 @@ def _read(data: bytes) -> ClassFile:
 
 
 def _constants(data: bytes, count: int) -> tuple[list[int], int]:
-    """Where each constant begins, and where they end."""
+    """Returns the position of each constant, and the position after the last one."""
     places, number, at, sizes = [0] * count, 1, _HEAD.size, _SIZES
     while number < count:
         places[number] = at

@@ -1,7 +1,7 @@
-"""Finds which classes of Kafka Connect's runtime a connector's code names that keelman's engine has not.
+"""Finds the classes of Kafka Connect's runtime that a connector's code names and keelman's engine does not have.
 
-It goes by the constants of class files alone: the classes that code uses, and texts that name Connect's classes, for
-reflection. What a connector reaches is what its class names, what those classes name, and so on, within its jars.
+It reads only the constants of class files: the classes that code uses, and texts that name Connect's classes, for
+reflection. A connector reaches the classes that its class names, those that these name, and so on, within its jars.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 RUNTIME = "org/apache/kafka/connect/runtime/"
 SINK_CONTEXT, SOURCE_CONTEXT = f"{RUNTIME}WorkerSinkTaskContext", f"{RUNTIME}WorkerSourceTaskContext"
 SERVED = frozenset((SINK_CONTEXT, SOURCE_CONTEXT))
-"""A task that looks into its context is given one of that very class."""
+"""A task that inspects its context gets one of this very class."""
 _NOT_SERVED = frozenset(
     RUNTIME + name
     for name in (
@@ -33,21 +33,22 @@ _NOT_SERVED = frozenset(
         "standalone/StandaloneHerder",
     )
 )
-"""What a task or connector could find behind its context with Connect: in keelman's engine there is none of them."""
+"""Classes that a task or connector could find behind its context with Connect: keelman's engine has none of them."""
 _WAY_OUT = "a worker cluster of the engine kafka-connect runs it"
 MAX_NAMED = 4_000_000
-"""Of all classes together: who names more is taken for one that looks nowhere inside."""
+"""The bound for all classes together: classes beyond it count as naming nothing internal."""
 
 
 class InnerClasses:
-    """The inner classes of Kafka Connect that classes of one set of jars reach, once `note` has had all of these."""
+    """The internal classes of Kafka Connect that the classes of one set of jars reach, once `note` has had all of
+    these."""
 
     def __init__(self) -> None:
         self._named: dict[str, Collection[str]] = {}
         self._left = MAX_NAMED
 
     def note(self, name: str, named: Iterable[str]) -> None:
-        """A class, and those that its constants name, like com/acme/Weather."""
+        """Notes a class and the classes that its constants name, like com/acme/Weather."""
         if name not in self._named and not name.startswith(RUNTIME):
             found = frozenset(named)
             self._left -= len(found)
@@ -55,7 +56,8 @@ class InnerClasses:
                 self._named[name] = found
 
     def reached(self, name: str) -> Mapping[str, str]:
-        """The inner classes that a class reaches, each with the class that names it. Both as com/acme/Weather."""
+        """Returns the internal classes that a class reaches, each with the class that names it. Both as
+        com/acme/Weather."""
         order, seen, found = [name], {name}, dict[str, str]()
         for one in order:
             for other in sorted(self._named.get(one, ())):
@@ -68,12 +70,12 @@ class InnerClasses:
 
 
 def is_inner(name: str) -> bool:
-    """Whether it is a class of Connect's inside, that is served or not."""
+    """Returns whether a class is internal to Connect, served here or not."""
     return name in SERVED or name in _NOT_SERVED
 
 
 def refusal(connector: str, reached: Mapping[str, str]) -> str:
-    """Why a connector cannot run in keelman's engine, for people; empty where it can."""
+    """Returns why a connector cannot run in keelman's engine, for people; empty if it can."""
     missing = [(inner, by) for inner, by in reached.items() if inner not in SERVED]
     if not missing:
         return ""

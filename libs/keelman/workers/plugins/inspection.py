@@ -1,7 +1,7 @@
-"""Finds what is in a plugin's file, or in a folder of jars, without starting anything of it.
+"""Finds the plugins in a file, or in a folder of jars, without starting any of its code.
 
-Bounded: entries, bytes, ratio and depth. Jars and wheels stand in the file itself; archives that stand in archives that
-stand in it are not looked into, and archives that are no jars or wheels are noted as a problem.
+Bounded: entries, bytes, ratio and depth. Jars and wheels must be in the file itself; archives in archives in it are not
+inspected, and archives other than jars and wheels are noted as a problem.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from keelman.workers.plugins.wheel_metadata import wheel_classes, wheel_version
 
 MAX_PROBLEMS, MAX_PROBLEM = 100, 1000
 MAX_CLASSES_BYTES, _CLASS_COST = 400_000, 60
-"""Of all plugin classes together: Kafka's records, with the events of plugins, are at most 1 MB."""
+"""The bound for all plugin classes together: Kafka's records, with the events of plugins, have at most 1 MB."""
 PARTS = (".jar", ".whl")
 _BOMBS = ("ratio", "total-size", "overlap", "entries", "directory")
 _INNER_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z", ".rar", ".war", ".ear")
@@ -41,11 +41,11 @@ _INNER_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The result of inspecting a file or folder. `kind` is None of a folder. `problems` are for people; what they name
-    is not used.
+    """The result of inspecting a file or folder. `kind` is None for a folder. `problems` are for people; the files and
+    classes that they name are not used.
 
-    `name` and `version` are those that the file's name and metadata give; either may be empty. `inner` has, by
-    connector, the classes of Kafka Connect's inside that it looks into, and `refused` why one cannot run in keelman.
+    `name` and `version` come from the file's name and metadata; either may be empty. `inner` has, by connector, the
+    internal classes of Kafka Connect that it uses, and `refused` why a connector cannot run in keelman.
     """
 
     kind: PluginKind | None
@@ -60,10 +60,10 @@ class Inspection:
 def inspect(
     source: Path | IO[bytes], file_name: str = "", *, java: int = MINIMUM, bounds: Bounds = BOUNDS
 ) -> Inspection:
-    """What is in a plugin's file, a path or an open file. Reads all of it: work for a thread or a process.
+    """Returns the content of a plugin's file, a path or an open file. Reads all of it: work for a thread or a process.
 
-    `file_name` is what it is called, when that is not its path's name; `java` the release that workers run at least.
-    Raises ArchiveRefused naming entry and rule.
+    `file_name` is the file's name if that is not its path's; `java` the lowest release that workers run. Raises
+    ArchiveRefused naming entry and rule.
     """
     file_name = file_name or (source.name if isinstance(source, Path) else "")
     kind, named = kind_of(source, file_name), of_file_name(file_name)
@@ -79,9 +79,9 @@ def inspect(
 
 
 def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS) -> Inspection:
-    """What is in the jars of a folder and of the folders in it, which extend each other's classes.
+    """Returns the content of the jars of a folder and of the folders in it, which extend each other's classes.
 
-    A jar that cannot be used is a problem, and not an error. Raises OSError when the folder cannot be read.
+    A jar that cannot be used is a problem, not an error. Raises OSError if the folder cannot be read.
     """
     paths = sorted(folder.rglob("*.jar"))
 
@@ -99,7 +99,8 @@ def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS
 
 
 def _read(read: Callable[[_Reader], None], java: int, bounds: Bounds) -> _Reader:
-    """Has a reader filled; where a class names one of Connect's inside another one, which follows who names whom."""
+    """Fills a reader; if a class names an internal class of Connect, fills another one that also follows which classes
+    name which."""
     for follows in (False, True):
         reader = _Reader(JavaClasses(java, follows=follows), bounds)
         read(reader)
@@ -125,7 +126,7 @@ def _inspection(
 
 
 def kind_of(source: Path | IO[bytes], file_name: str) -> PluginKind:
-    """What a file is, by its first bytes and its name. Raises ArchiveRefused for what is none."""
+    """Returns a file's kind by its first bytes and its name. Raises ArchiveRefused for other kinds."""
     with _file(source) as file:
         magic = file.read(4)
     lower = file_name.lower()
@@ -141,7 +142,7 @@ def kind_of(source: Path | IO[bytes], file_name: str) -> PluginKind:
 def opened(
     source: Path | IO[bytes], kind: PluginKind, *, bounds: Bounds = BOUNDS, scratch: Path | None = None
 ) -> Iterator[Archive]:
-    """A plugin's file as an archive whose entries are all legal. Raises ArchiveRefused."""
+    """Opens a plugin's file as an archive whose entries are all legal. Raises ArchiveRefused."""
     with _file(source) as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -172,7 +173,7 @@ class _Reader:
     python: list[PluginClass] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     wheel: NameAndVersion | None = None
-    """What a wheel says of itself."""
+    """Name and version in a wheel's metadata."""
     _unpacked: int = 0
 
     def read(self, archive: Archive, kind: PluginKind, file_name: str) -> None:
@@ -188,7 +189,7 @@ class _Reader:
                 self.read_parts(archive)
 
     def read_parts(self, archive: Archive) -> None:
-        """Reads all that is in an archive, also what is neither jar nor wheel, since it may be broken."""
+        """Reads all entries of an archive, also those that are neither jar nor wheel, since they may be broken."""
         parts = 0
         for entry in archive.entries:
             if entry.path.endswith(PARTS):
@@ -203,7 +204,7 @@ class _Reader:
             self.problems.append("has neither jars nor wheels")
 
     def _read_part(self, file: IO[bytes], entry: Entry) -> None:
-        """A part that is not legal is a problem; one that is a bomb refuses the file."""
+        """Reads a jar or wheel. An illegal one is a problem; an archive bomb refuses the file."""
         is_jar = entry.path.endswith(".jar")
         try:
             with open_zip(file, entry.size, self.bounds, is_jar=is_jar) as inner:
@@ -221,7 +222,7 @@ class _Reader:
 
 
 def _listed(classes: Sequence[PluginClass], problems: list[str]) -> tuple[PluginClass, ...]:
-    """As many classes as fit into an event; that there are more is a problem."""
+    """Returns as many classes as fit into an event; if there are more, that is a problem."""
     left = MAX_CLASSES_BYTES
     for number, one in enumerate(classes):
         left -= len(one.class_name.encode()) + len(one.path.encode()) + len(one.version.encode()) + _CLASS_COST

@@ -1,7 +1,7 @@
-"""Finds the connector plugins among the classes of jars: by service files, and by what their class files say.
+"""Finds the connector plugins among the classes of jars: by service files and by class files.
 
-The rules of which classes count are Connect's own (org.apache.kafka.connect.runtime.isolation.PluginUtils, 4.3): its
-API comes from the worker, whatever a plugin carries.
+The rules for plugin classes are Connect's own (org.apache.kafka.connect.runtime.isolation.PluginUtils, 4.3): its API
+comes from the worker, whatever a plugin carries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SERVICES = {
     "org.apache.kafka.connect.storage.Converter": "converter",
     "org.apache.kafka.connect.storage.HeaderConverter": "header_converter",
 }
-"""What a plugin class extends or implements, and the type that it is then."""
+"""The classes and interfaces that plugin classes extend or implement, with the resulting type."""
 _CONNECTS_OWN = {
     "org/apache/kafka/connect/json/JsonConverter": ("converter", "header_converter"),
     "org/apache/kafka/connect/storage/StringConverter": ("converter", "header_converter"),
@@ -50,14 +50,14 @@ _BESIDE_CONNECT = {
     "oharastream/ohara/kafka/RowDefaultPartitioner": ("partitioner",),
     "oharastream/ohara/stream/Stream": ("stream",),
 }
-"""Types whose classes are listed of a file, though they are nothing that Connect loads as a plugin."""
+"""Types whose classes are listed for a file, though Connect does not load them as plugins."""
 _CONNECTS_ROOMS = (
     ("org/apache/kafka/connect/transforms/predicates/", ("predicate",)),
     ("org/apache/kafka/connect/transforms/util/", ()),
     ("org/apache/kafka/connect/transforms/", ("transformation",)),
     ("org/apache/kafka/connect/converters/", ("converter", "header_converter")),
 )
-"""Packages of Connect's jars, and what their classes are."""
+"""Packages of Connect's jars, and the types of their classes."""
 _ROOTS = {name.replace(".", "/"): (kind,) for name, kind in SERVICES.items()} | _CONNECTS_OWN | _OHARAS
 _ROOTS |= _BESIDE_CONNECT
 _FROM_THE_WORKER = re.compile(
@@ -77,7 +77,7 @@ _INNER_TEXT = RUNTIME.replace("/", ".").encode()
 
 
 class _Class(NamedTuple):
-    """A class of a jar: what it extends and implements, and where it is."""
+    """A class of a jar: its super class and interfaces, and its place."""
 
     parents: tuple[str, ...]
     can_be_made: bool
@@ -87,29 +87,30 @@ class _Class(NamedTuple):
 
 @dataclass(slots=True)
 class JavaClasses:
-    """The classes of several jars, that may extend each other's. `java` is the release that workers run at least;
-    `follows` has it note which classes name which, as `inner` wants it."""
+    """The classes of several jars, which may extend each other's. `java` is the lowest release that workers run; with
+    `follows` it notes which classes name which, for `inner`."""
 
     java: int
     follows: bool = False
     looks_inside: bool = False
-    """Whether a class names one of Connect's inside: then it may be worth to read all again, and to follow them."""
+    """Whether a class names an internal class of Connect: then it may be worth reading all again, with `follows`."""
     problems: list[str] = field(default_factory=list)
     _classes: dict[str, _Class] = field(default_factory=dict)
     _services: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Classes that service files name, with the type: the jar that names it."""
+    """Classes that service files name, with the type; the value is the jar of the service file."""
     _jars: list[tuple[str, str]] = field(default_factory=list)
     """Path and version of each jar."""
     _inner: InnerClasses = field(default_factory=InnerClasses)
 
     def inner(self, found: Iterable[PluginClass]) -> dict[str, Mapping[str, str]]:
-        """By connector, what of Connect's inside it reaches, each with the class that names it; those alone that do."""
+        """Returns, by connector, the internal classes of Connect that it reaches, each with the class that names it;
+        only connectors that reach some."""
         names = sorted({one.class_name for one in found if one.type in ("source", "sink")})
         reached = {name: self._inner.reached(name.replace(".", "/")) for name in names}
         return {name: inner for name, inner in reached.items() if inner}
 
     def add(self, archive: Archive, path: str) -> None:
-        """Reads a jar. Class files that are none, or that need a newer Java, are noted as a problem."""
+        """Reads a jar. Class files that are invalid or need a newer Java are noted as a problem."""
         jar = len(self._jars)
         self._jars.append((path, jar_version(archive, path)))
         broken: list[str] = []
@@ -131,7 +132,7 @@ class JavaClasses:
             self.problems.append(f"{where}: {classes} {need} Java {java} ({name}); workers run Java {self.java}")
 
     def found(self) -> list[PluginClass]:
-        """The plugin classes, in order. Classes that service files name in vain are added to the problems."""
+        """Returns the plugin classes, sorted. Classes that service files name in vain are added to the problems."""
         made: set[PluginClass] = set()
         types: dict[str, frozenset[str]] = {}
         for name, one in self._classes.items():
@@ -170,7 +171,8 @@ class JavaClasses:
         self._keep(read, jar)
 
     def _look_inside(self, name: str, data: bytes) -> None:
-        """Connect's own classes are its inside, and those of the worker are loaded whatever the jars have."""
+        """Notes whether a class names internal classes of Connect. Classes that the worker provides are skipped: they
+        are loaded from the worker, whatever the jars have."""
         if self.follows or ((_INNER in data or _INNER_TEXT in data) and not self.looks_inside):
             if _FROM_THE_WORKER.match(name.replace("/", ".")):
                 return
@@ -199,7 +201,8 @@ class JavaClasses:
                 self._services.setdefault((name, kind), jar)
 
     def _types(self, name: str, known: dict[str, frozenset[str]]) -> frozenset[str]:
-        """What a class is, by all that it extends and implements, as far as that is in the jars or Connect's own."""
+        """Returns a class's types, by all that it extends and implements, as far as that is in the jars or Connect's
+        own."""
         if name in known:
             return known[name]
         order, stack, seen = [], [name], {name}
@@ -213,13 +216,14 @@ class JavaClasses:
         return known[name]
 
     def _own_types(self, name: str) -> tuple[str, ...]:
-        """What a class is by itself: one of Connect's, where it is not in the jars."""
+        """Returns a class's own types: those of Connect's class of this name if it is not in the jars."""
         if name in _ROOTS or name in self._classes:
             return _ROOTS.get(name, ())
         return next((types for room, types in _CONNECTS_ROOMS if name.startswith(room)), ())
 
     def _missing(self, name: str) -> str:
-        """A class that one extends, through others too, and that neither the jars nor the worker have; or empty."""
+        """Returns a class that this one extends, directly or not, and that neither the jars nor the worker have; or
+        empty."""
         stack, seen = [name], {name}
         while stack:
             one = stack.pop()
@@ -236,7 +240,8 @@ class JavaClasses:
         return () if one is None or name in _ROOTS else one.parents
 
     def _judged(self, dotted: str, kind: str, types: dict[str, frozenset[str]]) -> str:
-        """What is wrong with a class that a service file names, as the end of a sentence; empty when nothing is."""
+        """Returns what is wrong with a class that a service file names, as the end of a sentence; empty if nothing
+        is."""
         name = dotted.replace(".", "/")
         one = self._classes.get(name)
         if one is None or _FROM_THE_WORKER.match(dotted):

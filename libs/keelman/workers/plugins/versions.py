@@ -1,4 +1,4 @@
-"""Finds names and versions of plugins by what their files are called and what their metadata say."""
+"""Finds names and versions of plugins by their files' names and metadata."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _POM = re.compile(r"META-INF/maven/[^/]+/(?P<artifact>[^/]+)/pom\.properties")
 
 
 class NameAndVersion(NamedTuple):
-    """The name and version of a plugin's file; either is empty when the file says none."""
+    """The name and version of a plugin's file; empty if the file has none."""
 
     name: str
     version: str
 
 
 def of_file_name(file_name: str) -> NameAndVersion:
-    """E.g. debezium-connector-postgres and 3.7.0.Final of debezium-connector-postgres-3.7.0.Final-plugin.tar.gz."""
+    """Returns e.g. debezium-connector-postgres and 3.7.0.Final of
+    debezium-connector-postgres-3.7.0.Final-plugin.tar.gz."""
     stem = next((file_name[: -len(e)] for e in _ENDINGS if file_name.lower().endswith(e)), file_name)
     if file_name.lower().endswith(".whl"):
         name, _, rest = stem.partition("-")
@@ -37,17 +38,18 @@ def of_file_name(file_name: str) -> NameAndVersion:
 
 
 def legal_name(text: str) -> str:
-    """A text as the name of a plugin may be; empty when nothing is left of it."""
+    """Returns a text as a legal plugin name; empty if nothing is left of it."""
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower())[:63].strip("._-")
 
 
 def legal_version(text: str) -> str:
-    """A text as the version of a plugin may be; empty when nothing is left of it."""
+    """Returns a text as a legal plugin version; empty if nothing is left of it."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text)[:63].strip("._+-")
 
 
 def jar_version(archive: Archive, path: str) -> str:
-    """The version that a jar's manifest says (Implementation-Version), else its Maven metadata, else its name."""
+    """Returns the version in a jar's manifest (Implementation-Version), else in its Maven metadata, else in its
+    name."""
     stem, poms = path.rpartition("/")[2].removesuffix(".jar"), []
     for entry in archive.entries:
         if entry.path == "META-INF/MANIFEST.MF":
@@ -64,7 +66,7 @@ def jar_version(archive: Archive, path: str) -> str:
 
 
 def text_of(archive: Archive, entry: Entry) -> str:
-    """A small file's text; empty when it is large or cannot be read."""
+    """Returns a small file's text; empty if it is large or cannot be read."""
     if entry.size > MAX_METADATA_BYTES:
         return ""
     try:

@@ -17,7 +17,8 @@ _VERSION = re.compile(r"""^\s+version\b[^=\n]*=\s*["']([^"'\n]{1,63})["']""", re
 
 
 def wheel_classes(archive: Archive, path: str, problems: list[str]) -> list[PluginClass]:
-    """The connectors that a wheel's entry points of `keelman.connectors` name. What is wrong is added to `problems`."""
+    """Returns the connectors that a wheel's entry points of `keelman.connectors` name. Errors are added to
+    `problems`."""
     where = path or "the wheel"
     info = {e.path.rpartition("/")[2]: e for e in archive.entries if re.fullmatch(r"[^/]+\.dist-info/[^/]+", e.path)}
     if "METADATA" not in info:
@@ -51,7 +52,7 @@ def wheel_classes(archive: Archive, path: str, problems: list[str]) -> list[Plug
 
 
 def wheel_version(archive: Archive) -> tuple[str, str]:
-    """Name and version in a wheel's METADATA; empty ones without it."""
+    """Returns name and version in a wheel's METADATA; empty ones without it."""
     for entry in archive.entries:
         if re.fullmatch(r"[^/]+\.dist-info/METADATA", entry.path):
             fields = email.message_from_string(text_of(archive, entry))
@@ -67,7 +68,7 @@ def _module(path: str) -> str:
 
 
 def _from_body(text: str, cls: str) -> tuple[str, str]:
-    """Which way a class copies, and its version, as its body says them; empty where a base class may say it."""
+    """Returns a class's direction of copying and its version from its body; empty if a base class may have them."""
     begin = re.search(rf"^class\s+{re.escape(cls)}\b.*\n", text, re.MULTILINE)
     body = "" if begin is None else re.split(r"^[A-Za-z_@]", text[begin.end() :], maxsplit=1, flags=re.MULTILINE)[0]
     direction, version = _DIRECTION.search(body), _VERSION.search(body)

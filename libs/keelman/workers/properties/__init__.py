@@ -1,1 +1,2 @@
-"""The rules of a worker's properties: what a worker reads and refuses, and what state refuses before there is one."""
+"""The rules of a worker's properties: those that a worker reads and refuses, and those that the state service refuses
+before a worker exists."""

@@ -18,9 +18,10 @@ ACTIONS = ("set", "add", "setDate", "addDate")
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:
-    """One of `response.http.headers.config`: a header set, or added, on every answer.
+    """A rule of `response.http.headers.config`: a header set, or added, on every answer.
 
-    The value of a `date` is the milliseconds that it lies ahead of the answer."""
+    The value of a `date` is the milliseconds that it is ahead of the answer.
+    """
 
     add: bool
     date: bool
@@ -39,7 +40,7 @@ class Access:
 
 
 def read_access(reader: PropertyReader) -> Access:
-    """Reads it from the worker's properties; what is wrong is noted by the reader."""
+    """Reads the rules from the worker's properties; the reader notes errors."""
     raw = reader.raw
     methods = tuple(m for m in raw.get(METHODS, "").split(",") if m.strip())
     return Access(
@@ -50,7 +51,7 @@ def read_access(reader: PropertyReader) -> Access:
 
 
 def read_header_rules(reader: PropertyReader) -> tuple[HeaderRule, ...]:
-    """Those of every answer; what is wrong is noted by the reader."""
+    """Reads the header rules; the reader notes errors."""
     return reader.take(lambda: _rules(reader.raw.get(HEADERS, "")), ())
 
 
@@ -74,7 +75,7 @@ def _rules(text: str) -> tuple[HeaderRule, ...]:
 
 
 def _rule(text: str) -> HeaderRule:
-    """One `action name:value`. The messages are Connect's, behind the name of the property."""
+    """Parses one `action name:value`. The messages are Connect's, after the name of the property."""
     words = text.split(maxsplit=1)
     if len(words) != 2:
         raise _illegal(f"Invalid format of header config '{text}'. Expected: '[action] [header name]:[header value]'")

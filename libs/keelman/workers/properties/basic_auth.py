@@ -1,4 +1,4 @@
-"""Finds out whether a worker asks for passwords: by Connect's REST extension for basic authentication.
+"""Finds out whether a worker requires passwords: by Connect's REST extension for basic authentication.
 
 The file of users is on the worker's host, and only the worker reads it.
 """
@@ -19,13 +19,13 @@ FILE = "keelman.jaas.file"
 
 @dataclass(frozen=True, slots=True)
 class BasicAuth:
-    """The users whom a worker answers, with their passwords."""
+    """The users that a worker accepts, with their passwords."""
 
     users: Mapping[str, str] = field(repr=False)
 
 
 def asks_for_passwords(raw: Mapping[str, str]) -> bool:
-    """Whether `rest.extension.classes` names the extension. Raises InvalidArgument for any other class."""
+    """Returns whether `rest.extension.classes` names the extension. Raises InvalidArgument for any other class."""
     classes = [one.strip() for one in raw.get(EXTENSIONS, "").split(",") if one.strip()]
     for one in classes:
         if one not in NAMES:

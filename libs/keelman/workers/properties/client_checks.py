@@ -16,7 +16,7 @@ _IDENTITY = ("security.", "sasl.")
 
 
 def check_clients(reader: PropertyReader) -> None:
-    """Notes what cannot be used of the worker's own and its connectors' clients, and a policy that is none."""
+    """Notes unusable client properties of the worker itself and of its connectors, and an invalid policy."""
     raw = reader.raw
     if policy(raw) not in POLICIES:
         reader.refuse(POLICY_KEY, raw[POLICY_KEY], "one of " + ", ".join(POLICIES))
@@ -34,7 +34,7 @@ def check_clients(reader: PropertyReader) -> None:
 def _problems(
     reader: PropertyReader, given: Mapping[str, str], client: ClientKind, prefix: str
 ) -> Iterator[tuple[str, str]]:
-    """The problems of one client's properties, without those that what is not known here may solve."""
+    """Returns the problems of one client's properties, without those that unknown values may solve."""
     identity = reader.knows(under=(*_IDENTITY, *(prefix + one for one in _IDENTITY if prefix)))
     for key, message in problems(given, client, reader.raw.get(ALLOWED_KEY, "")):
         if (identity or not key.startswith(_IDENTITY)) and (key != URL_KEY or reader.knows(ALLOWED_KEY)):

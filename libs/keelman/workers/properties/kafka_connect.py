@@ -1,8 +1,9 @@
-"""Judges properties of workers of Apache Kafka Connect on another host: what each such worker refuses at its start.
+"""Checks properties of Apache Kafka Connect's workers on another host: finds what each such worker refuses at its
+start.
 
-Keys, types and bounds are those of DistributedConfig of Kafka 4.3 (tests/recorded/data/worker_facts.json); besides,
-what its group and its storage refuse before it answers. What only its host knows is taken to be right: values that
-references stand for, classes, files, certificates.
+Keys, types and bounds are those of DistributedConfig of Kafka 4.3 (tests/recorded/data/worker_facts.json); besides, the
+refusals of its group and its storage before it answers. Values that only its host knows count as right: values behind
+references, classes, files, certificates.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TOPICS = tuple(key for key in REQUIRED_OF_A_GROUP if key.endswith(".topic"))
 
 
 def _partitions(name: str, value: int) -> None:
-    """As many as Connect takes: -1 is for the brokers' default."""
+    """Raises ConfigValueError where Connect refuses the number; -1 means the brokers' default."""
     if value != -1 and value < 1:
         raise ConfigValueError(name, value, "Number must be at least 1, or -1 to use the broker's default")
 
@@ -117,8 +118,8 @@ HMAC_KEY_SIZE = ConfigKey(KEY_SIZE, Type.INT, MIN_KEY_BITS, validator=at_least(M
 
 
 def refusals(properties: Mapping[str, str], *, https: bool) -> tuple[Violation, ...]:
-    """What is wrong with the complete properties of a worker of a group, each under its key. `https`: its listeners
-    want a certificate."""
+    """Returns what is wrong with the complete properties of a worker of a group, each under its key. `https`: its
+    listeners need a certificate."""
     elsewhere = {key for key, value in properties.items() if references(value)}
     known = {key: value for key, value in properties.items() if key not in elsewhere}
     reader = PropertyReader(known, unknown=elsewhere)
@@ -152,13 +153,13 @@ def _check_heartbeat(reader: PropertyReader) -> None:
             int(reader.raw.get(key, default)) for key, default in ((SESSION, SESSION_MS), (HEARTBEAT, HEARTBEAT_MS))
         )
     except ValueError:
-        return  # that is refused already
+        return  # already noted
     if heartbeat >= session:
         reader.refuse(HEARTBEAT, heartbeat, f"less than session.timeout.ms ({session})")
 
 
 def _check_keystore(reader: PropertyReader) -> None:
-    """Notes that nobody could reach its listeners by https: Java starts them without a certificate."""
+    """Notes that clients could not reach its listeners by https: Java starts them without a certificate."""
     prefix = f"{HTTPS_PREFIX}ssl." if any(key.startswith(f"{HTTPS_PREFIX}ssl.") for key in reader.raw) else "ssl."
     if not reader.knows(under=(f"{HTTPS_PREFIX}ssl.", "ssl.")):
         return

@@ -1,6 +1,6 @@
-"""Sorts worker properties: those in use here, those that are ignored and why, and those that nobody knows.
+"""Sorts worker properties: those in use here, those that are ignored and why, and unknown ones.
 
-Connect accepts every key: its clients and plugins may know those that the worker does not. The keys are those of
+Connect accepts every key: its clients and plugins may know keys that the worker does not. The keys are those of
 DistributedConfig and StandaloneConfig of Kafka 4.3, as their start-up logs list them.
 """
 
@@ -90,7 +90,7 @@ IGNORED = {
     "worker.unsync.backoff.ms": "a worker that cannot catch up tries on, and has no work meanwhile",
 }
 IGNORED_PREFIXES = {
-    # Connect's of before 3.0, which still stand in files that images and playbooks write.
+    # Connect's before 3.0; files that images and playbooks write still have them.
     "internal.key.converter": "as in Connect since 3.0: its topics are JSON without schemas",
     "internal.value.converter": "as in Connect since 3.0: its topics are JSON without schemas",
     "rest.host.name": "as in Connect since 3.0: set listeners",
@@ -109,26 +109,26 @@ _PREFIXED = frozenset(
         *(f"{role}.converter.schemas.enable" for role in ("key", "value")),
     }
 )
-"""What is usual behind some of PREFIXES: brokers, clients and converters may read more."""
+"""Usual keys after some of PREFIXES: brokers, clients and converters may read more."""
 
 
 def unknown(properties: Mapping[str, str]) -> list[str]:
-    """Keys that nothing here reads, sorted: those that Java's clients would not know either, and of those behind a
-    prefix the ones that are a slip away from a usual one."""
+    """Returns the unknown keys, sorted: those that Java's clients would not know either, and keys after a prefix that
+    are a slip away from a usual one."""
     known = USED | OWN | IGNORED.keys() | _CLIENTS | _PREFIXED
     others = (*PREFIXES, *IGNORED_PREFIXES)
     return sorted(k for k in properties if k not in known and (not k.startswith(others) or mistyped(k, _PREFIXED)))
 
 
 def near(key: str) -> str:
-    """The key with the one that may be meant behind it."""
+    """Returns the key followed by the key that may be meant."""
     found = mistyped(key, USED | OWN | _PREFIXED) or similar(key, USED | OWN)
     return f"{key} ({found}?)" if found else key
 
 
 def notes(properties: Mapping[str, str]) -> list[str]:
-    """What is to be said to whoever sets these for a worker of a group: what is ignored and why, and what nobody
-    knows."""
+    """Returns notes for users who set these properties for a worker of a group: ignored keys and why, and unknown
+    keys."""
     found = [f"{key}: ignored: {why}" for key, why in ignored(properties, standalone=False).items()]
     known = USED | OWN | _PREFIXED
     for key in unknown(properties):
@@ -138,13 +138,13 @@ def notes(properties: Mapping[str, str]) -> list[str]:
 
 
 def notes_of_kafka_connect(properties: Mapping[str, str]) -> list[str]:
-    """The same for workers of Apache Kafka Connect, which read all keys but ours."""
+    """Returns the notes for workers of Apache Kafka Connect, which read all keys but ours."""
     why = "ignored: workers of Apache Kafka Connect know no keys of keelman's"
     return [f"{key}: {why}" for key in sorted(properties) if key.startswith("keelman.")]
 
 
 def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
-    """Keys that Connect's workers read, or once read, and ours do not, each with the reason."""
+    """Returns the keys that Connect's workers read, or once read, and ours do not, each with the reason."""
     found = {}
     for key in sorted(properties):
         why = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
@@ -156,7 +156,7 @@ def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str
 
 
 def _ignored_by_clients(properties: Mapping[str, str]) -> dict[str, str]:
-    """The client properties that are passed over, alone and behind a client's prefix."""
+    """Returns the ignored client properties, alone and after a client's prefix."""
     found = {k: why for k, why in ignored_by_workers(properties).items() if k not in USED}
     for client in get_args(ClientKind):
         given = under(f"{client}.", properties)

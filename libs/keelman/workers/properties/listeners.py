@@ -1,8 +1,8 @@
-"""Reads where a worker's REST API listens and is advertised: keys, defaults and order as in Connect.
+"""Reads a worker's REST listeners and advertised address: keys, defaults and order as in Connect.
 
-https takes the `listeners.https.ssl.*` keys, or, when none of them is set, the plain `ssl.*` ones (all or nothing);
-admin listeners take `admin.listeners.https.*` in the same way. Listeners of metrics and requests to other workers take
-the first of them.
+https takes the `listeners.https.ssl.*` keys, or, if none of them is set, the plain `ssl.*` ones (all or nothing); admin
+listeners take `admin.listeners.https.*` in the same way. Listeners of metrics and requests to other workers take the
+first of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Listener:
 
     @property
     def tls(self) -> bool:
-        """Whether it speaks https."""
+        """Whether the listener speaks https."""
         return self.scheme == "https"
 
 
@@ -52,24 +52,24 @@ class Listeners:
 
     main: tuple[Listener, ...]
     admin: tuple[Listener, ...] | None
-    """Those of the admin endpoints alone; None when these are served with all else, empty when not at all."""
+    """Listeners of the admin endpoints only; None if the main listeners serve these, empty if they are not served."""
     advertised: Listener
-    """What other workers get, with port 0 for that which the listener gets."""
+    """The address for other workers, with port 0 for the port that the listener gets."""
     metrics: tuple[Listener, ...] = ()
-    """Those that serve /metrics and nothing else."""
+    """Listeners that serve only /metrics."""
 
     def url(self, ports: Mapping[Listener, int]) -> str:
-        """The advertised URL, which ends with a slash; `ports` are those that the main listeners have got."""
+        """Returns the advertised URL, which ends with a slash; `ports` are the actual ports of the main listeners."""
         return f"{self.advertised.scheme}://{self.worker_id(ports)}/"
 
     def worker_id(self, ports: Mapping[Listener, int]) -> str:
-        """host:port as the worker is known by."""
+        """Returns the worker's id, host:port."""
         alike = [one for one in self.main if one.scheme == self.advertised.scheme] or list(self.main)
         return joined_address(self.advertised.host, self.advertised.port or ports[alike[0]])
 
 
 def read_listeners(reader: PropertyReader) -> Listeners:
-    """Reads them; what is wrong is noted by the reader."""
+    """Reads the listeners; the reader notes errors."""
     raw = reader.raw
     main = _parsed(reader, "listeners", raw.get("listeners", "http://:8083"))
     if not main:
@@ -90,12 +90,12 @@ def read_listeners(reader: PropertyReader) -> Listeners:
 
 
 def server_tls(raw: Mapping[str, str], *, admin: bool = False) -> ssl.SSLContext:
-    """The context of the https listeners. Raises InvalidArgument naming the property at fault."""
+    """Returns the context of the https listeners. Raises InvalidArgument naming the property at fault."""
     return server_context(raw, _prefix(raw, ADMIN_HTTPS_PREFIX if admin else HTTPS_PREFIX))
 
 
 def client_tls(raw: Mapping[str, str]) -> ssl.SSLContext:
-    """The context of requests to other workers: the listeners' own settings, as in Connect.
+    """Returns the context of requests to other workers: the listeners' own settings, as in Connect.
 
     Raises InvalidArgument naming the property at fault.
     """
@@ -103,7 +103,7 @@ def client_tls(raw: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def check_tls(reader: PropertyReader, listeners: Listeners) -> None:
-    """Notes what no host can use of the https listeners' keys and certificates; looks at no file."""
+    """Notes settings of the https listeners' keys and certificates that no host can use; reads no file."""
     main = (*listeners.main, *listeners.metrics)
     for those, wanted in ((main, HTTPS_PREFIX), (listeners.admin or (), ADMIN_HTTPS_PREFIX)):
         if not any(one.tls for one in those) or not reader.knows(under=("ssl.", f"{wanted}ssl.")):

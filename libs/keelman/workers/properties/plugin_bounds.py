@@ -10,14 +10,15 @@ from keelman.workers.properties.reader import PropertyReader
 
 @dataclass(frozen=True, slots=True)
 class PluginBounds:
-    """`answer_seconds`: how long a method that a worker asks may take. Memory in bytes, 0 for no bound."""
+    """Limits of third-party code. `answer_seconds`: the most time for a method that a worker calls. Memory in bytes, 0
+    for no bound."""
 
     answer_seconds: float
     host_memory: int
 
 
 def plugin_bounds(raw: Mapping[str, str]) -> PluginBounds:
-    """What the worker's properties say. Raises InvalidArgument."""
+    """Returns the limits in the worker's properties. Raises InvalidArgument."""
     reader = PropertyReader(raw)
     bounds = read_bounds(reader)
     reader.end()
@@ -25,7 +26,7 @@ def plugin_bounds(raw: Mapping[str, str]) -> PluginBounds:
 
 
 def read_bounds(reader: PropertyReader) -> PluginBounds:
-    """The same; what is wrong is noted."""
+    """Reads the limits; the reader notes errors."""
     return PluginBounds(
         reader.number("keelman.plugin.answer.timeout.ms", 30_000, 1) / 1000,
         reader.number("keelman.plugin.host.memory.bytes", 2 << 30, 0),

@@ -1,4 +1,4 @@
-"""Reads typed values out of properties and keeps all that is wrong with them, for one message."""
+"""Reads typed values from properties and collects all errors for one message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NAMED = re.compile(r"([\w.-]+)(?:: | is missing)")
 
 
 def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
-    """The typed value of the first configuration that sets the key, else its default. Raises InvalidArgument."""
+    """Returns the typed value of the first configuration that sets the key, else its default. Raises
+    InvalidArgument."""
     try:
         return key.among(*configs)
     except ConfigValueError as error:
@@ -26,10 +27,11 @@ def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
 
 
 class PropertyReader:
-    """Each method returns the value, or its default when it is not set or not legal; `end` raises what was wrong.
+    """Each method returns the value, or its default if it is unset or illegal; `end` raises all errors.
 
-    `written` are the same properties with references, which messages show in place of what they stand for. `unknown`
-    are keys that are set to something which is only known elsewhere: they are not in `raw`, and not missing."""
+    `written` are the same properties with references, which messages show in place of their values. `unknown` are keys
+    whose values are known only elsewhere: they are not in `raw`, and not missing.
+    """
 
     def __init__(
         self, raw: Mapping[str, str], written: Mapping[str, str] | None = None, unknown: Collection[str] = ()
@@ -41,15 +43,15 @@ class PropertyReader:
 
     @property
     def problems(self) -> tuple[Violation, ...]:
-        """All that was noted."""
+        """The noted errors."""
         return tuple(self._problems)
 
     def knows(self, *keys: str, under: str | tuple[str, ...] = ()) -> bool:
-        """Whether none of these keys, and none that begins with `under`, is set to what is not known here."""
+        """Returns whether the values of these keys, and of all keys that begin with `under`, are known here."""
         return not any(key in keys or key.startswith(under) for key in self.unknown)
 
     def number(self, key: str, default: int, least: int) -> int:
-        """A whole number."""
+        """Returns a whole number."""
         text = self.raw.get(key, "")
         try:
             value: int = parse_type(key, text, Type.LONG) if text else default
@@ -61,14 +63,14 @@ class PropertyReader:
         return value
 
     def count(self, key: str, default: int) -> int:
-        """A number of things, or -1 for as many as the brokers have by default."""
+        """Returns a count, or -1 for the brokers' default."""
         value = self.number(key, default, -1)
         if value == 0 and self.raw.get(key):
             self.refuse(key, self.raw[key], "a whole number, at least 1, or -1 for the brokers' default")
         return value
 
     def positive(self, key: str) -> float:
-        """A number greater than 0; 0 when it is not set."""
+        """Returns a number greater than 0; 0 if it is unset."""
         text = self.raw.get(key, "")
         try:
             value = float(text or 0)
@@ -80,7 +82,7 @@ class PropertyReader:
         return value
 
     def choice(self, key: str, default: str, choices: Sequence[str]) -> str:
-        """One of some words, in any case."""
+        """Returns one of some words, in lower case; the value may be in any case."""
         text = self.raw.get(key, "") or default
         if text.lower() not in choices:
             self.refuse(key, text, "one of " + ", ".join(choices))
@@ -88,7 +90,7 @@ class PropertyReader:
         return text.lower()
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """True or false, in any case."""
+        """Returns True or False; the value may be in any case."""
         text = self.raw.get(key, "").strip()
         return self.take(lambda: bool(parse_type(key, text, Type.BOOLEAN)), default) if text else default
 
@@ -103,7 +105,7 @@ class PropertyReader:
         self._note(InvalidArgument.of(key, value, legal))
 
     def note(self, key: str, text: str) -> None:
-        """Notes what is wrong with a key, in words of its own."""
+        """Notes an error of a key, with a text of its own."""
         written = self._written.get(key, "")
         if references(written) and written != self.raw[key]:
             _, illegal, legal = text.rpartition(" is not legal: ")
@@ -112,7 +114,7 @@ class PropertyReader:
         self._problems.append(Violation(key, text))
 
     def take(self, read: Callable[[], T], instead: T) -> T:
-        """What a reader of its own returns; `instead` when it raises InvalidArgument or ConfigValueError, which is
+        """Returns the result of another reader; `instead` if it raises InvalidArgument or ConfigValueError, which is
         noted."""
         try:
             return read()
@@ -123,7 +125,7 @@ class PropertyReader:
         return instead
 
     def end(self) -> None:
-        """Raises InvalidArgument with everything that was wrong."""
+        """Raises InvalidArgument with all noted errors."""
         if self._problems:
             raise InvalidArgument.of_all(self._problems)
 

@@ -1,4 +1,4 @@
-"""Judges a worker's properties on another host than the worker's: what any worker would refuse at its start."""
+"""Checks a worker's properties on another host than the worker's: finds what any worker would refuse at its start."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from keelman.workers.properties.typed import read_typed
 
 
 def refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
-    """What is wrong with the complete properties of a worker of a group, in the worker's own words, each under its
-    key; secrets are hidden.
+    """Returns what is wrong with the complete properties of a worker of a group, in the worker's own words, each under
+    its key; secrets are hidden.
 
-    What only the worker's host knows is taken to be right: values that references stand for, files, its environment.
+    Values that only the worker's host knows count as right: values behind references, files, its environment.
     """
-    written = {key: value.strip() for key, value in properties.items()}  # as a file of properties is read
+    written = {key: value.strip() for key, value in properties.items()}  # as a properties file is read
     elsewhere = provided(written)
     known = {key: value for key, value in written.items() if key not in elsewhere}
     reader = PropertyReader(known, unknown=elsewhere | ({ALLOWED_KEY} - known.keys()))
     for key, text in provider_problems(written):
         reader.note(key, text)
-    if SCOPE in elsewhere:  # it bounds what is given to the worker, so it cannot be the worker's to find out
+    if SCOPE in elsewhere:  # it limits the worker's secrets, so the worker cannot be the one to resolve it
         reader.refuse(SCOPE, written[SCOPE], LEGAL_SCOPE)
     check_tls(reader, read_typed(reader).listeners)
     return _hidden(reader.problems, known)
 
 
 def client_refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
-    """The same of properties of Kafka clients, which reach the brokers by them."""
+    """Returns what is wrong with the properties of Kafka clients."""
     reader = PropertyReader(properties, unknown={ALLOWED_KEY} - properties.keys())
     check_clients(reader)
     return _hidden(reader.problems, properties)
@@ -46,7 +46,7 @@ def _hidden(problems: tuple[Violation, ...], known: Mapping[str, str]) -> tuple[
     found = {}
     for one in problems:
         text, value = redactor.hide(one.description), known.get(one.field, "")
-        if value and is_secret_key(one.field):  # also one that is too short to be looked for everywhere
+        if value and is_secret_key(one.field):  # also a value that is too short for the redactor
             text = text.replace(repr(value), repr(HIDDEN))
         found[one.field, text] = Violation(one.field, text)
     return tuple(found.values())

@@ -1,4 +1,4 @@
-"""Reads with which algorithms workers sign what they ask of each other: Connect's `inter.worker.*` keys."""
+"""Reads the algorithms by which workers sign requests to each other: Connect's `inter.worker.*` keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HASHES = {
 
 
 def check_algorithms(reader: PropertyReader) -> None:
-    """Notes an algorithm that is unknown, or that would be signed with and not accepted, and keys too small."""
+    """Notes an algorithm that is unknown, or that would sign but not be accepted, and keys that are too small."""
     reader.number(KEY_SIZE, KEY_BITS, MIN_KEY_BITS)
     accepted = accepted_algorithms(reader.raw)
     for key, names in ((VERIFIED, accepted), *((one, (reader.raw.get(one, HMAC_SHA256).strip(),)) for one in SIGNED)):
@@ -37,11 +37,11 @@ def check_algorithms(reader: PropertyReader) -> None:
 
 
 def key_of(raw: Mapping[str, str]) -> tuple[str, int]:
-    """Algorithm and bytes of the keys that a worker with these properties makes."""
+    """Returns algorithm and size in bytes of the keys that a worker with these properties generates."""
     return raw.get(KEY_ALGORITHM, HMAC_SHA256).strip(), (int(raw.get(KEY_SIZE) or KEY_BITS) + 7) // 8
 
 
 def accepted_algorithms(raw: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that a worker with these properties accepts of others."""
+    """Returns the algorithms that a worker with these properties accepts from others."""
     given = tuple(name.strip() for name in raw.get(VERIFIED, "").split(",") if name.strip())
     return given or (HMAC_SHA256,)

@@ -1,4 +1,4 @@
-"""Checks a worker's Connect properties once, and gives them typed."""
+"""Checks a worker's Connect properties once, and returns them typed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class WorkerProperties:
-    """All that keelman reads of a worker's properties; `raw` holds every one as it stands in the file."""
+    """The worker's properties that keelman reads; `raw` has all of them as they are in the file."""
 
     raw: Mapping[str, str]
     group_id: str
@@ -87,9 +87,9 @@ class WorkerProperties:
     memory_bytes: int
     plugin_path: str
     topic_tracking: bool
-    """Whether it is kept which topics a connector uses."""
+    """Whether the worker tracks the topics that a connector uses."""
     topic_reset: bool
-    """Whether that may be forgotten on request."""
+    """Whether the tracked topics may be reset on request."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -111,8 +111,8 @@ class WorkerProperties:
 def read_typed(
     reader: PropertyReader, users: Callable[[], BasicAuth | None] = lambda: None, *, standalone: bool = False
 ) -> WorkerProperties:
-    """The typed properties of what the reader reads; it notes what is wrong. `users` reads the file of users, which is
-    on the worker's host; raises InvalidArgument."""
+    """Returns the reader's properties, typed; the reader notes errors. `users` reads the file of users, which is on the
+    worker's host, and raises InvalidArgument."""
     raw = reader.raw
     reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
     if not all(map(SECRET_NAMES.fullmatch, scope_of(raw.get(SCOPE, "")))):
@@ -131,7 +131,7 @@ def read_typed(
     if heartbeat >= session and reader.knows("heartbeat.interval.ms", "session.timeout.ms"):
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
     support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
-    # Whoever needs one of these reads it where it is needed, the connector's before this one.
+    # These are read where they are needed, the connector's value before this one.
     for rule in (
         PARK_AFTER,
         COMMIT_INTERVAL,
@@ -176,7 +176,7 @@ def read_typed(
 
 
 def _check_topics(reader: PropertyReader) -> None:
-    """Notes each of the three that has the topic of another before it."""
+    """Notes each of the three topics whose name is that of one before it."""
     taken: set[str] = set()
     for kind in TOPIC_PARTITIONS:
         topic = reader.raw.get(key := f"{kind}.storage.topic", "")
@@ -186,8 +186,8 @@ def _check_topics(reader: PropertyReader) -> None:
 
 
 def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedTopic:
-    """One of the three topics. A standalone worker has none: then it only names a table in memory, that of offsets
-    with the empty name by which copy runs know that they write no offsets."""
+    """Returns one of the three topics. A standalone worker has none: its CompactedTopic only names a table in memory;
+    that of offsets has an empty name, by which copy runs know that they write no offsets."""
     if standalone:
         return CompactedTopic("" if kind == "offset" else kind, 1)
     prefix = f"{kind}.storage."
@@ -232,7 +232,7 @@ def _check_converter(role: Role, raw: Mapping[str, str]) -> None:
 
 
 def not_servers(text: str) -> list[str]:
-    """What of a comma-separated list is not host:port."""
+    """Returns the items of a comma-separated list that are not host:port."""
     return [server for server in map(str.strip, text.split(",")) if not _is_server(server)]
 
 
@@ -244,10 +244,10 @@ def _is_server(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """Whether this is a number from 1 to 65535."""
+    """Returns whether this is a number from 1 to 65535."""
     return text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536
 
 
 def is_topic(text: str) -> bool:
-    """Whether Kafka takes this as the name of a topic."""
+    """Returns whether Kafka takes this as the name of a topic."""
     return bool(_TOPIC.fullmatch(text)) and text not in (".", "..")

@@ -1,1 +1,2 @@
-"""The client of the workers' Connect REST: any worker of a cluster is asked, by the state service and the gateway."""
+"""The client of the workers' Connect REST: sends requests of the state service and the gateway to any worker of a
+cluster."""

@@ -1,4 +1,4 @@
-"""Lets a service reach workers that speak https and ask for a password."""
+"""Access of a service to workers that speak https and require a password."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The settings as a service's users write them."""
+    """The names of the settings as a service's users write them."""
 
     service: str = "gateway"
 
@@ -31,31 +31,31 @@ class Login:
 
     user: str
     authorization: bytes = field(repr=False)
-    """Header of requests as this user."""
+    """The header value of this user's requests."""
 
     @classmethod
     def of(cls, user: str, password: str) -> Login:
-        """With a password that is known."""
+        """Returns the login for a known password."""
         return cls(user, b"Basic " + base64.b64encode(f"{user}:{password}".encode()))
 
 
 class Logins:
-    """The users as which a service asks worker clusters."""
+    """The users as which a service sends requests to worker clusters."""
 
     def __init__(self, default: Login | None = None, file: Path | None = None, *, setting: str = "") -> None:
-        """`default` is for clusters that the file, which the setting names, does not. Raises InvalidArgument for an
-        illegal file."""
+        """`default` is for clusters that are not in the file; `setting` names the file's setting. Raises
+        InvalidArgument for an illegal file."""
         self._default = default
         self._file = file
         self._setting = setting
         self._of_clusters = _logins(setting, file)
 
     def of(self, cluster: str) -> Login | None:
-        """None: it has no user there."""
+        """Returns the user for a worker cluster; None if the service has none there."""
         return self._of_clusters.get(cluster, self._default)
 
     def read_again(self) -> None:
-        """Takes up what the file says now; one that is not legal is logged, and what it said before holds on."""
+        """Reads the file again. If it is illegal, that is logged and the old users stay in use."""
         try:
             self._of_clusters = _logins(self._setting, self._file)
         except InvalidArgument as error:
@@ -78,8 +78,8 @@ def _logins(setting: str, file: Path | None) -> dict[str, Login]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerAccess:
-    """The certificates that a service trusts, and the users as which it asks workers itself. Requests that the gateway
-    passes on for others have their own names."""
+    """The certificates that a service trusts, and the users of its own requests to workers. Requests that the gateway
+    forwards for clients have the clients' users."""
 
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     logins: Logins = field(default_factory=Logins)
@@ -87,7 +87,7 @@ class WorkerAccess:
 
     @classmethod
     def of(cls, service: str, settings: WorkerAccessSettings) -> WorkerAccess:
-        """By a service's settings. Raises InvalidArgument naming the setting at fault."""
+        """Creates the access from a service's settings. Raises InvalidArgument naming the setting at fault."""
         names = _Names(service)
         tls = _context(names, settings.worker_ca, verify=settings.worker_verify)
         _show(names, tls, settings.worker_certificate, settings.worker_key)
@@ -95,7 +95,7 @@ class WorkerAccess:
         return cls(tls, logins, names)
 
     def problem(self, error: Exception) -> str:
-        """What a failed connection says, for people: how to trust a worker, where it was that."""
+        """Returns why a connection failed, for people; with the setting to change if the worker is not trusted."""
         found = tls_error(error)
         if isinstance(found, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {found.verify_message} (see {self.names.ca})"
@@ -104,7 +104,7 @@ class WorkerAccess:
         return str(error) or type(error).__name__
 
     def refused(self, cluster: str) -> Unauthenticated:
-        """The error for workers that do not know the service's user, or to which it has none to name."""
+        """Returns the error for workers that reject the service's user, or that require one if it has none."""
         login, names = self.logins.of(cluster), self.names
         why = "asks for a user and a password" if login is None else f"refuses user {login.user!r}"
         return Unauthenticated(
@@ -141,12 +141,12 @@ def _context(names: _Names, ca: Path | None, *, verify: bool) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=pem)
     except ssl.SSLError:
         raise InvalidArgument.of(names.ca, str(ca), "a file of certificates in PEM") from None
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # whatever is in the file is trusted, a worker's own too
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # all certificates in the file are trusted, a worker's too
     return context
 
 
 def _show(names: _Names, context: ssl.SSLContext, certificate: Path | None, key: Path | None) -> None:
-    """Has connections show a certificate to workers that ask for one. Raises InvalidArgument."""
+    """Has connections send a certificate to workers that request one. Raises InvalidArgument."""
     if certificate is None and key is None:
         return
     if certificate is None or key is None:

@@ -1,4 +1,4 @@
-"""Asks workers for a service itself, as a user of theirs where they want one."""
+"""Sends a service's own requests to workers, with a user's credentials if they require them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from keelman.workers.rest.client import Outgoing, Rest
 UNAUTHORIZED, CONFLICT = 401, 409
 MOMENTARY = b"Cannot complete request"
 PATIENCE_SECONDS = 5.0
-"""From the first try on: keelman's workers have waited longer already."""
+"""The time for retries, from the first try on: keelman's workers have waited before they answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A worker's answer, whole."""
+    """A worker's complete answer."""
 
     status: int
     headers: httpx.Headers
@@ -30,16 +30,16 @@ class Received:
 
 
 def is_momentary(status: int, body: bytes) -> bool:
-    """Whether a worker says, in Connect's words, that a rebalance stands in the way: nothing was done.
+    """Returns whether a worker answers, in Connect's words, that a rebalance blocks the request: nothing was done.
 
-    Connect's workers answer so at once, keelman's after a while of their own."""
+    Connect's workers answer so at once, keelman's after a while of their own.
+    """
     return status == CONFLICT and MOMENTARY in body
 
 
 class Asking:
-    """Sends requests with whole bodies. A cluster that asks for a password gets it from then on; no other does.
-
-    What a rebalance stands in the way of is tried again for a while."""
+    """Sends requests with complete bodies. A cluster that requires a password gets it with every request from then on;
+    no other cluster does. Requests that a rebalance blocks are retried for a while."""
 
     def __init__(self, rest: Rest, access: WorkerAccess) -> None:
         self._rest = rest
@@ -47,7 +47,7 @@ class Asking:
         self._guarded: dict[str, bytes] = {}
 
     async def ask(self, cluster: str, request: Outgoing) -> Received:
-        """The answer of a worker. Raises Unauthenticated, and what `Rest.send` raises."""
+        """Returns a worker's answer. Raises Unauthenticated and the errors of `Rest.send`."""
         end, backoff = time.monotonic() + PATIENCE_SECONDS, Backoff(first=0.1, most=1.0)
         while True:
             answer = await self._known(cluster, request)

@@ -1,5 +1,4 @@
-"""Sends requests to the workers' Connect REST API: the one path for the gateway's proxy and for all who ask
-themselves."""
+"""Sends requests to the workers' Connect REST API: the only path for the gateway's proxy and for services."""
 
 from __future__ import annotations
 
@@ -20,17 +19,18 @@ CONNECT_SECONDS = 5.0
 CONNECTIONS = 256
 SAFE = ("GET", "HEAD", "OPTIONS")
 Urls: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
-"""The URLs of a cluster's running workers, without a final slash, the one to ask first in front.
+"""Returns the URLs of a cluster's running workers, without a final slash, the preferred one first.
 
-Raises NotFound for an unknown worker cluster, Unavailable (NO_RUNNING_WORKER) when none of its workers runs."""
+Raises NotFound for an unknown worker cluster, Unavailable (NO_RUNNING_WORKER) if none of its workers runs.
+"""
 
 HeedsIds: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Whether the workers of a cluster do a request once by its id: those of keelman do, Apache Kafka Connect's know none.
-False where that is not known now."""
+"""Returns whether a cluster's workers do a request once by its id: keelman's do, Apache Kafka Connect's know no ids.
+False if that is unknown now."""
 
 
 async def heeds_none(cluster: str) -> bool:
-    """Workers of which nothing is known."""
+    """Returns False: nothing is known of the workers."""
     return False
 
 
@@ -40,23 +40,23 @@ class Outgoing:
 
     method: str
     target: bytes
-    """Path and query as they go over the wire, encoded."""
+    """Path and query as they are sent, encoded."""
     headers: Sequence[tuple[bytes, bytes]] = ()
     body: Callable[[], AsyncIterable[bytes]] | bytes | None = None
-    """Called for each try; a stream that was begun is not tried again."""
+    """Called for each try; a request whose stream has begun is not retried."""
     repeatable: bool = False
-    """Whether workers of any kind do it once, however often they get it; so it is with every safe method."""
+    """Whether workers of any engine do the request once, however often they get it; so it is with every safe method."""
     has_id: bool = False
-    """Whether it has an id by which those of keelman do it once."""
+    """Whether the request has an id by which keelman's workers do it once."""
 
 
 class Rest:
-    """Sends requests to whichever worker of a cluster answers."""
+    """Sends requests to the first worker of a cluster that answers."""
 
     def __init__(
         self, urls: Urls, *, request_seconds: float, access: WorkerAccess, heeds_ids: HeedsIds = heeds_none
     ) -> None:
-        """`access` says by what https workers are trusted."""
+        """`access` has the trusted certificates of https workers."""
         self._access = access
         self._urls, self._heeds_ids = urls, heeds_ids
         self._seconds = request_seconds
@@ -78,16 +78,16 @@ class Rest:
 
     @asynccontextmanager
     async def send(self, cluster: str, request: Outgoing) -> AsyncIterator[httpx.Response]:
-        """The answer of the first worker that can be reached, its body not yet read; closed with the block.
+        """Returns the answer of the first reachable worker, its body not yet read; closed with the block.
 
-        A worker that refuses the connection is passed over for the next; so is one that breaks off, when the request
-        may be repeated. Raises NotFound, Unavailable (NO_RUNNING_WORKER, UNREACHABLE, BROKEN_OFF), DeadlineExceeded.
+        If a worker refuses the connection, the next is tried; also if it breaks off, provided that the request may be
+        repeated. Raises NotFound, Unavailable (NO_RUNNING_WORKER, UNREACHABLE, BROKEN_OFF), DeadlineExceeded.
         """
         problems: list[str] = []
         for url in await self._urls(cluster):
             try:
                 response = await self._try(url, request)
-            except (httpx.ConnectError, httpx.ConnectTimeout, ssl.SSLError) as error:  # the last comes through httpx
+            except (httpx.ConnectError, httpx.ConnectTimeout, ssl.SSLError) as error:  # httpx does not wrap SSLError
                 problems.append(f"{url}: {self._access.problem(error)}")
             except (httpx.TimeoutException, TimeoutError):
                 raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None
@@ -119,7 +119,7 @@ class Rest:
         return request.has_id and await self._heeds_ids(cluster)
 
     async def text(self, url: str, target: bytes) -> str:
-        """What one worker answers to a GET; raises Unavailable when it does not answer, or not with 200."""
+        """Returns one worker's answer to a GET. Raises Unavailable if it does not answer, or not with 200."""
         try:
             response = await self._try(url, Outgoing("GET", target))
             try:
@@ -148,7 +148,7 @@ class Rest:
 
 
 def status_of(error: KeelmanError) -> int:
-    """The HTTP status that Connect's clients know for an error of our own."""
+    """Returns the HTTP status that Connect's clients expect for an error of ours."""
     return {
         "InvalidArgument": 400,
         "Unauthenticated": 401,

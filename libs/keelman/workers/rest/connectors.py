@@ -31,7 +31,7 @@ HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/jso
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All connectors that could be listed, and why those of some worker clusters could not."""
+    """All connectors that could be listed, and why the others' worker clusters could not."""
 
     connectors: list[pb.Connector]
     unreachable: dict[str, str]
@@ -39,7 +39,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A worker's answer: its JSON, and what its headers say of the connector that it is about."""
+    """A worker's answer: its JSON, and what its headers tell about the connector."""
 
     body: Any
     notes: Sequence[Any]
@@ -60,15 +60,15 @@ class Connectors:
     _: KW_ONLY
     list_seconds: float = 10.0
     on_write: Callable[[str, str, pb.Connector | None], None] = lambda cluster, name, connector: None
-    """Hears of each connector that was created, changed or, with None, deleted."""
+    """Called with each connector that was created, changed or, with None, deleted."""
 
     async def get(self, cluster: str, name: str) -> pb.Connector:
-        """One connector with its present state."""
+        """Returns one connector with its present state."""
         found = await self._ask(cluster, "GET", _path(name))
         return await self._complete(cluster, name, found)
 
     async def all(self, clusters: Iterable[str]) -> Listing:
-        """The connectors of these worker clusters, asked side by side."""
+        """Returns the connectors of these worker clusters, which are read concurrently."""
         listing = Listing([], {})
         await supervise(*(partial(self._list, cluster, listing) for cluster in clusters))
         return listing
@@ -76,8 +76,8 @@ class Connectors:
     async def create(
         self, cluster: str, name: str, config: Mapping[str, str], *, request_id: str = "", initial_state: str = ""
     ) -> pb.Connector:
-        """Creates a connector, or answers what an earlier request of this id created, as it is now. It runs, unless
-        PAUSED or STOPPED is its initial state."""
+        """Creates a connector, or returns the connector that an earlier request of this id created, as it is now. It
+        runs, unless `initial_state` is PAUSED or STOPPED."""
         body: dict[str, Any] = {"name": name, "config": dict(config)}
         if initial_state:
             body["initial_state"] = initial_state
@@ -88,9 +88,9 @@ class Connectors:
     async def update(
         self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "", request_id: str = ""
     ) -> pb.Connector:
-        """Replaces the configuration of an existing connector (Connect's own PUT would create it). Raises Conflict when
-        an `etag` is given that the present configuration does not have; what an earlier request of the same id has done
-        is not done again. So do all that follow."""
+        """Replaces the configuration of an existing connector (Connect's own PUT would create it). Raises Conflict if
+        the present configuration does not have a given `etag`; a request whose id was done earlier is not done again.
+        The same holds for all methods below."""
         await self._call(cluster, "GET", _path(name))
         path = _path(name, "/config")
         made = await self._ask(cluster, "PUT", path, dict(config), etag=etag, request_id=request_id)
@@ -99,7 +99,7 @@ class Connectors:
     async def patch(
         self, cluster: str, name: str, patch: Mapping[str, str | None], *, etag: str = "", request_id: str = ""
     ) -> pb.Connector:
-        """Changes some keys of a configuration; one that is to be None is removed."""
+        """Changes some keys of a configuration; a key with the value None is removed."""
         path = _path(name, "/config")
         made = await self._ask(cluster, "PATCH", path, dict(patch), etag=etag, request_id=request_id)
         return await self._written(cluster, name, made)
@@ -144,7 +144,7 @@ class Connectors:
             )
 
     async def _status(self, cluster: str, name: str) -> Any:
-        """None while no worker has written a status yet."""
+        """Returns the status; None while no worker has written one yet."""
         try:
             return await self._call(cluster, "GET", _path(name, "/status"))
         except errors.NotFound:
@@ -159,7 +159,7 @@ class Connectors:
         return made
 
     async def _complete(self, cluster: str, name: str, answer: Answer) -> pb.Connector:
-        """The connector of an answer, with its present state."""
+        """Returns the connector of an answer, with its present state."""
         made = _connector(cluster, answer.body, await self._status(cluster, name))
         made.notes.extend(map(str, answer.notes))
         made.etag, made.uid = answer.etag, answer.uid
@@ -186,8 +186,8 @@ class Connectors:
 
 
 def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.KeelmanError:
-    """Our error for an answer of Connect's that is not a success, with Connect's message where there is one. `problems`
-    are keys and texts of that message that do not name them: there they do."""
+    """Returns our error for an answer of Connect's that is not a success, with Connect's message if there is one.
+    `problems` are keys and texts of that message that do not name their keys: the keys are added there."""
     try:
         message = str(orjson.loads(answer)["message"] or f"HTTP {status}")
     except (orjson.JSONDecodeError, LookupError, TypeError):
@@ -202,7 +202,7 @@ def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.
 
 
 def _listed(headers: Mapping[str, str], name: str) -> Sequence[Any]:
-    """What a header of JSON lists; nothing where it does not, or there is none."""
+    """Returns the list in a header of JSON; empty if the header is absent or not a list."""
     try:
         found = orjson.loads(headers.get(name, "[]"))
     except orjson.JSONDecodeError:
@@ -212,7 +212,8 @@ def _listed(headers: Mapping[str, str], name: str) -> Sequence[Any]:
 
 @contextmanager
 def _conflict_means_existing() -> Iterator[None]:
-    """Connect answers 409 both for a name that is taken and during a rebalance; only the message distinguishes them."""
+    """Raises AlreadyExists where Connect answers 409 for an existing name. It answers 409 during a rebalance too; only
+    the message distinguishes them."""
     try:
         yield
     except errors.Conflict as error:
@@ -226,7 +227,8 @@ def _path(name: str, rest: str = "") -> str:
 
 
 def _connector(cluster: str, info: Any, status: Any) -> pb.Connector:
-    """From Connect's ConnectorInfo and ConnectorStateInfo; without the latter nothing runs yet: UNASSIGNED."""
+    """Returns a connector from Connect's ConnectorInfo and ConnectorStateInfo; without the latter nothing runs yet:
+    UNASSIGNED."""
     own = (status or {}).get("connector") or {}
     tasks = list((status or {}).get("tasks") or ())
     known = {int(t["id"]) for t in tasks}
@@ -254,7 +256,7 @@ def _task(found: Mapping[str, Any]) -> pb.ConnectorTask:
 
 
 def _state(found: Mapping[str, Any]) -> pb.ConnectorState.ValueType:
-    """UNASSIGNED before any worker has written a status."""
+    """Returns the state; UNASSIGNED before any worker has written a status."""
     name = found.get("state")
     if not name:
         return pb.CONNECTOR_STATE_UNASSIGNED

@@ -1,1 +1,1 @@
-"""Log delivery: what a node's workers log, brought to files, objects and topics, each line once."""
+"""Log delivery: the logs of a node's workers, brought to files, objects and topics, each line once."""

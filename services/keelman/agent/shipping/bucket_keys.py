@@ -1,5 +1,5 @@
-"""Keeps the keys of the S3 server to which this node delivers logs: as the state service said last, and over restarts
-in a file that only the agent reads."""
+"""Keeps the keys of the S3 server to which this node delivers logs: from the state service's last message, and over
+restarts in a file that only the agent reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Keys:
 
 
 class BucketKeys:
-    """Keeps the keys that the state service sent last; until it speaks, those that it sent to the agent before."""
+    """Keeps the keys that the state service sent last; until its first message, those that it sent to the agent
+    before."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -33,7 +34,7 @@ class BucketKeys:
         self._hide()
 
     def take(self, message: NodeSecrets) -> None:
-        """Takes up the keys of a message, or that there are none any more."""
+        """Takes the keys of a message, or their absence."""
         sent = message.bucket_keys
         keys = (
             Keys(sent.buckets, sent.access_key_id, sent.secret_access_key) if message.HasField("bucket_keys") else None
@@ -51,7 +52,7 @@ class BucketKeys:
             log.error("bucket_keys_not_kept", file=str(self._file), error=str(error))
 
     def of(self, buckets: str) -> Keys | None:
-        """The keys of a server; None: the agent's own environment has to have them."""
+        """Returns the keys of a server; None: the agent's own environment has to have them."""
         return self._known if self._known is not None and self._known.buckets == buckets else None
 
     def _hide(self) -> None:

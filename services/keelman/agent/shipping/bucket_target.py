@@ -1,7 +1,7 @@
 """Delivers a stream to compressed objects of a bucket: of an S3 server, or of a folder whose folders are buckets.
 
-What an object is to hold is kept before it is put. So an agent that was killed in between puts the same one again,
-under the same key and with the same bytes, and nobody sees more or less than one.
+The content of an object is kept before it is put. So an agent that was killed in between puts the same one again, under
+the same key and with the same bytes, and readers see each object once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Store(Protocol):
     """The storage that objects are put into."""
 
     async def put(self, key: str, content: bytes) -> None:
-        """Puts a whole object in place of what is there. Raises KeelmanError and OSError."""
+        """Puts a whole object in place of a present one. Raises KeelmanError and OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class FolderStore:
 
 @dataclass(frozen=True, slots=True)
 class S3Store:
-    """A bucket of an S3 server. `store` is obstore's, `place` what it is called in messages."""
+    """A bucket of an S3 server. `store` is obstore's, `place` its name in messages."""
 
     store: Any
     place: str
 
     @classmethod
     def of(cls, endpoint: str, region: str, bucket: str, keys: Keys | None = None) -> S3Store:
-        """Asks nobody yet. Without keys these come from the agent's environment, or the host's metadata service. Raises
-        FailedPrecondition without the library."""
+        """Makes no request yet. Without keys these come from the agent's environment, or the host's metadata service.
+        Raises FailedPrecondition without the library."""
         try:
             from obstore.store import S3Store as Made  # noqa: PLC0415  (only who delivers there needs it)
         except ImportError:
@@ -91,8 +91,8 @@ class S3Store:
 
 
 def opened_store(buckets: str, region: str, bucket: str, keys: Keys | None = None) -> Store:
-    """A bucket, where `buckets` says that they are. Raises FailedPrecondition, and InvalidArgument for what is neither
-    the URL of a server nor a folder."""
+    """Opens a bucket in the place that `buckets` names. Raises FailedPrecondition, and InvalidArgument for anything but
+    the URL of a server or a folder."""
     if buckets.startswith("/"):
         return FolderStore(Path(buckets) / bucket)
     if buckets.startswith(("http://", "https://")):
@@ -102,7 +102,7 @@ def opened_store(buckets: str, region: str, bucket: str, keys: Keys | None = Non
 
 @dataclass(frozen=True, slots=True)
 class BucketTarget:
-    """`keep` keeps what is about to be put; `folder` is what keys begin with. An object is put once it holds
+    """`keep` stores the content of the next put; `folder` is the prefix of keys. An object is put once it holds
     `most_bytes` of the log, or once its oldest line is `seconds` old. `turns`: how many are in memory at a time."""
 
     open_store: Callable[[], Store]
@@ -114,7 +114,7 @@ class BucketTarget:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def is_due(self, waiting: int, seconds: float) -> bool:
-        """Once there is enough, or it is old enough."""
+        """Returns True once there is enough, or it is old enough."""
         return waiting >= self.most_bytes or (waiting > 0 and seconds >= self.seconds)
 
     @contextlib.asynccontextmanager
@@ -132,7 +132,7 @@ class BucketWriter:
         self._source = source
 
     async def resume(self, kept: Kept) -> Kept:
-        """Puts again what may not have been put."""
+        """Puts an object again that may not have been put."""
         pending = kept.pending
         if pending is None:
             return kept
@@ -144,7 +144,7 @@ class BucketWriter:
         return replace(kept, position=pending.end, mine=pending.mine, pending=None)
 
     async def write(self, batch: Batch, kept: Kept) -> Kept:
-        """Keeps what it is going to put, and puts it. Raises KeelmanError."""
+        """Stores the content of the put, then puts it. Raises KeelmanError."""
         now = self._target.now()
         name = f"{now:%Y-%m-%d}/{now:%H-%M-%S}-{kept.id[:8]}-{kept.position:016d}.log.gz"
         pending = Pending("/".join(filter(None, (self._target.folder, name))), batch.end, batch.mine)
@@ -158,5 +158,5 @@ class BucketWriter:
 
 
 def _packed(batch: Batch) -> bytes:
-    """The same bytes for the same lines."""
+    """Returns the same bytes for the same lines."""
     return gzip.compress(b"".join(line + b"\n" for line in batch.lines), 6, mtime=0)

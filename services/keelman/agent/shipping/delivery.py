@@ -1,4 +1,5 @@
-"""Delivers one stream to one target for as long as it is wanted, and goes on after any problem from what was kept."""
+"""Delivers one stream to one target for as long as it is wanted, and continues after any problem from the kept
+position."""
 
 from __future__ import annotations
 
@@ -23,16 +24,16 @@ from keelman.runtime.supervise import wait_or_stop
 log = get_logger()
 LOOK_SECONDS = 0.5
 KEEP_SECONDS = 30.0
-"""So often a position is kept that moved over lines that are not delivered."""
+"""The interval at which a position is kept that moved over lines that are not delivered."""
 MAX_BACKOFF_SECONDS = 5.0
 SHOWN_SECONDS = 3.0
-"""What is over sooner, such as a broker's restart, is only logged."""
+"""A problem that is over sooner, such as a broker's restart, is only logged."""
 RETOLD_SECONDS = 60.0
 
 
 class Delivery:
-    """`file` keeps the position; what is in the log before the first `run` is passed over where the stream is about one
-    cluster, since it was another one's."""
+    """`file` keeps the position; lines before the first `run` are passed over where the stream is about one cluster,
+    since they were another one's."""
 
     def __init__(
         self,
@@ -42,8 +43,7 @@ class Delivery:
         target: Callable[[Callable[[Kept], None]], Target],
         on_problem: Callable[[], None],
     ) -> None:
-        """`target` makes the target, which may keep what it is about to do. `on_problem` hears when `shown` is another
-        one."""
+        """`target` makes the target, which may store its next action. Calls `on_problem` when `shown` changes."""
         self.stream = stream
         self.kind = kind
         self.problem = ""
@@ -63,7 +63,7 @@ class Delivery:
 
     @property
     def position(self) -> int:
-        """All before it in the log is at the target."""
+        """Everything before it in the log is at the target."""
         return 0 if self._kept is None else self._kept.position
 
     @property
@@ -72,7 +72,7 @@ class Delivery:
         return self._shown
 
     async def finish(self, seconds: float) -> bool:
-        """Nothing more is written to the log: returns when all of it is delivered; False when it is not in time."""
+        """Returns when all of the log, which has ended, is delivered; False when it is not in time."""
         self._is_last.set()
         return await wait_or_stop(self._done, seconds)
 
@@ -106,7 +106,7 @@ class Delivery:
             self._kept = found
 
     async def _deliver(self, writer: Writer, backoff: Backoff) -> None:
-        """Raises what the target does."""
+        """Delivers batches. Raises the target's errors."""
         self._keep(await writer.resume(self._source.place(self._known)))
         while True:
             is_last = self._is_last.is_set()
@@ -116,7 +116,7 @@ class Delivery:
             if not self._is_due(self._source.waiting(kept)) and not is_last:
                 await self._look_again()
                 continue
-            whole = is_last and not self.stream.about  # another's log goes on
+            whole = is_last and not self.stream.about  # another's log continues
             batch = await finished(asyncio.to_thread(self._source.read, kept, self._target.most_bytes, last=whole))
             if batch is None:
                 if is_last:
@@ -173,7 +173,8 @@ class Delivery:
         self._show()
 
     def _show(self) -> None:
-        """The text of a problem that goes on is shown again now and then: some servers number each of their answers."""
+        """Updates the shown problem. The text of a lasting one is renewed now and then: some servers number each of
+        their answers."""
         before, since, now = self._shown, self._since, time.monotonic()
         if since is None:
             self._shown = None

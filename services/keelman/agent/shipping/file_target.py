@@ -1,7 +1,7 @@
 """Delivers a stream to a file below the agent's log root, with compressed parts like any workload's log.
 
-The file's length is kept with the position that it has been written up to: what lies behind it was written by an agent
-that was killed before it could keep that, and is cut off and written again.
+The file's length is kept with the position that it has been written up to: bytes after it were written by an agent that
+was killed before it could keep them, and are cut off and written again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FileTarget:
     most_bytes: int = 1 << 20
 
     def is_due(self, waiting: int, seconds: float) -> bool:
-        """At once."""
+        """Returns True as soon as anything waits."""
         return waiting > 0
 
     @contextlib.asynccontextmanager
@@ -52,20 +52,21 @@ class FileWriter:
         self._target = target
 
     async def resume(self, kept: Kept) -> Kept:
-        """Cuts off what is behind the kept length. One that was emptied, or is another file, goes on at its end."""
+        """Cuts off the bytes after the kept length. A file that was emptied, or is another one, is continued at its
+        end."""
         found = os.fstat(self._descriptor)
         if found.st_ino == kept.target and found.st_size > kept.length:
             os.ftruncate(self._descriptor, kept.length)
         return replace(kept, length=os.fstat(self._descriptor).st_size, target=found.st_ino)
 
     async def write(self, batch: Batch, kept: Kept) -> Kept:
-        """Appends the lines, synced. Raises OSError, for a full disk for one."""
+        """Appends the lines, synced. Raises OSError, for example for a full disk."""
         text = b"".join(line + b"\n" for line in batch.lines)
         await finished(asyncio.to_thread(self._append, text))
         return replace(kept, position=batch.end, mine=batch.mine, length=kept.length + len(text))
 
     def _append(self, text: bytes) -> None:
-        # Before the write: what the cut takes in must not be what a killed agent's next one has to cut off.
+        # Before the write: the cut must not take in lines that the next agent has to cut off after a kill.
         Log(self._target.file).keep(self._target.keeping, written=False)
         left = memoryview(text)
         while left:

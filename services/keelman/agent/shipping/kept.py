@@ -24,10 +24,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """`position`: all before it in the log is at the target. `inode` says which file the log was, 0 for none yet.
+    """`position`: everything before it in the log is at the target. `inode` identifies the log's file, 0 for none yet.
 
-    `mine`: whether the line before it was delivered. `length`: bytes of the target file with all of it; `target` says
-    which file that is.
+    `mine`: whether the line before it was delivered. `length`: bytes of the target file with all of it; `target`
+    identifies that file.
     """
 
     position: int = 0
@@ -40,7 +40,7 @@ class Kept:
 
 
 def read_kept(file: Path) -> Kept | None:
-    """What was kept; None when there is nothing that can be read: then the whole log is delivered."""
+    """Returns the kept position; None when there is nothing that can be read: then the whole log is delivered."""
     try:
         found = json.loads(file.read_bytes())
         pending = found.pop("pending")
@@ -53,5 +53,5 @@ def read_kept(file: Path) -> Kept | None:
 
 
 def write_kept(file: Path, kept: Kept) -> None:
-    """Keeps it, also over a crash of the host. Raises OSError."""
+    """Stores it, also over a crash of the host. Raises OSError."""
     write_json(file, kept)

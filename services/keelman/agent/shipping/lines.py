@@ -11,30 +11,30 @@ import orjson
 
 MAX_LINE_BYTES = 256 * 1024
 """A longer line is delivered as several."""
-# What structlog's console prints: time, level, event, the logger of a library, fields. See runtime.logs.logging.
+# The format of structlog's console: time, level, event, the logger of a library, fields. See runtime.logs.logging.
 _CONSOLE = re.compile(rb"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?Z? \[(\w+) *\] (.*)", re.DOTALL)
 _LOGGER = re.compile(rb" +\[([A-Za-z_][\w.]*)\](?= |$)")
 _FIELD = re.compile(rb" (service|origin)=(\S+)")
 _OWN_FIELDS = ("timestamp", "level", "event", "logger", "service", "origin")
-# What Kafka Connect prints has this form already.
+# Kafka Connect's own lines have this form already.
 _JAVA = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
 
 
 def worker_id(seed: str) -> str:
-    """The 17 hex digits by which a stream's lines are known."""
+    """Returns the 17 hex digits by which a stream's lines are known."""
     return hashlib.sha256(seed.encode()).hexdigest()[:17]
 
 
 class ClusterLines:
     """Picks the lines about one worker cluster out of the log of a node's Spark service; a trace belongs to the line
-    before it. `mine`: whether the line before those to come was."""
+    before it. `mine`: whether the line before the next ones was."""
 
     def __init__(self, worker_cluster: str) -> None:
         self._field = re.compile(rb" worker_cluster=" + re.escape(worker_cluster.encode()) + rb"(?: |$)")
         self._name = worker_cluster
 
     def is_mine(self, line: bytes, mine: bool) -> bool:
-        """Whether a line is about the cluster; `mine` is that of the line before."""
+        """Returns whether a line is about the cluster; `mine` is that of the line before."""
         if line.startswith(b"{"):
             found = _json(line)
             return mine if found is None else found.get("worker_cluster") == self._name
@@ -42,7 +42,7 @@ class ClusterLines:
 
 
 def formed(line: bytes, worker: str) -> Iterator[bytes]:
-    """A line without its end as it is delivered: one line, or several where it is very long."""
+    """Returns a line without its end as it is delivered: one line, or several where it is very long."""
     prefix = b"[Worker-" + worker.encode() + b"] "
     text = _formed(line)
     for begin in range(0, len(text), MAX_LINE_BYTES):

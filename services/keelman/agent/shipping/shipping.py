@@ -28,12 +28,13 @@ FILE, S3, KAFKA = "file", "s3", "kafka"
 PUTS = 4
 """Objects that are in memory at a time."""
 FINISH_SECONDS = 15.0
-"""For so long the end of a log that is to be removed waits for its targets."""
+"""The time for which the end of a log that will be removed waits for its targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShippingLimits:
-    """`root`: where files are delivered below. Objects are put when they hold so many bytes of a log, or so late."""
+    """`root`: the parent folder of delivered files. Objects are put when they hold so many bytes of a log, or so
+    late."""
 
     root: Path
     object_bytes: int = 8 << 20
@@ -54,12 +55,13 @@ class Shipping:
         self._puts = asyncio.Semaphore(PUTS)
 
     def begin(self, siblings: Siblings, workloads: Iterable[Workload], on_problem: Callable[[str], None]) -> None:
-        """From now on deliveries run in this group. `on_problem` hears of the worker whose `problems` have changed."""
+        """Has deliveries run in this group from now on. Calls `on_problem` with a worker whose `problems` have
+        changed."""
         self._begun = siblings, on_problem
         self.follow(workloads)
 
     def follow(self, workloads: Iterable[Workload]) -> None:
-        """Begins and ends deliveries so that they are those that these workloads want. What is to be removed goes on
+        """Begins and ends deliveries as these workloads require. Those of a workload that will be removed continue
         until `finish`."""
         if self._begun is None:
             return
@@ -82,18 +84,20 @@ class Shipping:
             self._running[key] = Running(one, made, task)
 
     def problems(self, workload: str) -> list[LogProblem]:
-        """What is delivered for a worker and cannot be now, in the order of streams and targets."""
+        """Returns the problems of a worker's deliveries that are impossible now, in the order of streams and
+        targets."""
         found = [run.delivery.shown for _, run in sorted(self._running.items()) if run.wanted.for_worker == workload]
         return [one for one in found if one is not None]
 
     def needed(self, workload: str) -> int | None:
-        """The position in a workload's log that not all targets have yet; None when nothing of it is waited for."""
+        """Returns the position in a workload's log that not all targets have yet; None when no delivery waits for
+        it."""
         return min((run.delivery.position for run in self._of(workload)), default=None)
 
     async def finish(self, workload: str, others: Iterable[Workload]) -> None:
         """Delivers the rest of a log whose process has ended for good, before it is removed, and forgets its streams;
-        those of slots too, when none of the `others` has them. A target that is away is not waited for long: what it
-        misses then is logged."""
+        those of slots too, when none of the `others` has them. Does not wait long for a target that is away: its
+        missing lines are then logged."""
         left = {one.key for w in others if w.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED for one in self._wanted(w)}
         of_it = {run.wanted.key for run in self._of(workload)}
         of_it |= {run.wanted.key for run in self._running.values() if run.wanted.for_worker == workload} - left
@@ -165,7 +169,7 @@ class Shipping:
 
 
 def bucket_keys_file(home: Home) -> Path:
-    """Where the agent keeps the keys of buckets."""
+    """Returns the agent's file of bucket keys."""
     return home.root / "agent" / "bucket-keys.json"
 
 
@@ -178,7 +182,7 @@ class StreamDelivery:
     targets: LogTargets
     properties: Mapping[str, str]
     for_worker: str = field(compare=False)
-    """The worker that has it delivered; of a stream of slots one of those."""
+    """The worker that has it delivered; for a stream of slots any such worker."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -196,7 +200,7 @@ class Running:
 
 
 def _only(targets: LogTargets, kind: str) -> LogTargets:
-    """What concerns one target: a change of another's must not touch it."""
+    """Returns the settings of one target: a change of another's must not touch it."""
     found = LogTargets(name=targets.name)
     if kind == FILE:
         found.file_group = targets.file_group

@@ -15,9 +15,9 @@ class Stream:
     """Lines that are delivered under one name: all of a log, or those about one worker cluster."""
 
     name: str
-    """The last folder: e.g. demo-0 of worker 0, slots-n1 of what slots on node n1 log."""
+    """The last folder: e.g. demo-0 of worker 0, slots-n1 for the log of slots on node n1."""
     workload: str
-    """Whose log it is."""
+    """The workload that writes it."""
     file: Path
     worker: str
     """17 hex digits."""
@@ -27,7 +27,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Lines as they are delivered, each without its end, and where the log stands after them."""
+    """Lines as they are delivered, each without its end, and the log's position after them."""
 
     lines: tuple[bytes, ...]
     end: int
@@ -45,13 +45,14 @@ class Source:
         self._reader: PartsReader | None = None
 
     def close(self) -> None:
-        """Lets go of the log."""
+        """Closes the log."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
 
     def place(self, kept: Kept) -> Kept:
-        """Where to go on in the log as it is: at its beginning, when it is another file than it was or was emptied."""
+        """Returns the position to continue from in the present log: its beginning, when it is another file or was
+        emptied."""
         if self._reader is not None and self._reader.gone and not self.waiting(kept):
             self.close()
         if self._reader is None:
@@ -64,16 +65,17 @@ class Source:
         return Kept(0, self._reader.inode, length=kept.length, target=kept.target, id=kept.id)
 
     def at_end(self, kept: Kept) -> Kept:
-        """The same with all that is in the log now passed over."""
+        """Returns the same with all that is in the log now passed over."""
         kept = self.place(kept)
         return kept if self._reader is None else replace(kept, position=self._reader.end())
 
     def waiting(self, kept: Kept) -> int:
-        """Bytes that are not delivered yet."""
+        """Returns the bytes that are not delivered yet."""
         return 0 if self._reader is None else max(0, self._reader.end() - kept.position)
 
     def read(self, kept: Kept, most_bytes: int, *, until: int | None = None, last: bool = False) -> Batch | None:
-        """The next whole lines, some `most_bytes` of them, and none beyond `until`; None when there are none yet.
+        """Returns the next whole lines, some `most_bytes` of them, and none beyond `until`; None when there are none
+        yet.
 
         `last`: nothing more is written, so that a line without its end is one.
         """

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """What a thread's work returns. Who is cancelled waits for its end: files that it uses stay open."""
+    """Returns the result of a thread's work. Waits for its end also when cancelled: files that it uses stay open."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -24,14 +24,16 @@ async def finished(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Writer(Protocol):
-    """A target that is open for one stream, by one agent. What it raises ends it; the next one goes on where the target
-    says."""
+    """A target that is open for one stream, by one agent. An error that it raises ends it; the next writer continues
+    from the position that the target returns."""
 
     async def resume(self, kept: Kept) -> Kept:
-        """Where to go on, as the target knows: called once, first. What a killed agent left half done is undone."""
+        """Returns the position to continue from, as the target knows it: called once, first. Undoes the half-done work
+        of a killed agent."""
 
     async def write(self, batch: Batch, kept: Kept) -> Kept:
-        """Writes a batch that was read at `kept`; returns what is to be kept then, when the target has it for good."""
+        """Writes a batch that was read at `kept`; returns the new state to keep, when the target has the batch for
+        good."""
 
 
 class Target(Protocol):
@@ -39,10 +41,10 @@ class Target(Protocol):
 
     @property
     def most_bytes(self) -> int:
-        """Of the log, in one write."""
+        """The most bytes of the log in one write."""
 
     def is_due(self, waiting: int, seconds: float) -> bool:
-        """Whether so many bytes, the oldest of which have waited so long, are to be written now."""
+        """Returns whether `waiting` bytes, the oldest of which have waited for `seconds`, have to be written now."""
 
     def opened(self, source: Source) -> contextlib.AbstractAsyncContextManager[Writer]:
-        """Opens it. Raises KeelmanError and OSError when that cannot be now."""
+        """Opens it. Raises KeelmanError and OSError when that is impossible now."""

@@ -25,12 +25,12 @@ class TopicTarget:
     most_bytes: int = 512 * 1024
 
     def is_due(self, waiting: int, seconds: float) -> bool:
-        """At once."""
+        """Returns True as soon as anything waits."""
         return waiting > 0
 
     @contextlib.asynccontextmanager
     async def opened(self, source: Source) -> AsyncIterator[TopicWriter]:
-        """Shuts out who wrote before, and makes the topic where it is missing. Raises KeelmanError."""
+        """Shuts out former writers, and makes the topic where it is missing. Raises KeelmanError."""
         async with PositionedWriter.open(self.properties, self.topic, self.name) as writer:
             yield TopicWriter(writer, self.key.encode())
 
@@ -43,7 +43,7 @@ class TopicWriter:
         self._key = key
 
     async def resume(self, kept: Kept) -> Kept:
-        """Goes on where the last transaction ended, when that was of this log."""
+        """Continues at the end of the last transaction, when that was of this log."""
         stands = await self._writer.position()
         if stands is None or not stands.note.startswith(_note(kept)) or stands.offset <= kept.position:
             return kept
@@ -57,5 +57,5 @@ class TopicWriter:
 
 
 def _note(kept: Kept) -> str:
-    """Names the log file that a position is of."""
+    """Returns the name of the log file that a position belongs to."""
     return f"{kept.id}/{kept.inode}"

@@ -1,1 +1,1 @@
-"""Keeps what a node knows and shows: whom its agent trusts, its brokers' certificate, its workers' secrets."""
+"""The credentials of a node: its agent's trust, its brokers' certificate, its workers' secrets."""

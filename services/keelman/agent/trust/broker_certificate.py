@@ -1,5 +1,5 @@
-"""Keeps the certificate of a node's brokers: asks the state service for it, renews it, and gives it to each one with
-TLS."""
+"""Keeps the certificate of a node's brokers: requests it from the state service, renews it, and gives it to each broker
+with TLS."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ log = get_logger()
 KEYSTORE, AUTHORITY = "keystore.pem", "ca.pem"
 """Files beside a broker: its private key with its certificates, and the CA's."""
 SPREAD_SECONDS = 60.0
-"""So long after a broker's files were not as they should be, because they could not be written or an older certificate
-was written last, they are written again."""
+"""The time after which a broker's files are written again if they are wrong, because they could not be written or an
+older certificate was written last."""
 
 
 @dataclass(slots=True)
 class Certificate:
-    """One key and certificate for all brokers of a node, asked for when the first one needs it. The agent's own key, by
+    """One key and certificate for all brokers of a node, requested when the first one needs it. The agent's own key, by
     which it is known as the node, stays with the agent."""
 
     folder: MemberFolder
-    """Where the agent keeps it."""
+    """The agent's folder for it."""
     workloads: Path
     """Parent of the brokers' folders."""
     link: StateLink
@@ -46,21 +46,21 @@ class Certificate:
     hosts: tuple[str, ...]
     """The addresses by which the brokers are reached."""
     owner: tuple[int, int] | None = None
-    """User and group that the brokers' files are given to."""
+    """User and group that own the brokers' files."""
     _pems: Pems | None = None
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _refused: asyncio.Event = field(default_factory=asyncio.Event)
     _problem: str = ""
-    """Why none was signed when it was last asked for."""
+    """Why the last request got no certificate."""
 
     @property
     def holder(self) -> Identity:
-        """Whose it is."""
+        """The identity in the certificate."""
         return Identity(IdentityKind.BROKER, self.node)
 
     def begin(self) -> None:
-        """Takes up what an earlier agent got; that of other addresses or of another installation, or which ended, is
-        asked for again where a broker has it."""
+        """Takes the certificate of an earlier agent. If it is for other addresses or another installation, or has
+        ended, it is requested again where a broker has it."""
         with suppress(FailedPrecondition):
             found = self.folder.read(self.holder)
             is_ours = found.roots == self.link.newest().roots
@@ -71,8 +71,8 @@ class Certificate:
             self._wanted.set()
 
     def files(self, host: str) -> Mapping[str, str]:
-        """The files of a broker at an address, by name. Raises Unavailable while there is none that is good, and
-        FailedPrecondition where it does not name the address: then it is asked for."""
+        """Returns the files of a broker at an address, by name. Raises Unavailable while there is no good certificate,
+        and FailedPrecondition where it does not name the address: then a new one is requested."""
         self._wanted.set()
         if self._pems is None:
             raise self._missing("has not come")
@@ -95,7 +95,7 @@ class Certificate:
         return Unavailable(text, reason="CERTIFICATE_MISSING")
 
     async def run(self) -> None:
-        """Has it signed, once it is wanted, and again before it ends; keeps the brokers' files as it is. Runs until
+        """Has it signed, once it is wanted, and again before it ends; keeps the brokers' files up to date. Runs until
         cancelled."""
         await self._wanted.wait()
         backoff = Backoff(first=0.5, most=60.0)
@@ -114,8 +114,8 @@ class Certificate:
         log.info("certificate_signed", holder=self.holder.path)
 
     async def _ask_for_hosts(self) -> None:
-        """Asks again while a broker's address is not in the certificate: who else was called so may be gone. Runs until
-        cancelled."""
+        """Requests it again while a broker's address is not in the certificate: the other user of that address may be
+        gone. Runs until cancelled."""
         backoff = Backoff(first=1.0, most=60.0)
         while True:
             await self._refused.wait()
@@ -155,13 +155,13 @@ class Certificate:
         return Pems(answer.certificate.encode(), b"", answer.authority.encode())
 
     def _keep(self, pems: Pems) -> None:
-        """Raises OSError where the agent's own copy cannot be written."""
+        """Stores it. Raises OSError where the agent's own copy cannot be written."""
         self.folder.write(pems)
         self._pems = pems
         self._spread(pems)
 
     def _spread(self, pems: Pems) -> None:
-        """Has every broker of the node have it."""
+        """Writes it to every broker of the node."""
         for keystore in self._keystores():
             try:
                 for name, text in _files(pems).items():

@@ -17,17 +17,17 @@ NONE = "{}"
 
 
 class SecretFiles:
-    """Writes the workers' files of secrets from what the state service sent last. After a restart of the agent they
-    stay as they are until it speaks again."""
+    """Writes the workers' files of secrets from the last message of the state service. After a restart of the agent
+    they stay unchanged until its next message."""
 
     def __init__(self, home: Home, owner: tuple[int, int] | None = None) -> None:
-        """`owner`: user and group that the files are given to."""
+        """`owner`: user and group that own the files."""
         self._home = home
         self._owner = owner
         self._known: dict[str, str] | None = None
 
     def take(self, message: NodeSecrets) -> None:
-        """Takes up a complete set; what a worker may not read any more leaves its file."""
+        """Takes a complete set; secrets that a worker may no longer read leave its file."""
         values = {one.name: dict(one.values) for one in message.secrets}
         REDACTOR.add({value: HIDDEN for some in values.values() for value in some.values() if value})
         known = {
@@ -46,7 +46,8 @@ class SecretFiles:
                 log.error("secrets_not_written", file=str(file), error=str(error))
 
     def files_of(self, workload: str) -> Mapping[str, str]:
-        """The file of a worker that is about to start, by name; nothing where what an earlier agent wrote holds."""
+        """Returns the file of a worker that is about to start, by name; nothing where the file of an earlier agent is
+        valid."""
         if self._known is not None:
             return {SECRETS: self._known.get(workload, NONE)}
         return {} if (self._home.workload(workload) / SECRETS).exists() else {SECRETS: NONE}

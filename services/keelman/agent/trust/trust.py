@@ -1,4 +1,4 @@
-"""Decides whom the agent trusts and what it shows: its certificate to state services, and who may ask it what."""
+"""Decides whom the agent trusts and what it shows: its certificate to state services, and who may make which calls."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def _nothing() -> Pems:
 
 @dataclass(frozen=True, slots=True)
 class StateLink:
-    """Asks state services: in plain text where there is nobody to trust them by. `server_name` is what their
-    certificates must name, the address's host when empty."""
+    """Connects to state services: in plain text where there is no CA to trust them by. `server_name` is the name that
+    their certificates must have, the address's host when empty."""
 
     newest: Newest = _nothing
     server_name: str = ""
 
     def channel(self, address: str) -> Channel:
-        """A channel to host:port, with what is shown now."""
+        """Opens a channel to host:port, with the present certificate."""
         pems = self.newest()
         return channel(address, root_certificates=pems.roots or None, client=pems, server_name=self.server_name)
 
     async def problem(self, address: str, error: KeelmanError) -> str:
-        """What TLS has to do with an error; empty where that is not it."""
+        """Returns the TLS problem behind an error; empty where it is not TLS."""
         pems = self.newest()
         if not isinstance(error, Unavailable) or not pems.roots or address.startswith("unix:"):
             return ""
@@ -46,8 +46,8 @@ class StateLink:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The credentials and rules that the agent's server and its links to state services are given; `member` has its
-    certificate renewed."""
+    """The credentials and rules of the agent's server and its links to state services; `member` has its certificate
+    renewed."""
 
     tls: Tls | Newest | None
     link: StateLink
@@ -56,9 +56,9 @@ class Trust:
 
     @classmethod
     def of(cls, settings: Settings, node: str) -> Trust:
-        """Reads what the settings name, or what joining has left in the home.
+        """Reads the files that the settings name, or those that joining has left in the home.
 
-        Raises InvalidArgument and FailedPrecondition for what cannot be used.
+        Raises InvalidArgument and FailedPrecondition for files that cannot be used.
         """
         tls = Tls.of("agent", settings.tls_certificate, settings.tls_key)
         if settings.trust != INSTALLATION:
@@ -82,7 +82,7 @@ class Trust:
 
 
 async def askers(method: str, context: Context) -> None:
-    """Lets gateways, state services and whoever is on this host ask the agent; raises PermissionDenied for others."""
+    """Lets gateways, state services and all callers on this host call the agent; raises PermissionDenied for others."""
     caller = None if is_local(context) else peer_identity(context)
     if is_local(context) or (caller is not None and caller.kind in ASKERS):
         return
@@ -93,8 +93,8 @@ async def askers(method: str, context: Context) -> None:
 
 
 def _plain_link(roots: bytes | None, tls: Tls | None) -> StateLink:
-    """A link that trusts a state service by its CA, and shows the certificate of the agent's own server, if it has
-    one, to a state service that asks for any."""
+    """Returns a link that trusts a state service by its CA, and shows the certificate of the agent's own server, if it
+    has one, to a state service that requests any."""
     if roots is None:
         return StateLink()
     shown = _nothing if tls is None else tls.newest("agent")

@@ -1,1 +1,1 @@
-"""The workloads of a node: what each is started with, held to and asked, its logs, and what is seen of it."""
+"""The workloads of a node: their commands, limits and checks, their logs, and their observed state."""

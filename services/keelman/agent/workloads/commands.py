@@ -27,7 +27,7 @@ from keelman.workers.properties.plugin_folders import with_folders
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A process to be: its command line, the text files (by name in its folder) it reads, the (host, port) it opens.
+    """A future process: its command line, its text files (by name in its folder), the (host, port) pairs that it opens.
 
     Every process answers gRPC health on `home.socket(<name of the workload>)`.
     """
@@ -36,29 +36,29 @@ class Prepared:
     files: Mapping[str, str]
     ports: tuple[tuple[str, int], ...]
     routes: Path | None = None
-    """The file with its routes, where it has any."""
+    """The file with its routes, if it has any."""
     folders: tuple[Path, ...] = ()
-    """Those that it has beside its own."""
+    """Its folders beside its own."""
 
 
 REPORTS = "reports.properties"
 PLUGINS = "plugins.json"  # digests of the plugins that it was last prepared with
 OWN_KEYS = "keelman."  # of worker properties that Apache Kafka Connect does not know
-HEAP_SHARE, MIN_HEAP_MB = 0.6, 128  # of the limit of a Java worker: the rest is for what is not in the heap
+HEAP_SHARE, MIN_HEAP_MB = 0.6, 128  # of the limit of a Java worker: the rest is for memory outside the heap
 ROUTES = "routes.json"
 MAX_BYTES = 1 << 20  # of PLUGINS and ROUTES: they are in a folder of the workload's user
 STORES = {"tls_keystore": KEYSTORE, "tls_truststore": AUTHORITY}
-MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
+MEMBER = "member.json"  # a worker's note of its place in its group, and whose; none when it has left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
 
 
 def broker(
     workload: Workload, home: Home, data_root: Path | None = None, certificate: Certificate | None = None
 ) -> Prepared:
-    """A managed broker; its data stays in the workload's folder, and its partitions in those below `data_root` that
-    its spec names. `certificate` is that of the node's brokers."""
+    """Returns a managed broker; its data stays in the workload's folder, and its partitions in the folders below
+    `data_root` that its spec names. `certificate` is that of the node's brokers."""
     spec, folder, socket = workload.spec.broker, home.workload(workload.name), home.socket(workload.name)
-    votes = spec.controller or not spec.voters  # who has no voters is the only controller
+    votes = spec.controller or not spec.voters  # without voters it is the only controller
     settings = {
         "home": folder / "data",
         "host": spec.host,
@@ -90,8 +90,8 @@ def broker(
 
 
 def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str, str]:
-    """The files by which a broker speaks TLS. Raises FailedPrecondition where this node has no CA to ask, and
-    Unavailable while the certificate has not come."""
+    """Returns the files with which a broker speaks TLS. Raises FailedPrecondition where this node has no CA to get a
+    certificate from, and Unavailable while the certificate has not come."""
     if certificate is None:
         raise FailedPrecondition(
             f"{workload.name} is to speak TLS, and this node has no certificate of the installation's CA to ask for "
@@ -102,12 +102,13 @@ def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str,
 
 
 def data_folders(workload: Workload, root: Path) -> tuple[Path, ...]:
-    """Where a broker has its partitions, below the root: none for what is no broker. Raises InvalidArgument."""
+    """Returns the folders of a broker's partitions, below the root; none for other workloads. Raises
+    InvalidArgument."""
     return tuple(_below(root, one) for one in workload.spec.broker.data_folders)
 
 
 def _below(root: Path, folder: str) -> Path:
-    """A folder of a spec, below the root. Raises InvalidArgument for a way out of it."""
+    """Returns a folder of a spec, below the root. Raises InvalidArgument for a path that leaves it."""
     parts = PurePosixPath(folder).parts
     if ".." in parts or "," in str(root / folder):
         raise InvalidArgument.of("spec.broker.data_folders", folder, "a path without '..', and no comma in it or above")
@@ -115,8 +116,8 @@ def _below(root: Path, folder: str) -> Path:
 
 
 def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepared:
-    """The node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is the
-    agent's setting of who secures what leaves the host."""
+    """Returns the node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is
+    the agent's setting of how traffic that leaves the host is secured."""
     spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
     settings = {
         "master": spec.master,
@@ -135,7 +136,8 @@ def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepare
 
 
 def _reports_file(properties: Mapping[str, str], folder: Path, settings: dict[str, Any]) -> dict[str, str]:
-    """The file that says how the brokers of reports are reached, named in the settings; nothing where anybody may."""
+    """Returns the file with the client properties for the brokers of reports, named in the settings; none if they need
+    none."""
     if not properties:
         return {}
     settings["reports_properties_file"] = folder / REPORTS
@@ -143,7 +145,7 @@ def _reports_file(properties: Mapping[str, str], folder: Path, settings: dict[st
 
 
 def own_settings(service: str, home: Home) -> dict[str, str]:
-    """What the node's operator sets for a service in <service>.toml of the node's home. Raises InvalidArgument."""
+    """Returns the operator's settings for a service from <service>.toml of the node's home. Raises InvalidArgument."""
     file = home.root / f"{service}.toml"
     try:
         text = file.read_text(encoding="utf-8")
@@ -155,7 +157,8 @@ def own_settings(service: str, home: Home) -> dict[str, str]:
 
 
 def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -> Prepared:
-    """A Connect worker, configured by a worker.properties as Connect's own, with a file of the secrets it may read."""
+    """Returns a Connect worker, configured by a worker.properties like Connect's own, with a file of the secrets it may
+    read."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     if spec.kafka_connect:
         return kafka_connect(workload, home)
@@ -190,14 +193,14 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
 
 
 def _limits(workload: Workload) -> dict[str, Any]:
-    """What the workload is held to, for the metrics of its process."""
+    """Returns the workload's limits, for the metrics of its process."""
     limits = workload.limits
     found = {"limit_cpus": str(limits.cpus) if limits.cpus else "", "limit_memory_bytes": limits.memory_bytes}
     return {name: value for name, value in found.items() if value}
 
 
 def kafka_connect(workload: Workload, home: Home) -> Prepared:
-    """A worker of Apache Kafka Connect; its heap follows from the workload's limit."""
+    """Returns a worker of Apache Kafka Connect; its heap follows from the workload's limit."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     folders = [str(home.plugin(file.sha256)) for file in spec.plugins]
     known = {key: value for key, value in spec.properties.items() if not key.startswith(OWN_KEYS)}
@@ -224,7 +227,7 @@ def kafka_connect(workload: Workload, home: Home) -> Prepared:
 
 
 def routed(prepared: Prepared, routes: Mapping[str, str], folder: Path) -> Prepared:
-    """The process with host names of its own, where it is to have any."""
+    """Returns the process with its own host names, if it has any."""
     file = folder / ROUTES
     files = {**prepared.files, ROUTES: json.dumps(dict(sorted(routes.items())))}
     if not routes:
@@ -241,15 +244,15 @@ def prepared_plugins(folder: Path) -> set[str]:
 
 
 def farewell(folder: Path) -> tuple[str, ...]:
-    """The command that says farewell for a worker that died in this folder; empty when there is nothing to say.
+    """Returns the farewell command for a worker that died in this folder; empty when there is no note.
 
-    What the worker noted is put aside: the next one of this folder notes its own place there.
+    The worker's note is put aside: the next worker of this folder notes its own place there.
     """
     aside = folder / f"gone-{MEMBER}"
     try:
         (folder / MEMBER).replace(aside)
     except FileNotFoundError:
-        if not aside.exists():  # else an earlier agent ended before it was said
+        if not aside.exists():  # else an earlier agent ended before the farewell
             return ()
     files = ("--properties-file", str(folder / "worker.properties"), "--member-file", str(aside))
     command = (sys.executable, "-m", "keelman.worker.group.farewell", *files)
@@ -269,8 +272,8 @@ def command_table(
     data_root: Path | None = None,
     certificate: Certificate | None = None,
 ) -> dict[str, Command]:
-    """What starts each kind of workload. `secrets` are those of the node's workers. What brokers name for their data is
-    below `data_root`, by default in the home; `certificate` is what those with TLS show."""
+    """Returns the starter of each kind of workload. `secrets` are those of the node's workers. Brokers' data folders
+    are below `data_root`, by default in the home; `certificate` is shown by those with TLS."""
     return {
         "broker": partial(broker, data_root=data_root, certificate=certificate),
         "spark": partial(spark, trust=trust),
@@ -286,7 +289,7 @@ def _run(service: str, folder: Path) -> tuple[str, ...]:
 
 
 def toml(values: Mapping[str, Any]) -> str:
-    """A TOML document of texts, whole numbers, paths and one level of text tables, tables last."""
+    """Returns a TOML document of texts, whole numbers, paths and one level of text tables, tables last."""
     plain = [f"{k} = {_value(v)}\n" for k, v in values.items() if not isinstance(v, Mapping)]
     tables = [
         f"\n[{_text(k)}]\n" + "".join(f"{_text(n)} = {_value(v)}\n" for n, v in sorted(table.items()))

@@ -1,4 +1,4 @@
-"""Fetches what a workload's plan needs, beside its steps: its former process runs on meanwhile."""
+"""Fetches the files of a workload's plan, beside its steps: its former process runs on meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fetcher:
         self._asked = asyncio.Event()
 
     def begin(self) -> None:
-        """Begins with what the workload's present plan needs; what an earlier one needed is let be."""
+        """Begins with the files of the workload's present plan; drops the fetch of an earlier one."""
         self._local.fetching = self._local.plan
         self._local.note_fetching("")
         self._asked.set()

@@ -1,4 +1,4 @@
-"""Asks a workload's process whether it is ready: often while it starts, seldom while it runs. Looks, too, for the note
+"""Checks whether a workload's process is ready: often while it starts, seldom while it runs. Looks, too, for the note
 of a worker whose brokers or Spark service are out of its reach."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNWELL_ANSWER_SECONDS = 5.0
 
 
 class HealthWatch:
-    """Watches one workload's health socket. Calls `changed` when that is another than before."""
+    """Watches one workload's health socket. Calls `changed` when the result differs from the one before."""
 
     def __init__(self, local: Local, home: Home, changed: Callable[[], None]) -> None:
         self._local = local
@@ -51,7 +51,7 @@ class HealthWatch:
             if child is not asked:
                 await self._health.close()  # the socket is the new process's
                 asked = child
-            # One that is about to be given up gets longer: the node may just be very busy.
+            # A process that is about to be given up gets longer: the node may just be very busy.
             unwell = local.unwell_since is not None
             answers = await self._answers(UNWELL_ANSWER_SECONDS if unwell else ANSWER_SECONDS)
             misses = 0 if answers else misses + 1

@@ -29,7 +29,7 @@ from keelman.runtime.processes.users import open_for
 log = get_logger()
 PORT_SECONDS = 2.0
 HURRIED = -10
-"""Niceness of what others wait for: nobody copies for a dead worker until its farewell is said."""
+"""Niceness of urgent processes: a dead worker's work is not copied until its farewell is done."""
 
 
 class Launcher:
@@ -47,8 +47,8 @@ class Launcher:
         needed: Callable[[str], int | None] = lambda _: None,
         broker_data: Path | None = None,
     ) -> None:
-        """`needed`: from which position on a workload's log has yet to be delivered. `broker_data` is what the data
-        folders of brokers are below, by default in the home."""
+        """`needed` returns the position from which on a workload's log has yet to be delivered. `broker_data` is the
+        parent of brokers' data folders, by default in the home."""
         self._home = home
         self._commands = commands
         self._grace_seconds = grace_seconds
@@ -60,11 +60,12 @@ class Launcher:
 
     @property
     def record_owner(self) -> int | None:
-        """The user whose records of processes are believed; None for anybody's."""
+        """The user whose records of processes are believed; None for any user's."""
         return self._surroundings.record_owner
 
     def adopt(self, local: Local) -> None:
-        """Finds the process of an earlier agent. One that ended meanwhile counts as ended now, with what it left."""
+        """Finds the process of an earlier agent. If it ended meanwhile, its end and its leftovers are handled as if it
+        had just ended."""
         found = children.adopt(local.folder, owner=self.record_owner)
         if found is None:
             return
@@ -85,7 +86,7 @@ class Launcher:
             log.warning("ended_while_away", workload=local.name, pid=local.record.pid, exit_code=end.code)
 
     async def do(self, step: Step, local: Local) -> None:
-        """Does one step. What keeps a workload from starting becomes its status; other errors are raised."""
+        """Does one step. An error that keeps a workload from starting becomes its status; other errors are raised."""
         match step.action:
             case Action.PREPARE:
                 await self._guard(self._prepare, local)
@@ -103,12 +104,12 @@ class Launcher:
                 pass
 
     def note_ready(self, local: Local) -> None:
-        """Keeps that a workload's process has answered its health check, for the agent that may adopt it."""
+        """Records that a workload's process has answered its health check, for the agent that may adopt it."""
         if local.healthy_since is not None and local.record is not None and not local.record.ready:
             self._keep(local, replace(local.record, ready=True))
 
     def note_end(self, local: Local) -> None:
-        """Takes up the end of a workload's process, which was just noticed."""
+        """Takes the end of a workload's process, which was just noticed."""
         child = local.child
         if child is None or child.exit is None or local.record is None:
             return
@@ -120,7 +121,7 @@ class Launcher:
         log.info("ended", workload=local.name, pid=child.pid, exit_code=child.exit.code, message=local.message)
 
     async def leave_for(self, local: Local) -> None:
-        """Takes a worker that died out of its group. Whatever comes of it, the agent goes on."""
+        """Removes a dead worker from its group. Errors are only logged."""
         command = farewell(local.folder) if local.kind == "worker" else ()
         if not command:
             return
@@ -144,7 +145,7 @@ class Launcher:
         log.info("farewell_said", workload=local.name, exit_code=code)
 
     async def keep_log(self, local: Local) -> None:
-        """Cuts a workload's log where it is long. One that cannot be cut, on a full disk for one, stays whole."""
+        """Cuts a workload's log where it is long. A log that cannot be cut, for example on a full disk, stays whole."""
         async with local.log_lock:
             try:
                 made = await asyncio.to_thread(
@@ -193,7 +194,7 @@ class Launcher:
                 reason="UNKNOWN_KIND",
             )
         prepared = self._commands[kind](workload, self._home)
-        # One that ran here before gets its ports back: what holds them is most likely on its way out.
+        # A workload that ran here before gets its ports back: their present holder is most likely about to end.
         end = time.monotonic() + (PORT_SECONDS if local.record is not None else 0.0)
         for host, port in prepared.ports:
             while not port_is_free(host, port):
@@ -253,7 +254,7 @@ class Launcher:
 
     def _kill(self, local: Local, cause: Cause) -> None:
         if local.child is not None:
-            # Its end comes within moments; one that the kernel holds on to is killed again, not in a tight loop.
+            # Its end comes within moments; a process that the kernel holds on to is killed again, not in a tight loop.
             local.killed, local.kill_at = cause, time.monotonic() + 1.0
             local.child.kill()
             log.warning("killed", workload=local.name, pid=local.child.pid, cause=cause.value)
@@ -280,6 +281,6 @@ class Launcher:
 
 
 def hurry(pid: int) -> None:
-    """Gives a short process the processor before others, where this one may do that: root may."""
+    """Gives a short process the processor before others, if this one has the right: root has."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, HURRIED)

@@ -1,7 +1,7 @@
 """Holds workloads, with all that they start, to their limits: by a control group, a systemd scope, or the agent itself.
 
-One of them is chosen when the agent starts, and logged. The watchdog is the way where the host has no other: the
-agent adds the memory of a workload's processes up each second, and has them run on as many processors as they may use.
+The way is chosen when the agent starts, and logged. The watchdog is for hosts without the others: the agent adds the
+memory of a workload's processes up each second, and has them run on as many processors as they may use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The hold on one process: words before its command, and what is done with it before that begins."""
+    """The hold on one process: words before its command, and an action in it before the command begins."""
 
     by: str = ""
     group: str = ""
@@ -51,16 +51,16 @@ class Way(Protocol):
     """One way of holding workloads to limits."""
 
     def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
-        """Makes ready for a workload's next process, which is to run as that user. Raises OSError."""
+        """Prepares a workload's next process, which will run as that user. Raises OSError."""
 
     def adopt(self, name: str, record: Record) -> None:
-        """Takes up a process that an earlier agent started."""
+        """Takes over a process that an earlier agent started."""
 
     def killed_for_memory(self, record: Record) -> bool:
-        """Whether others than the agent killed it for its memory. Asked once its process has ended."""
+        """Returns whether a killer other than the agent ended it for its memory. Called once its process has ended."""
 
     def release(self, name: str, record: Record) -> None:
-        """Nothing of the process is left. Raises OSError."""
+        """Releases the hold when nothing of the process is left. Raises OSError."""
 
 
 class CgroupWay:
@@ -70,15 +70,15 @@ class CgroupWay:
         self._groups = groups
 
     def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
-        """A new group."""
+        """Makes a new group."""
         group = self._groups.make(name, memory_bytes=limits.memory_bytes, cpus=limits.cpus)
         return Held(CGROUP, group, enter=lambda pid: self._groups.enter(group, pid))
 
     def adopt(self, name: str, record: Record) -> None:
-        """The group is there still."""
+        """Does nothing: the group still exists."""
 
     def killed_for_memory(self, record: Record) -> bool:
-        """As the kernel counts in the group."""
+        """Decides by the kernel's count in the group."""
         return self._groups.killed_for_memory(record.group)
 
     def release(self, name: str, record: Record) -> None:
@@ -87,27 +87,27 @@ class CgroupWay:
 
 
 class SystemdWay:
-    """A scope of systemd for each process with limits; it goes with its last process."""
+    """A scope of systemd for each process with limits; it ends with its last process."""
 
     def __init__(self, *, user: bool) -> None:
         """`user`: of this user's manager, else of the system's."""
         self._manager = ("--user",) if user else ()
 
     def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
-        """A scope of a new name, which systemd-run makes before it becomes the workload's process."""
+        """Chooses a scope of a new name, which systemd-run makes before it becomes the workload's process."""
         unit = f"keelman-{name.replace('/', '-')}-{uuid.uuid4().hex[:8]}.scope"
         user = () if run_as is None else (f"--uid={run_as.uid}", f"--gid={run_as.gid}")
         return Held(SYSTEMD, unit, scope_command(unit, limits, (*self._manager, *user)), drops=bool(user))
 
     def adopt(self, name: str, record: Record) -> None:
-        """The scope is there still."""
+        """Does nothing: the scope still exists."""
 
     def killed_for_memory(self, record: Record) -> bool:
-        """As systemd says of the scope."""
+        """Decides by systemd's result for the scope."""
         return _said(("systemctl", *self._manager, "show", "--property=Result", "--value", record.group)) == "oom-kill"
 
     def release(self, name: str, record: Record) -> None:
-        """Has systemd forget the scope, which it keeps when it failed."""
+        """Has systemd forget the scope, which it keeps after a failure."""
         _said(("systemctl", *self._manager, "reset-failed", record.group))
 
 
@@ -127,18 +127,18 @@ class WatchdogWay:
         return Held(WATCHDOG, enter=lambda pid: os.sched_setaffinity(pid, mine))
 
     def adopt(self, name: str, record: Record) -> None:
-        """Asks which processors it has."""
+        """Finds out which processors it has."""
         with contextlib.suppress(OSError, AttributeError):
             given = frozenset(os.sched_getaffinity(record.pid))
             if given < os.sched_getaffinity(0):
                 self._given[name] = given
 
     def killed_for_memory(self, record: Record) -> bool:
-        """Only the agent does, and knows."""
+        """Returns False: only the agent kills, and knows."""
         return False
 
     def release(self, name: str, record: Record) -> None:
-        """Its processors are free for others."""
+        """Frees its processors for others."""
         self._given.pop(name, None)
 
 
@@ -151,7 +151,7 @@ class Limiter:
         self.first = first
 
     def hold(self, name: str, limits: ResourceLimits, run_as: User | None = None) -> Held:
-        """Makes ready for a workload's next process, which is to run as that user; None: as the agent does."""
+        """Prepares a workload's next process, which will run as that user; None: as the agent does."""
         if not limits.cpus and not limits.memory_bytes:
             return NOT_HELD
         for by in (self.first, WATCHDOG):
@@ -162,12 +162,12 @@ class Limiter:
         return Held(WATCHDOG)
 
     def adopt(self, name: str, record: Record) -> None:
-        """Takes up a process that an earlier agent started."""
+        """Takes over a process that an earlier agent started."""
         if way := self._ways.get(record.limited_by):
             way.adopt(name, record)
 
     def killed_for_memory(self, record: Record) -> str:
-        """Words about it when a process that has ended was killed for its memory by others than the agent."""
+        """Returns words about an ended process that the system, not the agent, killed for its memory; else empty."""
         way = self._ways.get(record.limited_by)
         if way is None or not record.memory_limit or not way.killed_for_memory(record):
             return ""
@@ -175,7 +175,7 @@ class Limiter:
         return f"it and its children needed more memory than their limit of {limit}, and were killed"
 
     def release(self, name: str, record: Record) -> None:
-        """Nothing of the process is left."""
+        """Releases the hold when nothing of the process is left."""
         if way := self._ways.get(record.limited_by):
             try:
                 way.release(name, record)
@@ -185,14 +185,14 @@ class Limiter:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The host's means to hold workloads; each is empty where it can be used, else says why it cannot."""
+    """The host's means to hold workloads; each is empty where it can be used, else the reason why not."""
 
     cgroup: str
     systemd: str
 
 
 def choose(wanted: str, host: Host) -> tuple[str, str]:
-    """The way to use and why. Raises InvalidArgument when the one that was asked for is not there."""
+    """Returns the way to use and the reason. Raises InvalidArgument when the requested way is not available."""
     why = {CGROUP: host.cgroup, SYSTEMD: host.systemd, WATCHDOG: ""}
     if wanted != AUTO:
         if why[wanted]:
@@ -206,7 +206,7 @@ def choose(wanted: str, host: Host) -> tuple[str, str]:
 def make_limiter(wanted: str, home: Home) -> Limiter:
     """Looks at this host and makes its control groups ready; takes up to some seconds: work for a thread.
 
-    Raises InvalidArgument when what was asked for is not there.
+    Raises InvalidArgument when the requested way is not available.
     """
     ways: dict[str, Way] = {}
     no_cgroup = "another was asked for" if wanted not in (AUTO, CGROUP) else _cgroup_way(ways, home)
@@ -250,7 +250,7 @@ def _systemd_way(ways: dict[str, Way]) -> str:
 
 
 def scope_command(unit: str, limits: ResourceLimits, options: Sequence[str] = ()) -> tuple[str, ...]:
-    """What stands before a command so that it runs in a scope with these limits; the process stays the same."""
+    """Returns the words before a command that run it in a scope with these limits; the process stays the same."""
     made = ["systemd-run", *options, "--scope", "--quiet", f"--unit={unit}"]
     if limits.memory_bytes:
         made += ["-p", f"MemoryMax={limits.memory_bytes}", "-p", "MemorySwapMax=0"]
@@ -260,24 +260,24 @@ def scope_command(unit: str, limits: ResourceLimits, options: Sequence[str] = ()
 
 
 def processors_for(cpus: float, available: Iterable[int], others: Iterable[Iterable[int]]) -> frozenset[int]:
-    """As many of the processors as hold so many, those that the fewest others were given."""
+    """Returns as many processors as the limit needs, those that the fewest others were given."""
     taken = Counter(number for given in others for number in given)
     ordered = sorted(available, key=lambda number: (taken[number], number))
     return frozenset(ordered[: max(1, math.ceil(cpus - 1e-9))])
 
 
 def over_limit(used: int, limit: int) -> str:
-    """Words about a process that the agent kills for its memory."""
+    """Returns words about a process that the agent kills for its memory."""
     return f"it and its children used {mebibytes(used)} of memory, their limit is {mebibytes(limit)}: they were killed"
 
 
 def mebibytes(count: int) -> str:
-    """Bytes for people."""
+    """Returns bytes as text for people."""
     return f"{count / MEBIBYTE:.0f} MiB"
 
 
 def held_record(record: Record, held: Held, limits: ResourceLimits) -> Record:
-    """The record of a process that is held so."""
+    """Returns the record of a process that is held so."""
     command = (*held.prefix, *record.command)
     memory = limits.memory_bytes if held.by else 0
     return replace(record, command=command, limited_by=held.by, group=held.group, memory_limit=memory)

@@ -1,4 +1,4 @@
-"""Keeps what is known of a workload on its node: its process, its health, how it last ended, and the status made of
+"""Holds the known state of a workload on its node: its process, its health, how it last ended, and the status made of
 that."""
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ GOALS = {
     WorkloadGoal.WORKLOAD_GOAL_REMOVED: Goal.REMOVED,
 }
 FAULT = "FAULT"
-"""Reason while a step of its loop fails, such as one that prepares its folder; it is tried again."""
+"""Reason while a step of its loop fails, such as preparing its folder; the step is tried again."""
 QUEUED = "starts once other workers of this node have started (agent.starts_at_once)"
 WRONG_USAGE = 2
-"""Exit code of a service whose settings cannot be."""
+"""Exit code of a service with impossible settings."""
 WORDS_OF_KILLED = {
     Cause.GRACE: "did not end in time and was killed",
     Cause.FORCED: "was killed at once, as asked",
@@ -54,15 +54,15 @@ class Local:
     folder: Path
     workload: Workload | None = None  # None: it was not assigned to this agent
     goal: Goal = Goal.UNTOUCHED
-    record: Record | None = None  # of the process that runs, or of the last that did
+    record: Record | None = None  # of the running process, or of the last one
     child: Child | None = None
     end_seen: bool = False  # the last process ended under this agent's eyes
     swept: bool = True
     removed: bool = False
-    fetched: Plan | None = None  # whose plugins are here
-    fetching: Plan | None = None  # whose plugins are being fetched
+    fetched: Plan | None = None  # the plan whose plugins are here
+    fetching: Plan | None = None  # the plan whose plugins are being fetched
     fetch_message: str = ""  # how far that is
-    fetch_failed: Plan | None = None  # whose plugins could not be had
+    fetch_failed: Plan | None = None  # the plan whose plugins could not be had
     prepared: Prepared | None = None
     prepared_plan: Plan | None = None
     kill_at: float | None = None
@@ -71,15 +71,15 @@ class Local:
     failures: int = 0
     healthy_since: float | None = None
     unwell_since: float | None = None  # it was healthy before
-    unwell_seconds: float = 0.0  # for how long it may be so; 0 is for ever
-    reach: ReachNote | None = None  # its process runs, and does not reach what it needs
+    unwell_seconds: float = 0.0  # for how long it may be so; 0: for ever
+    reach: ReachNote | None = None  # its process runs, but does not reach a service that it needs
     failed: bool = False
-    failed_plan: Plan = NO_PLAN  # what failed: a plan that came since has not
+    failed_plan: Plan = NO_PLAN  # the plan that failed: a newer plan has not
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
     memory_bytes: int = 0
-    over_memory: str = ""  # words about it, once it uses more memory than it may
+    over_memory: str = ""  # words about it, once it uses more memory than its limit
     killed: Cause | None = None  # the last process was killed by this agent
     log_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while its log is cut
     log_problem: str = ""  # why it could not be
@@ -93,28 +93,28 @@ class Local:
 
     @property
     def generation(self) -> int:
-        """Of what is wanted; of the process when nothing was assigned."""
+        """The generation of the assigned workload; of the process when nothing is assigned."""
         if self.workload is not None:
             return self.workload.generation
         return self.record.generation if self.record else 0
 
     @property
     def plan(self) -> Plan:
-        """Of what is wanted."""
+        """The plan of the assigned workload."""
         return (self.workload.uid, self.workload.generation) if self.workload is not None else NO_PLAN
 
     @property
     def limits(self) -> ResourceLimits:
-        """What it may use with all that it starts."""
+        """The limits of the workload with all that it starts."""
         found = self.workload.limits if self.workload is not None else None
         return ResourceLimits(found.cpus, found.memory_bytes) if found is not None else NO_LIMITS
 
     def wanted(self) -> Wanted:
-        """What the step function is to compare."""
+        """Returns the wanted state for the step function."""
         return Wanted(self.goal, self.plan, force=self.workload is not None and self.workload.force)
 
     def seen(self) -> Seen:
-        """What it is to be compared with."""
+        """Returns the observed state for the step function."""
         return Seen(
             alive=self.child is not None,
             plan=(self.record.uid, self.record.generation) if self.record else NO_PLAN,
@@ -132,28 +132,28 @@ class Local:
 
     @property
     def lacks_plugins(self) -> bool:
-        """Whether plugins are to be fetched before its next process."""
+        """Whether plugins have to be fetched before its next process."""
         return self.fetched != self.plan and bool(files_of(self.workload))
 
     @property
     def is_fetching(self) -> bool:
-        """Whether those of its present plan are being fetched."""
+        """Whether the plugins of its present plan are being fetched."""
         return self.fetching is not None and self.fetching == self.plan and self.goal is Goal.RUNNING
 
     def note_fetching(self, message: str) -> bool:
-        """Notes how far it is, for people; True when that is news. What failed before is tried again."""
+        """Notes the progress of a fetch, for people; returns whether it is news. A former failure is tried again."""
         news = message != self.fetch_message
         self.fetch_message = message
         return news
 
     def note_fetched(self, plan: Plan) -> None:
-        """The plugins of a plan are here."""
+        """Notes that the plugins of a plan are here."""
         self.fetched, self.fetching, self.fetch_message, self.fetch_failed = plan, None, "", None
         if self.reason in PLUGIN_PROBLEMS and self.child is not None:
             self.failed, self.reason, self.message = False, "", ""
 
     def could_not_fetch(self, reason: str, message: str, now: float) -> None:
-        """The plugins of its plan cannot be had, or unpacked; it is tried again later."""
+        """Notes that the plugins of its plan cannot be had, or unpacked; this is tried again later."""
         self.fetching, self.fetch_message, self.fetch_failed = None, "", self.plan
         self.could_not_start(reason, message, now)
         if self.child is not None:
@@ -161,15 +161,15 @@ class Local:
 
     @property
     def _give_up_at(self) -> float | None:
-        """A broker is never given up: its log would have to recover, and it may be doing just that."""
+        """None for a broker, which is never given up: its log would have to recover, and it may be doing just that."""
         if self.unwell_since is None or not self.unwell_seconds or self.kind == "broker":
             return None
         return self.unwell_since + self.unwell_seconds
 
     def note_end(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
-        """Its process is gone. Sets when to start it again, if it is to run; and the words for people.
+        """Notes the end of its process. Sets the time of the next start, if it is wanted, and the words for people.
 
-        One that ended in order while no agent was there had been asked to, by `keelman down` for one.
+        A process that ended in order while no agent ran had been told to end, for example by `keelman down`.
         """
         stopping = self.kill_at is not None and self.killed not in (Cause.UNHEALTHY, Cause.MEMORY)
         asked = stopping or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
@@ -201,7 +201,7 @@ class Local:
             self.reason, self.message = "MEMORY_LIMIT", over_memory
 
     def could_not_start(self, reason: str, message: str, now: float) -> None:
-        """A try to start it failed before there was a process. The second such try waits too."""
+        """Notes a start that failed before there was a process. The second such failure in a row waits too."""
         self.prepared, self.prepared_plan = None, None
         self.failures = max(2, self.failures + 1)
         self.start_at = now + restart_delay(self.failures)
@@ -209,7 +209,7 @@ class Local:
         self.reason = REFUSED if reason == InvalidArgument.reason else reason
 
     def note_health(self, answers: bool, now: float) -> bool:
-        """Notes whether it answers its health check; True when that is news."""
+        """Notes whether it answers its health check; returns whether that is news."""
         if answers == (self.healthy_since is not None):
             return False
         if answers:
@@ -221,16 +221,17 @@ class Local:
         return True
 
     def note_fault(self, message: str) -> None:
-        """Notes that a step towards what is wanted failed."""
+        """Notes that a step towards the wanted state failed."""
         self.reason, self.message = FAULT, message
 
     def note_reach(self, note: ReachNote | None) -> bool:
-        """Notes why its brokers or its Spark service are out of its reach, if they are; True when that is news."""
+        """Notes why its brokers or its Spark service are out of its reach, if they are; returns whether that is
+        news."""
         news, self.reach = note != self.reach, note
         return news
 
     def state(self, *, draining: bool) -> WorkloadState.ValueType:
-        """Where it stands, in the words of the wire."""
+        """Returns its state, in the words of the wire."""
         if self.child is not None:
             return self._state_of_process()
         if self.goal is Goal.REMOVED:
@@ -252,7 +253,7 @@ class Local:
 
     @property
     def _failed_before(self) -> bool:
-        """Whether what failed was an earlier plan, and the present one has yet to be tried."""
+        """Whether an earlier plan failed, and the present one has yet to be tried."""
         return self.failed and self.child is None and self.goal is Goal.RUNNING and self.failed_plan != self.plan
 
     @property
@@ -262,7 +263,7 @@ class Local:
         return outdated and self.goal is Goal.RUNNING and self.fetch_failed == self.plan and self.failed
 
     def status(self, *, draining: bool) -> WorkloadStatus:
-        """What is reported of it."""
+        """Returns its reported status."""
         of_process = self.child is not None and not (self._is_held_up and self.kill_at is None)
         made = WorkloadStatus(
             state=self.state(draining=draining),
@@ -292,7 +293,7 @@ class Local:
         return made
 
     def new_record(self, command: tuple[str, ...]) -> Record:
-        """What is to be written down of the next process. The first after a placement has no restarts."""
+        """Returns the record to store for the next process. The first after a placement has no restarts."""
         uid = self.workload.uid if self.workload else ""
         restarts = 0
         if self.record is not None and self.record.uid == uid:
@@ -301,13 +302,13 @@ class Local:
 
 
 def was_refused(end: Exit) -> bool:
-    """Whether a process ended since it refused what it was given: as its record says, or, when it ended before it could
-    leave one, its exit code."""
+    """Returns whether a process ended because it refused its input: by its exit record or, if it ended before it could
+    leave one, by its exit code."""
     return end.reason in (InvalidArgument.reason, PLUGIN_BROKEN) or (not end.reason and end.code == WRONG_USAGE)
 
 
 def words_of(end: Exit, last_line: str, *, seen: bool) -> str:
-    """How a process ended, for people: the error that it gave, else its exit and the last line of its log."""
+    """Returns how a process ended, for people: its own error, else its exit and the last line of its log."""
     if end.message:
         return end.message
     if end.code is None:

@@ -15,12 +15,12 @@ LINE_CHARACTERS = 500
 
 
 def log_file(folder: Path) -> Path:
-    """The log of the workload with this folder."""
+    """Returns the log of the workload with this folder."""
     return folder / "log"
 
 
 def last_line(file: Path, since: int = 0) -> str:
-    """The last line with text that a process wrote whose log began at `since`; shortened; empty when it wrote none."""
+    """Returns the last line with text of a process whose log began at `since`; shortened; empty when it wrote none."""
     try:
         with PartsReader(Log(file)) as reader:
             text = reader.last_bytes(16 * 1024, since if since <= reader.end() else 0).decode("utf-8", "replace")
@@ -31,7 +31,8 @@ def last_line(file: Path, since: int = 0) -> str:
 
 
 async def read_log(file: Path, *, tail_lines: int, follow: bool) -> AsyncIterator[bytes]:
-    """Whole lines from the given number of lines before the end; with `follow` also what comes, until the file is gone.
+    """Yields whole lines from the given number of lines before the end; with `follow` also new ones, until the file is
+    gone.
 
     Each piece is at most 256 KiB, unless one line is longer. A last line without its end gets one, but not while the
     log is being followed.
@@ -46,7 +47,7 @@ async def read_log(file: Path, *, tail_lines: int, follow: bool) -> AsyncIterato
 
 
 async def read_log_of(about: ConnectorLines, file: Path, *, tail_lines: int, follow: bool) -> AsyncIterator[bytes]:
-    """The same of the lines about one connector alone; the tail counts these."""
+    """As `read_log`, with only the lines about one connector; the tail counts these."""
     try:
         reader = PartsReader(Log(file))
     except FileNotFoundError:
@@ -71,7 +72,7 @@ async def read_log_of(about: ConnectorLines, file: Path, *, tail_lines: int, fol
 
 
 async def _lines(reader: PartsReader, position: int, *, follow: bool) -> AsyncIterator[tuple[bytes, int]]:
-    """Whole lines from a position on, and the position up to which the log was read for them."""
+    """Yields whole lines from a position on, and the position up to which the log was read for them."""
     rest = b""
     while True:
         piece, position = reader.read(position, PIECE_BYTES)
@@ -88,9 +89,9 @@ async def _lines(reader: PartsReader, position: int, *, follow: bool) -> AsyncIt
 
 
 def _begin_of(about: ConnectorLines, reader: PartsReader, lines: int) -> int:
-    """A position from which on there are so many lines about the connector, where there are; work for a thread.
+    """Returns a position from which on there are so many lines about the connector, if there are; work for a thread.
 
-    It looks at whole parts, the newest first: what is asked for most is in the file itself.
+    It looks at whole parts, the newest first: most requests are for lines in the file itself.
     """
     for begin, end in reversed(reader.stretches()):
         judge, position, rest = about.again(), begin, b""

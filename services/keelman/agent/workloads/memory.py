@@ -14,10 +14,10 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def over(limits: Mapping[int, int]) -> dict[int, int]:
-    """Bytes of those session leaders' families that use more than their limit; work for a thread.
+    """Returns the bytes of those session leaders' families that use more than their limit; work for a thread.
 
-    Resident sets, which are quickly read, are no less than what is really used: only where they are over the limit
-    the pages that processes share are told apart.
+    Resident sets, which are quickly read, are no less than the real use: only where they are over the limit the pages
+    that processes share are told apart.
     """
     found = {}
     for leader, pids in families(limits).items():
@@ -27,7 +27,7 @@ def over(limits: Mapping[int, int]) -> dict[int, int]:
 
 
 def tree_bytes(leaders: Sequence[int]) -> dict[int, int]:
-    """Bytes of each session leader's whole family; takes tens of milliseconds: work for a thread.
+    """Returns the bytes of each session leader's whole family; takes tens of milliseconds: work for a thread.
 
     The sum of proportional set sizes (a page that n processes share counts as 1/n for each), so that forked Python
     processes are not counted many times over; resident set sizes where the system does not give the former.

@@ -1,5 +1,5 @@
-"""Decides what may run on a node whose network nobody secures: brokers and workers whose TLS asks who calls. Keeps the
-Spark service to loopback."""
+"""Decides what may run on a node with an unsecured network: brokers and workers whose TLS authenticates clients. Keeps
+the Spark service to loopback."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from keelman.workers.properties.basic_auth import EXTENSIONS, NAMES
 from keelman.workers.properties.listeners import ADMIN_HTTPS_PREFIX, HTTPS_PREFIX
 
 HTTPS = "https"
-"""What `workload_trust` is where workers' https alone leaves the node."""
+"""The value of `workload_trust` where only workers' https leaves the node."""
 HERE = "127.0.0.1"
 
 
 def commands_for(
     trust: str, secrets: SecretFiles, data_root: Path, certificate: Certificate | None = None
 ) -> dict[str, Command]:
-    """What starts each kind of workload where this is who secures what workloads send."""
+    """Returns the starter of each kind of workload for this trust."""
     if trust != HTTPS:
         return command_table(trust, secrets, data_root, certificate)
     table = command_table(LOOPBACK, secrets, data_root, certificate)
@@ -63,7 +63,7 @@ def _worker(command: Command, workload: Workload, home: Home) -> Prepared:
 
 
 def open_listener(spec: Any) -> str:
-    """Which listener of a worker would answer whoever reaches it, and what closes it; empty for none."""
+    """Returns which listener of a worker would answer any caller, and how to close it; empty for none."""
     given = {one.strip() for one in spec.properties.get(EXTENSIONS, "").split(",")}
     if not spec.https:
         return "the worker's REST API would be plain http: give its cluster https"
@@ -83,7 +83,8 @@ def open_listener(spec: Any) -> str:
 
 
 def _asks_for_certificates(properties: Any, wanted: str) -> bool:
-    """Whether the https listeners that take keys under a prefix, or else the plain ones, want clients' certificates."""
+    """Returns whether the https listeners that take keys under a prefix, or else the plain ones, require clients'
+    certificates."""
     prefix = f"{wanted}ssl." if any(key.startswith(f"{wanted}ssl.") for key in properties) else "ssl."
     return bool(properties.get(f"{prefix}client.auth", "") == "required")
 

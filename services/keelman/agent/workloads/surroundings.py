@@ -1,4 +1,4 @@
-"""Prepares what a workload's process finds around it: its user, its environment, its folders, its umask."""
+"""Prepares the surroundings of a workload's process: its user, its environment, its folders, its umask."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Surroundings:
     """The same for all workloads of the node, or for all but brokers. `passed` are variables that they get besides the
     usual ones.
 
-    `user` is whom they run as; None: as the agent does. `cache` is where they keep what can be fetched again.
-    `brokers` is what brokers find, where they run as a user of their own.
+    `user` is the user that they run as; None: as the agent does. `cache` is their folder for data that can be fetched
+    again. `brokers` are the surroundings of brokers, where they run as a user of their own.
     """
 
     passed: tuple[str, ...] = ()
@@ -43,26 +43,26 @@ class Surroundings:
     brokers: Surroundings | None = None
 
     def of(self, kind: str) -> Surroundings:
-        """What workloads of this kind find."""
+        """Returns the surroundings of workloads of this kind."""
         return self.brokers if kind == BROKER and self.brokers is not None else self
 
     @property
     def owner(self) -> tuple[int, int] | None:
-        """User and group that files of workloads are given to; None for the agent's own."""
+        """User and group that own the files of workloads; None for the agent's own."""
         return (self.user.uid, self.user.gid) if self.user is not None else None
 
     @property
     def record_owner(self) -> int | None:
-        """Who alone writes records of processes, where workloads could write others in their folders."""
+        """The only user who writes records of processes, where workloads could write others in their folders."""
         return os.geteuid() if self.user is not None or self.brokers is not None else None
 
     @property
     def as_user(self) -> Mapping[str, Any]:
-        """What subprocess.Popen is to be given, so that a process runs as their user."""
+        """Arguments of subprocess.Popen that make a process run as their user."""
         return self.user.popen if self.user is not None else {}
 
     def environment(self, kind: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> dict[str, str]:
-        """The environment of a workload's process with these files, or of one that does something for it."""
+        """Returns the environment of a workload's process with these files, or of a helper process for it."""
         said = tomllib.loads(files.get("settings.toml", ""))
         made = clean_environment(os.environ, kind, in_file=said, passed=self.passed)
         if self.user is not None:
@@ -91,7 +91,7 @@ class Surroundings:
         socket.unlink(missing_ok=True)
 
     def make_folders(self, folders: Sequence[Path]) -> None:
-        """Makes folders that a workload is to have beside its own, for it alone. Raises OSError."""
+        """Makes a workload's folders beside its own, for it alone. Raises OSError."""
         for folder in folders:
             folder.parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -99,9 +99,9 @@ class Surroundings:
                 hand_over(folder, self.user)
 
     def check_routes(self, folder: Path, routes: Path) -> None:
-        """Sees that a workload of this folder can have the routes of a file.
+        """Checks that a workload of this folder can have the routes of a file.
 
-        Raises FailedPrecondition (ROUTES_NOT_POSSIBLE) with what is in the way.
+        Raises FailedPrecondition (ROUTES_NOT_POSSIBLE) with the obstacle.
         """
         try:
             tried = subprocess.run(
@@ -119,9 +119,10 @@ class Surroundings:
             )
 
     def begin(self, home: Home) -> Home:
-        """Sees that workloads can run as their users in this home, and returns it as that has to be laid out for them.
+        """Checks that workloads can run as their users in this home, and returns the home with the layout that this
+        needs.
 
-        Raises InvalidArgument with what is in the way.
+        Raises InvalidArgument with the obstacle.
         """
         self._try(home, WORKLOAD_USER)
         if self.brokers is not None:
@@ -157,8 +158,8 @@ class Surroundings:
 def surroundings_for(
     user: str, passed: tuple[str, ...], umask: int, home: Home, *, broker_user: str = ""
 ) -> Surroundings:
-    """What workloads of this home find, as the node's operator wants it; without a `broker_user` brokers find what all
-    others do. Raises InvalidArgument."""
+    """Returns the surroundings of this home's workloads, by the operator's settings; without a `broker_user` brokers
+    have the same as all others. Raises InvalidArgument."""
     cache, cache_of_brokers = own_caches(home)
     made = _surroundings(WORKLOAD_USER, user, passed, umask, cache)
     if not broker_user:
@@ -177,11 +178,11 @@ def _surroundings(setting: str, user: str, passed: tuple[str, ...], umask: int, 
 
 
 def own_caches(home: Home) -> tuple[Path, Path]:
-    """The caches of workloads that run as users of their own, who cannot read the agent's nor each other's: all but
-    brokers, and brokers."""
+    """Returns the caches of workloads that run as users of their own, who cannot read the agent's nor each other's: the
+    cache of all but brokers, and that of brokers."""
     return home.root / "cache", home.root / "cache-of-brokers"
 
 
 def temporary(folder: Path) -> Path:
-    """Where the workload with this folder has its temporary files, until it is started again."""
+    """Returns the folder of the workload's temporary files, which are kept until it is started again."""
     return folder / "tmp"

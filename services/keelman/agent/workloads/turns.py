@@ -1,4 +1,4 @@
-"""Lets the workers of a node start a few at a time: a start takes a processor for seconds, and what runs there would
+"""Lets the workers of a node start a few at a time: a start takes a processor for seconds, and running workloads would
 starve beside a hundred of them, brokers first. Pure: the clock comes in as an argument."""
 
 from __future__ import annotations
@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TURN_SECONDS = 30.0
-"""One that is not ready after so long no longer keeps others waiting."""
+"""Seconds after which a worker that is not ready no longer keeps others waiting."""
 
 
 class StartTurns:
-    """Who may start now. For one thread; times are of the monotonic clock, in seconds."""
+    """The workers that may start now. For one thread; times are of the monotonic clock, in seconds."""
 
     def __init__(self, most: int) -> None:
         """`most` may be starting at once."""
@@ -19,8 +19,8 @@ class StartTurns:
         self._waiting: dict[str, Callable[[], None]] = {}
 
     def take(self, name: str, now: float, wake: Callable[[], None]) -> float | None:
-        """None where this one may start now, in the order in which they asked; else when it is to ask again at the
-        latest. `wake` is called when it is its turn earlier than that."""
+        """Returns None where this worker may start now, in the order of the first calls; else the latest time of its
+        next call. Calls `wake` when it is its turn earlier than that."""
         self._since = {one: since for one, since in self._since.items() if now - since < TURN_SECONDS}
         self._waiting.setdefault(name, wake)
         if name not in self._first():
@@ -30,7 +30,7 @@ class StartTurns:
         return None
 
     def give_back(self, name: str) -> None:
-        """This one is ready, or is not starting any more: wakes who is next."""
+        """Takes note that this worker is ready, or is not starting any more: wakes the next."""
         if self._since.pop(name, None) is not None or self._waiting.pop(name, None) is not None:
             for one in self._first():
                 self._waiting[one]()

@@ -1,1 +1,1 @@
-"""Reaches what answers commands: the gateway by gRPC, and Connect's REST behind it; finds where both are."""
+"""Reaches the services behind commands: the gateway by gRPC, and Connect's REST behind it; finds their addresses."""

@@ -25,10 +25,10 @@ WORKER = "worker/"
 
 
 async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, generation: int, seconds: float) -> Any:
-    """Waits until a cluster is as its spec says, of this generation at least, showing how far it is on stderr; returns
-    it.
+    """Waits until a cluster matches its spec, of this generation at least, and shows its progress on stderr; returns
+    the cluster.
 
-    Raises NotReached as soon as a worker did not come up with the change, DeadlineExceeded.
+    Raises NotReached as soon as a worker fails to come up with the change, DeadlineExceeded.
     """
     latest: Any = None
     patience = Patience(AFTER_CHANGE_SECONDS)
@@ -55,11 +55,11 @@ async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, generation
 
 
 def standing(kind: Kind, cluster: Any) -> str:
-    """State of a cluster with what is to be said of it, and of the change that goes through it."""
+    """Returns the state of a cluster with its message, and the progress of its rollout."""
     if not (kind is kinds.WORKER_CLUSTERS and cluster.status.HasField("rollout")):
         return state_word(cluster.status) + detail_of(kind, cluster)
     status = cluster.status
-    # The worker that holds a change up is in both: it is said once.
+    # Both messages name the worker that halts the rollout: it is shown once.
     said = status.rollout.message and status.rollout.message in status.message
     why = f": {status.message}" if status.message and not said else ""
     workers = f"{status.ready_workers}/{status.wanted_workers} workers"
@@ -67,7 +67,7 @@ def standing(kind: Kind, cluster: Any) -> str:
 
 
 def check_halted(kind: Kind, cluster: Any) -> None:
-    """Raises NotReached where a change does not go on."""
+    """Raises NotReached if the cluster's rollout is halted."""
     if kind is kinds.WORKER_CLUSTERS and cluster.status.rollout.state == ROLLOUT_STATE_HALTED:
         raise NotReached(
             f"the change of worker-cluster/{cluster.name} has halted: {rollout_text(cluster.status.rollout)}"
@@ -75,33 +75,33 @@ def check_halted(kind: Kind, cluster: Any) -> None:
 
 
 def is_as_wanted(kind: Kind, cluster: Any) -> bool:
-    """True where nothing of a cluster's spec is still to be brought about; a stopped one has nothing to change."""
+    """Tells whether a cluster matches its spec; a stopped cluster always does."""
     state = state_word(cluster.status)
     if state == "STOPPED":
         return True
     if kind is kinds.WORKER_CLUSTERS:
         whole = cluster.status.ready_workers == cluster.status.wanted_workers and not cluster.status.leaving_workers
         return state == "RUNNING" and whole and not cluster.status.HasField("rollout")
-    return state == "RUNNING" and not cluster.status.message  # it says what a change of brokers waits for
+    return state == "RUNNING" and not cluster.status.message  # set while a change of brokers waits
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """The progress of a drain: what it is to move from its node, what is pinned there, and which other nodes may take
-    it."""
+    """The progress of a drain: the workloads to move from the node, the workloads pinned there, and the nodes that may
+    take them."""
 
     movable: Sequence[str]
     ending: Sequence[str]
-    """Of the movable ones: those that are to end, since they are elsewhere already, or their cluster is deleted."""
+    """The movable workloads that end, since they run elsewhere already, or their cluster is deleted."""
     pinned: Sequence[str]
     takers: Sequence[str]
     """Names of nodes that take new work, or may in a moment."""
     others: Sequence[str]
-    """Of the other nodes, for people: why each takes nothing."""
+    """For each other node that takes nothing, the reason, for people."""
 
     @property
     def stuck(self) -> bool:
-        """True where something is to leave and no node takes it."""
+        """True if a workload has to leave and no node takes it."""
         return bool(self._waiting and not self.takers)
 
     @property
@@ -109,7 +109,7 @@ class Leaving:
         return [name for name in self.movable if name not in self.ending]
 
     def lines(self, node: str) -> list[str]:
-        """What is to be said of it, in lines."""
+        """Returns the progress as lines for people."""
         found = []
         if self.stuck:
             why = f": {', '.join(self.others)}" if self.others else ": there is no other node"
@@ -122,7 +122,7 @@ class Leaving:
 
 
 async def leaving(gateway: Gateway, name: str) -> Leaving:
-    """What stands between a node and its being empty."""
+    """Returns the workloads that keep a node from being empty."""
     nodes = await gateway.list(kinds.NODES)
     here = next(one for one in nodes if one.name == name)
     pinned = set(here.status.pinned_workloads)
@@ -139,8 +139,8 @@ async def leaving(gateway: Gateway, name: str) -> Leaving:
 
 
 async def wait_for_drain(gateway: Gateway, name: str, *, seconds: float) -> Leaving:
-    """Waits until nothing movable is on a node; returns what stays. Raises NotReached where no other node takes what
-    is to leave, DeadlineExceeded."""
+    """Waits until no movable workload is on a node; returns the workloads that stay. Raises NotReached if no other node
+    takes the movable workloads, DeadlineExceeded."""
     latest: Leaving | None = None
 
     async def has_left() -> bool:
@@ -163,7 +163,7 @@ async def wait_for_drain(gateway: Gateway, name: str, *, seconds: float) -> Leav
 
 
 def _why_not(node: Any) -> str:
-    """Why a node takes nothing new; empty where it does, or may in a moment."""
+    """Returns why a node takes no new workloads; empty if it takes some, or may in a moment."""
     if node.spec.draining:
         return "draining"
     if node.spec.cordoned:

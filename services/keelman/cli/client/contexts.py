@@ -1,5 +1,5 @@
-"""Keeps contexts: gateways by name, each with how it is trusted and who asks it, in a file that is its owner's
-alone."""
+"""Stores contexts: gateways by name, each with its trusted certificates and the user's credentials, in a file that only
+its owner can read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from keelman.rpc.credentials import Pems, check_pair
 from keelman.runtime.home import write_file
 
 FILE, NAME = "KEELMAN_CONTEXTS", "KEELMAN_CONTEXT"
-"""In the environment: the file of contexts, and which of them commands ask."""
+"""Environment variables: the file of contexts, and the name of the context that commands use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A gateway, host:port, and its HTTP API, a URL. `ca`, `certificate` and `key` are paths of PEM files; `mesh`: a
-    sidecar secures what leaves this host."""
+    """A gateway (host:port) and the URL of its HTTP API. `ca`, `certificate` and `key` are paths of PEM files; `mesh`:
+    a sidecar secures the connections that leave this host."""
 
     gateway: str
     http: str = ""
@@ -32,7 +32,7 @@ class Context:
 
     @property
     def certificates(self) -> bytes | None:
-        """By which the gateway is trusted; None for plain text. Raises InvalidArgument."""
+        """The certificates that the gateway is trusted by; None for plain text. Raises InvalidArgument."""
         if not self.ca:
             return None
         try:
@@ -42,7 +42,7 @@ class Context:
 
     @property
     def client(self) -> Pems | None:
-        """The certificate that is shown to the gateway; None without one. Raises InvalidArgument."""
+        """The client certificate for the gateway; None without one. Raises InvalidArgument."""
         if not self.certificate:
             return None
         found = []
@@ -56,14 +56,14 @@ class Context:
         return made
 
     def shown(self) -> dict[str, object]:
-        """What of it people see: never its token."""
+        """Returns the fields to show to people, with the token hidden."""
         given = {name: value for name, value in asdict(self).items() if value}
         return given | ({"token": "[hidden]"} if self.token else {})
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All contexts of a user, and the name of the one that is used where none is named; "" for none."""
+    """All contexts of a user, and the name of the default context; "" for none."""
 
     file: Path
     current: str
@@ -71,8 +71,8 @@ class Contexts:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Contexts:
-        """Those of the user's file; none without one. Raises InvalidArgument for one that others may read, or that is
-        none."""
+        """Reads the contexts of the user's file; none without a file. Raises InvalidArgument for a file that others may
+        read, or that is no file of contexts."""
         file = file_of(environment)
         try:
             if file.stat().st_mode & 0o077:
@@ -90,14 +90,14 @@ class Contexts:
             raise InvalidArgument.of(FILE, str(file), "a file that `keelman context create` has written") from None
 
     def named(self, name: str, source: str = "NAME") -> Context:
-        """One of them. Raises NotFound that names those that there are."""
+        """Returns one context. Raises NotFound with the names of all contexts."""
         if name not in self.known:
             there = ", ".join(sorted(self.known)) or "none"
             raise NotFound(f"{source}: there is no context {name!r}: there is {there}")
         return self.known[name]
 
     def write(self, known: Mapping[str, Context], current: str) -> None:
-        """Keeps these in their place."""
+        """Replaces the file's contexts by these."""
         contexts = {name: {k: v for k, v in asdict(one).items() if v} for name, one in sorted(known.items())}
         document = json.dumps({"current": current, "contexts": contexts}, indent=2) + "\n"
         try:
@@ -108,7 +108,7 @@ class Contexts:
 
 
 def file_of(environment: Mapping[str, str]) -> Path:
-    """KEELMAN_CONTEXTS, else keelman/contexts.json in the user's configuration folder."""
+    """Returns KEELMAN_CONTEXTS, else keelman/contexts.json in the user's configuration folder."""
     if given := environment.get(FILE):
         return Path(given).expanduser().absolute()
     folder = environment.get("XDG_CONFIG_HOME") or Path.home() / ".config"

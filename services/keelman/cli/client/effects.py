@@ -23,15 +23,15 @@ from keelman.rpc.enums import state_word
 from keelman.runtime.supervise import deadline
 
 SETTLE_SECONDS = 10.0
-"""How long tasks that run and show nothing are looked at: what a first record does to them may still come."""
+"""How long running tasks without progress are observed: their first record may still make them fail."""
 NO_WORKER = ("NO_RUNNING_WORKER", "UNREACHABLE")
-"""Reasons of an answer about a connector when none of its workers gives one; in a moment one may."""
+"""Reasons of an error about a connector none of whose workers answers; a worker may answer in a moment."""
 STARTING = ("start", "resume", "restart", "configure")
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The state before the verb: a worker's process; a connector's copy runs, and traces of its failures."""
+    """The state before the verb: a worker's process; a connector's copy runs, and the traces of its failures."""
 
     worker: Any = None
     runs: frozenset[str] = frozenset()
@@ -39,8 +39,8 @@ class Before:
 
 
 async def before(gateway: Gateway, verb: str, kind: Kind, name: str, *, tasks: Collection[int] | None = None) -> Before:
-    """To be asked before the verb, so that nothing of before is taken for its effect. `tasks` are those of a connector
-    that the verb is about; without them all of them."""
+    """Returns the state before the verb, so that no earlier state is taken for its effect. `tasks` are the tasks of a
+    connector that the verb restarts, None for all."""
     if verb == "restart" and kind is kinds.WORKERS:
         return Before(worker=await gateway.get(kind, name))
     if verb in STARTING and kind is kinds.CONNECTORS:
@@ -52,10 +52,11 @@ async def before(gateway: Gateway, verb: str, kind: Kind, name: str, *, tasks: C
 async def wait_for(
     gateway: Gateway, verb: str, kind: Kind, name: str, *, seconds: float, was: Before | None = None
 ) -> Any:
-    """Waits until a verb has had its effect, showing the state on stderr; returns the resource.
+    """Waits until a verb has had its effect, and shows the state on stderr; returns the resource.
 
-    A connector that is to run has its effect once each of its tasks has copied a record or found nothing to copy, or
-    has run for SETTLE_SECONDS. Raises NotReached as soon as it has failed, or cannot come up, and DeadlineExceeded.
+    A verb that runs a connector has had its effect once each task has copied a record or found nothing to copy, or
+    has run for SETTLE_SECONDS. Raises NotReached as soon as the resource has failed or cannot come up, and
+    DeadlineExceeded.
     """
     latest: Any = None
     former, began, running_since = (was or Before()), time.monotonic(), 0.0
@@ -102,7 +103,7 @@ async def wait_for(
             elif verb in ("stop", "pause"):
                 done = state == {"stop": "STOPPED", "pause": "PAUSED"}[verb]
             if kind is kinds.CONNECTORS and not done:
-                # A failure of before is what the verb is to mend, and is gone in a moment.
+                # The verb is meant to repair an earlier failure, which disappears in a moment.
                 known = former.traces if time.monotonic() - began < SETTLE_SECONDS else ()
                 _raise_failure(name, [trace for trace in _traces(latest) if trace not in known])
             return done
@@ -114,7 +115,7 @@ async def wait_for(
 
 
 def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) -> str:
-    """What to say when a verb has not had its effect in time: what was waited for, what there is instead, and why."""
+    """Returns the message for a verb without effect in time: the expected state, the present state, and the reason."""
     wanted = {"stop": "STOPPED", "pause": "PAUSED", "delete": "deleted"}.get(verb, "RUNNING")
     text = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
     if latest is not None:
@@ -126,8 +127,9 @@ def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) 
 
 
 def copied_text(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) -> str | None:
-    """What a connector's tasks have copied, for people; None while one has neither copied a record nor reported that
-    there is nothing to copy. `runs` are its copy runs, ended ones too, `former` the uids of those before the verb."""
+    """Returns how many records a connector's tasks have copied, for people; None while a task has neither copied a
+    record nor reported that there is nothing to copy. `runs` are the connector's copy runs, also ended ones, `former`
+    the uids of its copy runs before the verb."""
     newest: dict[int, Any] = {}
     for run in sorted(runs, key=lambda r: (r.create_time.seconds, r.create_time.nanos)):
         if not run.part and run.uid not in former:
@@ -164,7 +166,7 @@ def _state(kind: Kind, resource: Any) -> str:
 
 
 def detail_of(kind: Kind, resource: Any) -> str:
-    """What is to be said of a cluster beside its state."""
+    """Returns a cluster's number of workers and its message, to follow its state."""
     if kind is kinds.WORKER_CLUSTERS:
         text = f" {resource.status.ready_workers}/{resource.status.wanted_workers} workers"
         if resource.status.leaving_workers:
@@ -189,7 +191,7 @@ def _raise_failure(name: str, traces: Sequence[str]) -> None:
 
 
 async def _check_workers(gateway: Gateway, cluster: str, error: Unavailable) -> None:
-    """Raises NotReached where no worker of a connector's cluster will answer, however long one waits."""
+    """Raises NotReached if no worker of a connector's cluster will ever answer."""
     found = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
     Patience().check(kinds.WORKER_CLUSTERS, cluster, found)
     if state_word(found.status) in ("STOPPING", "STOPPED", "DELETING"):

@@ -1,4 +1,4 @@
-"""A client of the gateway: one method a question, in the kinds and verbs of the command line."""
+"""A client of the gateway, with the kinds and verbs of the command line."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from keelman.rpc.generated import messages_of, stub_of
 from keelman.runtime.conflicts import again
 from keelman.runtime.logs.redaction import HIDDEN
 
-Resource: TypeAlias = Any  # one of the wire contract's resources; the kind says which
+Resource: TypeAlias = Any  # a resource of the wire contract, of the given kind
 
 CALL_SECONDS = 30.0
 REPEAT_SECONDS = 1.0
-"""After this a write that nobody answered is sent again: who was being started again answers then."""
+"""After this time an unanswered write is sent again, so that a gateway that was just restarting can answer it."""
 UID_LENGTH = 32
 NO_LABELS: Mapping[str, str] = {}
 WITH_TASKS: Mapping[str, bool] = {"include_tasks": True}
@@ -46,7 +46,7 @@ class Gateway:
         self._services: dict[Kind, Any] = {}
 
     def _service(self, kind: Kind) -> Any:
-        """What calls the service of a kind."""
+        """Returns the stub of the service of a kind."""
         if kind not in self._services:
             self._services[kind] = stub_of(self.link, kind.area, kind.field)
         return self._services[kind]
@@ -62,9 +62,9 @@ class Gateway:
         brokers: str = "",
         target: tuple[str, str] = ("", ""),
     ) -> Sequence[Resource]:
-        """All resources of a kind, page by page; `cluster` narrows workers, connectors, copy runs and definitions,
-        `labels` what has any, `workload` plans, `brokers` topics, `target` (noun and name) operations. Raises NotFound
-        for a cluster that is unknown."""
+        """Returns all resources of a kind, from all pages. `cluster` narrows workers, connectors, copy runs and
+        definitions, `labels` resources with labels, `workload` plans, `brokers` topics, `target` (noun and name)
+        operations. Raises NotFound for an unknown cluster."""
         fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster and kind is not kinds.PLUGINS else {}
         if labels:
             fields["labels"] = labels
@@ -87,7 +87,7 @@ class Gateway:
             fields["page_token"] = answer.next_page_token
 
     async def get(self, kind: Kind, name: str, *, cluster: str = "") -> Resource:
-        """One resource; `cluster` is the worker cluster that it is of. Raises NotFound."""
+        """Returns one resource; `cluster` is its worker cluster. Raises NotFound."""
         fields = {"name": name}
         match kind:
             case kinds.PLANS:
@@ -118,12 +118,12 @@ class Gateway:
         return found
 
     def watch_copy_runs(self, *, cluster: str, connector: str) -> AsyncIterator[cr.WatchCopyRunsResponse]:
-        """The present copy runs of a worker cluster and connector, where these are named, then each change."""
+        """Yields the present copy runs, then each change; of one worker cluster and connector where they are named."""
         request = cr.WatchCopyRunsRequest(worker_cluster=cluster, connector=connector)
         return translated_stream(self._service(kinds.COPY_RUNS).WatchCopyRuns(request))
 
     async def _uid(self, name: str) -> str:
-        """The uid of a copy run that is named by the beginning of it. Raises InvalidArgument for that of several."""
+        """Returns the uid of the copy run whose uid begins with `name`. Raises InvalidArgument if several do."""
         if len(name) >= UID_LENGTH:
             return name
         found = sorted({r.uid for r in await self.list(kinds.COPY_RUNS, ended=True) if r.uid.startswith(name)})
@@ -134,8 +134,8 @@ class Gateway:
         return found[0] if found else name
 
     async def full_name(self, kind: Kind, name: str, cluster: str) -> str:
-        """The name that says all: a connector's and a worker's with its worker cluster. Raises NotFound, and
-        InvalidArgument for a name of another worker cluster than `cluster`."""
+        """Returns the full name: a connector's and a worker's with its worker cluster, a plugin's with its version.
+        Raises NotFound, and InvalidArgument for a name of another worker cluster than `cluster`."""
         if kind is kinds.CONNECTORS:
             return "/".join(await self.connector_name(name, cluster))
         if kind is kinds.WORKERS:
@@ -145,18 +145,20 @@ class Gateway:
         return name
 
     async def plugin_name(self, text: str) -> tuple[str, str]:
-        """Name and version of a plugin; without a version, of the only one that it has. Raises InvalidArgument."""
+        """Returns name and version of a plugin; without a version in the text, its only version. Raises NotFound, and
+        InvalidArgument where it has several."""
         name, version = split_name(text)
         if version:
             return name, version
-        found = await self.get(kinds.PLUGINS, name)  # which says it where there is none
+        found = await self.get(kinds.PLUGINS, name)  # raises NotFound
         versions = [one.version for one in await self.list(kinds.PLUGINS) if one.name == name]
         if len(versions) > 1:
             raise InvalidArgument.of("plugin", text, f"NAME:VERSION, with one of {', '.join(versions)}")
         return name, found.version
 
     async def connector_name(self, name: str, cluster: str) -> tuple[str, str]:
-        """Worker cluster and plain name of a connector; without a cluster, the only one that has it."""
+        """Returns the worker cluster and the plain name of a connector; without a cluster, the only one that has it.
+        Raises NotFound, and InvalidArgument where several clusters have it."""
         owner, plain = kinds.cluster_and_name(kinds.CONNECTORS, name, cluster)
         if owner:
             return owner, plain
@@ -188,9 +190,9 @@ class Gateway:
         force: bool = False,
         etag: str = "",
     ) -> Resource:
-        """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
-        of a RestartConnectorRequest that say what of a connector is restarted; `force` is for `stop` of clusters. With
-        an `etag` only where it is the present one; else raises Conflict."""
+        """Calls a verb on one resource; returns the resource if the answer contains it. `of` are the fields of a
+        RestartConnectorRequest that select the parts to restart; `force` is for `stop` of clusters. Raises Conflict
+        for an `etag` that is not the present one."""
         fields: dict[str, Any] = {"name": name}
         if kind is kinds.CONNECTORS:
             owner, plain = await self.connector_name(name, cluster)
@@ -205,30 +207,32 @@ class Gateway:
         return _resource(kind, await self.call(verb.capitalize(), kind, **fields))
 
     async def apply(self, kind: Kind, name: str, goal: int = 0) -> tuple[Resource, Any]:
-        """Begins an operation on a topic or a definition; returns what it is on, and the operation. A `goal` of 0 is
-        what was asked for last."""
+        """Begins an operation on a topic or a definition; returns the resource and the operation. A `goal` of 0 is
+        the goal that was requested last."""
         answer = await self.call("Apply", kind, name=name, goal=goal)
         return _resource(kind, answer), answer.operation
 
     async def write_batch(self, writes: Sequence[Any], *, validate_only: bool) -> Any:
-        """Does requests of several kinds in one transaction, or none where one is refused; or has them judged only."""
+        """Sends requests of several kinds in one transaction: if any is refused, none takes effect. With
+        `validate_only` they are only judged."""
         return await self.call(
             "Write", kinds.BATCHES, writes=[packed(one) for one in writes], validate_only=validate_only
         )
 
     async def create(self, kind: Kind, name: str, spec: Any = None, **fields: Any) -> Resource:
-        """Creates one of a kind, of a spec or of other fields: a broker cluster, which is to run, a worker cluster,
-        stopped, a node whose agent is to come, or a topic or definition, which nothing is done about yet.
+        """Creates a resource from a spec or from other fields. A broker cluster starts, a worker cluster is stopped, a
+        node is expected, a topic or definition is not applied yet.
 
-        Prints notes on the properties of workers to stderr; so does `update` on those that it sets."""
+        Prints notes on worker properties to stderr; `update` prints them for the properties that it sets."""
         fields |= {} if spec is None else {"spec": spec}
         return _noted(kind, await self.call("Create", kind, name=name, **fields))
 
     async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
-        """Changes the spec of a resource, or what is said of a plugin; returns it, and whether that is a change.
+        """Changes the spec of a resource, or the description and labels of a plugin; returns the resource, and whether
+        it changed.
 
-        `edit` changes the spec that it gets, and names its fields. Where somebody else changes the resource in between,
-        it is read and edited once more. Raises Conflict when that happens again.
+        `edit` changes the given spec and returns the names of the changed fields. If the resource changes in between,
+        it is read and edited once more. Raises Conflict if that happens again.
         """
         if kind is kinds.PLUGINS:
             name = ":".join(await self.plugin_name(name))
@@ -251,7 +255,7 @@ class Gateway:
         return await again(work)
 
     async def add_revision(self, name: str, content: bytes, description: str) -> Resource:
-        """Gives a worker configuration another revision."""
+        """Adds a revision to a worker configuration."""
         fields = {"name": name, "content": content, "description": description}
         answer = await self.call("Create", kinds.WORKER_CONFIGURATIONS, "Revision", **fields)
         return _resource(kinds.WORKER_CONFIGURATIONS, answer)
@@ -263,8 +267,8 @@ class Gateway:
     async def configure_connector(
         self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = ""
     ) -> Resource:
-        """Replaces a connector's whole configuration; prints the notes on it to stderr. With an `etag` only where it is
-        the present one's; else raises Conflict."""
+        """Replaces a connector's whole configuration; prints the notes on it to stderr. Raises Conflict for an `etag`
+        that is not the present one."""
         return await self._put_connector("Update", cluster, name, config, etag=etag)
 
     async def _put_connector(
@@ -276,7 +280,8 @@ class Gateway:
         return answer.connector
 
     async def only_broker_cluster(self) -> str:
-        """The name of the only broker cluster, or `default`. Raises NotFound, InvalidArgument for several others."""
+        """Returns the name of the only broker cluster, or `default` if it is one of several. Raises NotFound where
+        there is none, InvalidArgument for several without `default`."""
         names = [one.name for one in await self.list(kinds.BROKER_CLUSTERS)]
         if not names:
             raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
@@ -285,10 +290,10 @@ class Gateway:
         return names[0] if len(names) == 1 else "default"
 
     async def client_properties(self, broker_cluster: str) -> dict[str, str]:
-        """Java's client properties that reach a broker cluster; without a name the only one, or `default`.
+        """Returns the Java client properties for a broker cluster; without a name for the only one, or `default`.
 
-        Raises as `only_broker_cluster`, and FailedPrecondition for one that has no address yet, and (HIDDEN) where its
-        clients need what nobody is shown.
+        Raises as `only_broker_cluster`, FailedPrecondition for a broker cluster without an address, and
+        FailedPrecondition (HIDDEN) if its clients need hidden values.
         """
         name = broker_cluster or await self.only_broker_cluster()
         found = await self.get(kinds.BROKER_CLUSTERS, name)
@@ -308,15 +313,15 @@ class Gateway:
         return {**client, "bootstrap.servers": servers}
 
     async def storage_topics(self, worker_cluster: str) -> Any:
-        """What the state service hears of the topics in which a worker cluster keeps its own records."""
+        """Returns the state service's description of a worker cluster's storage topics."""
         request = messages_of("connect", "worker_cluster").DescribeStorageTopicsRequest(name=worker_cluster)
         return await self._service(kinds.WORKER_CLUSTERS).DescribeStorageTopics(request, timeout=CALL_SECONDS)
 
     async def call(self, verb: str, kind: Kind, part: str = "", /, **fields: Any) -> Any:
-        """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes; or of a `part` of these.
+        """Returns the answer of the RPC named by the verb and the kind, such as GetNode or ListNodes, plus a `part`.
 
-        A write has a request id, where it can have one, and is sent once more under the same id when nobody answered.
-        Raises Unavailable when there is no answer in time, and what the gateway refuses.
+        A request that can have a request id gets one, and is sent once more under the same id if the gateway was
+        unreachable. Raises Unavailable without an answer in time, and the gateway's errors.
         """
         name = kind.rpc(verb) + part
         call = getattr(self._service(kind), name)
@@ -337,13 +342,13 @@ class Gateway:
 
 
 def print_unreachable(cluster: str, reason: str) -> None:
-    """Says on stderr that the connectors of a worker cluster are not known."""
+    """Prints to stderr that the connectors of a worker cluster are unknown."""
     who = "" if repr(cluster) in reason else f"worker cluster {cluster} could not be asked: "
     print(f"keelman: {who}{reason}", file=sys.stderr, flush=True)
 
 
 def _spec_of(kind: Kind, found: Resource) -> Any:
-    """What of a resource can be changed, as a message of its own."""
+    """Returns the part of a resource that can be changed, as a copy."""
     if kind in (kinds.PLUGINS, kinds.SECRETS):
         return pl.UpdatePluginRequest(description=found.description, labels=dict(found.labels))
     if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
@@ -355,19 +360,19 @@ def _spec_of(kind: Kind, found: Resource) -> Any:
 
 
 def _noted(kind: Kind, answer: Any) -> Resource:
-    """What the answer carries; its notes, where there are any, are printed to stderr."""
+    """Returns the resource in an answer, and prints the answer's notes to stderr."""
     for note in getattr(answer, "notes", ()):
         print(f"keelman: note: {note}", file=sys.stderr)
     return _resource(kind, answer)
 
 
 def _resource(kind: Kind, answer: Any) -> Resource:
-    """What the answer carries; None where it carries nothing."""
+    """Returns the resource in an answer; None if it contains none."""
     return getattr(answer, kind.field, None)
 
 
 @contextlib.asynccontextmanager
 async def connect(address: str) -> AsyncIterator[Gateway]:
-    """A client of the gateway at host:port."""
+    """Yields a client of the gateway at host:port."""
     async with channel(address) as link:
         yield Gateway(link)

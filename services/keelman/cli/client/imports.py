@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.2
 
 
 async def fetch(gateway: Gateway, name: str, seconds: float) -> Any:
-    """The plugin import once its file is there. Raises FailedPrecondition where there will be no plugin, and
+    """Waits until a plugin import has its file; returns the import. Raises FailedPrecondition if the import fails, and
     DeadlineExceeded."""
     end = time.monotonic() + seconds
     while True:

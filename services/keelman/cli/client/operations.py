@@ -27,20 +27,20 @@ _GOALS: dict[str, Any] = {kinds.TOPICS.singular: TopicGoal, kinds.DEFINITIONS.si
 
 
 def goals(kind: Kind) -> tuple[str, ...]:
-    """What one of a kind can be brought to."""
+    """Returns the goals of a kind, as words."""
     enum = _GOALS[kind.singular]
     return tuple(word(enum, value) for value in enum.values() if value)
 
 
 def goal_of(kind: Kind, text: str) -> int:
-    """A goal on the wire."""
+    """Returns the number of a goal in the protocol."""
     enum = _GOALS[kind.singular]
     return int(next(value for value in enum.values() if value and word(enum, value) == text))
 
 
 async def begin(gateway: Gateway, kind: Kind, name: str, goal: str = "") -> Any:
-    """Begins an operation on a topic or a definition; returns it. Without a goal it is brought to what was asked for
-    last; what was to be absent, as all are at first, to PRESENT or RUNNING."""
+    """Begins an operation on a topic or a definition; returns the operation. Without a goal it takes the resource's
+    latest goal; if that is ABSENT, the initial goal, it takes PRESENT or RUNNING."""
     if not goal:
         found = await gateway.get(kind, name)
         asked = word(_GOALS[kind.singular], found.goal)
@@ -50,10 +50,10 @@ async def begin(gateway: Gateway, kind: Kind, name: str, goal: str = "") -> Any:
 
 
 async def follow(gateway: Gateway, name: str, *, seconds: float, canceled: bool = False) -> Any:
-    """Waits for the end of an operation, showing the step that it is at on stderr; returns it.
+    """Waits for the end of an operation and shows its current step on stderr; returns the operation.
 
-    Raises NotReached with the operation's error where it failed or, unless that is `canceled` for, was canceled;
-    DeadlineExceeded: it goes on.
+    Raises NotReached with the operation's error if it failed or, unless `canceled` is set, if it was canceled;
+    DeadlineExceeded while it still runs.
     """
     latest: Any = None
 
@@ -78,7 +78,7 @@ async def follow(gateway: Gateway, name: str, *, seconds: float, canceled: bool 
 
 
 def progress_text(operation: Any) -> str:
-    """Where an operation stands, in a line."""
+    """Returns one line with an operation's state and current step."""
     text = f"operation/{operation.name} {operation_state(operation)}"
     step = current_step(operation)
     if step is None or operation.state in ENDED:
@@ -88,7 +88,7 @@ def progress_text(operation: Any) -> str:
 
 
 async def delete_applied(gateway: Gateway, kind: Kind, name: str, *, keep: bool, seconds: float) -> None:
-    """Deletes a topic or a definition; first, unless it is to stay, its topic on the brokers or its connector."""
+    """Deletes a topic or a definition; before it, unless `keep` is set, its topic on the brokers or its connector."""
     found = await gateway.get(kind, name)
     field = "keep_topic" if kind is kinds.TOPICS else "keep_connector"
     if not keep and is_applied(found):
@@ -98,5 +98,5 @@ async def delete_applied(gateway: Gateway, kind: Kind, name: str, *, keep: bool,
 
 
 def is_applied(found: Any) -> bool:
-    """Whether a topic or a connector may be there that was made by what defines it."""
+    """Tells whether a topic or a connector may exist that this resource created."""
     return bool(found.status.applied_generation) or found.goal > 1

@@ -1,4 +1,4 @@
-"""Decides for `--wait` when waiting is no help: what it waits for does not come up until somebody changes something."""
+"""Decides for `--wait` when to give up: a cluster or worker is stuck that cannot start without a further change."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from keelman.cli.kinds import Kind
 from keelman.model.workload import LASTING
 
 AFTER_CHANGE_SECONDS = 1.0
-"""So long what was before a change may still be shown: the planner takes up a change a moment after its answer."""
+"""How long the state before a change may still be shown: the planner reads a change a moment after its answer."""
 
 
 def why_stuck(kind: Kind, found: Any) -> str:
-    """Why a cluster or a worker does not come up, whatever is waited for; empty where it may."""
+    """Returns why a cluster or a worker cannot come up, however long one waits; empty if it can."""
     if kind is kinds.WORKERS:
         process = found.process
         lasts = process.state == WORKLOAD_STATE_FAILED and process.reason in LASTING
@@ -28,14 +28,14 @@ def why_stuck(kind: Kind, found: Any) -> str:
 
 
 class Patience:
-    """Ends with the same reason shown for `seconds`."""
+    """Ends once the same reason has been shown for `seconds`."""
 
     def __init__(self, seconds: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._why, self._since = "", 0.0
 
     def check(self, kind: Kind, name: str, found: Any) -> None:
-        """Raises NotReached."""
+        """Raises NotReached once the resource has been stuck for the same reason for `seconds`."""
         why = why_stuck(kind, found)
         if why != self._why:
             self._why, self._since = why, self._clock()

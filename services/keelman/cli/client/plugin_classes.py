@@ -1,4 +1,4 @@
-"""Lists the plugin classes that the workers of a cluster can run, with where each one is and what is wrong with it."""
+"""Lists the plugin classes that the workers of a cluster can run, each with its place and its problem."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from keelman.model.errors import NotFound, Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A connector, converter, transform, predicate or the like; `name` is its class, empty of a file that cannot be
-    read. `where` names the workers and the plugin with its file; it is empty for what comes with the workers."""
+    """A connector, converter, transform, predicate or similar class; `name` is its class, empty for a file that cannot
+    be read. `where` names the workers and the plugin with its file; it is empty for the workers' built-in classes."""
 
     name: str
     type: str
@@ -27,14 +27,14 @@ class Plugin:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """Its class, the simple name, and that without Connector."""
+        """The class, its simple name, and the simple name without Connector."""
         simple = self.name.rpartition(".")[2]
         return self.name, simple, simple.removesuffix("Connector")
 
 
 async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
-    """The plugins that a worker cluster can run, of that name where one is given: what cannot be used first, then
-    connectors, then by class. Raises NotFound for a name that none has."""
+    """Returns the plugin classes that a worker cluster can run, only those with `name` if it is given: classes with
+    problems first, then connectors, then by class. Raises NotFound for an unknown name."""
     reported = [_plugin(one) for one in await _read_reports(client, cluster)]
     listed: list[Plugin] = []
     try:
@@ -42,7 +42,7 @@ async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | 
             found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
         listed = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
     except (NotFound, Unavailable):
-        if not reported:  # none of them is up, and why may be just what was reported
+        if not reported:  # no worker is up: the reports may contain the reason
             raise
     known = {(one.name, one.version) for one in reported}
     everything = [*reported, *(one for one in listed if (one.name, one.version) not in known)]

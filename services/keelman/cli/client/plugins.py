@@ -1,4 +1,4 @@
-"""Uploads and downloads plugins, and reads the names that people give them: NAME, or NAME:VERSION."""
+"""Uploads and downloads plugins, and parses their names: NAME, or NAME:VERSION."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RESUME_SECONDS = 1.0
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """Name and version; the version is empty where none is named."""
+    """Splits a name from its version, which may be empty."""
     name, _, version = text.replace("/", ":").partition(":")
     return name, version
 
 
 async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
-    """Uploads a file, showing how far it is; is sent once more where the gateway was away. Raises InvalidArgument."""
+    """Uploads a file and shows its progress; sends it once more if the gateway was away. Raises InvalidArgument."""
     try:
         with file.open("rb") as opened:
             total, sha256 = os.fstat(opened.fileno()).st_size, await asyncio.to_thread(_digest, opened)
@@ -58,7 +58,7 @@ async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
         if error.reason not in ("UNREACHABLE", "CALL_CUT"):
             raise
     await asyncio.sleep(RESUME_SECONDS)
-    try:  # an answer in the middle of a large file may be lost: what was refused for its header is refused again
+    try:  # the answer may be lost in the middle of a large file: a header that was refused is refused again
         await _answer(stub.UploadPlugin(_only(made), wait_for_ready=True))
     except InvalidArgument as error:
         if error.metadata.get("field") != "header.size_bytes":
@@ -77,8 +77,9 @@ async def _only(header: pb.UploadHeader) -> AsyncIterator[pb.UploadPluginRequest
 
 
 async def download(link: Any, text: str, target: Path | None, line: Line, *, force: bool) -> tuple[Plugin, Path]:
-    """Writes a plugin's file, whole or not at all; goes on where a connection broke. Without a target it gets its own
-    name here. Raises FailedPrecondition where the target is there, Unavailable for other bytes than the plugin has."""
+    """Downloads a plugin's file, whole or not at all; resumes after a broken connection. Without a target the file gets
+    its own name in the current folder. Raises FailedPrecondition if the target exists, Unavailable for a wrong digest.
+    """
     name, version = split_name(text)
     got, plugin = 0, Plugin()
     folder = Path.cwd() if target is None else target.parent
@@ -128,7 +129,7 @@ def _digest(file: Any) -> str:
 
 
 def _progress(done: int, total: int) -> str:
-    """How far it is; off a terminal in steps of a tenth, so that it is not a line for each piece."""
+    """Returns the progress; without a terminal in steps of a tenth, so that not each piece prints a line."""
     if not sys.stderr.isatty():
         return f"{done * 10 // max(total, 1) * 10}% of {size(total)}"
     return f"{size(done)} of {size(total)}"

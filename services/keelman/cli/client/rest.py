@@ -1,4 +1,4 @@
-"""Asks Connect's REST API for commands: of the worker that --worker names, else through the gateway."""
+"""Calls Connect's REST API for commands: at the worker that --worker names, else through the gateway."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CALL_SECONDS = 100.0
 USER, PASSWORD_FILE = "KEELMAN_REST_USER", "KEELMAN_REST_PASSWORD_FILE"
-"""In the environment: who asks workers that want a user and a password."""
+"""Environment variables: user and password for workers that require them."""
 
 
 class Rest:
@@ -42,7 +42,7 @@ class Rest:
         self._url = url.rstrip("/")
 
     async def ask(self, method: str, path: str = "", body: Any = None) -> Any:
-        """The answer's JSON."""
+        """Sends a request; returns the answer's JSON."""
         import httpx  # noqa: PLC0415  (a tenth of a second that most commands need not spend)
 
         try:
@@ -68,7 +68,7 @@ class Rest:
 
 
 class ConnectorRest(Rest):
-    """One connector of one worker cluster; `full` is how people name it."""
+    """The REST API of one connector; `full` is its name for people, with the worker cluster."""
 
     def __init__(self, http: httpx.AsyncClient, url: str, name: str, cluster: str = "") -> None:
         super().__init__(http, f"{url.rstrip('/')}/connectors/{quote(name, safe='')}")
@@ -79,23 +79,23 @@ class ConnectorRest(Rest):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Whom to ask: the gateway for a worker cluster, or the worker behind --worker."""
+    """The REST API to call: the gateway's for a worker cluster, or the worker's of --worker."""
 
     cluster: Cluster = ""
     worker: Worker = ""
     target: Target = field(default_factory=Target)
 
     def __post_init__(self) -> None:
-        """Raises InvalidArgument for a cluster beside the worker that is asked."""
+        """Raises InvalidArgument for --cluster together with --worker."""
         if self.worker and self.cluster:
             raise InvalidArgument("--cluster: not together with --worker, which names a worker directly")
 
     def ask_connector(
         self, name: str, body: Callable[[ConnectorRest], Awaitable[int | None]], *, new: bool = False
     ) -> int:
-        """Does something with one connector, named CLUSTER/NAME or NAME; returns the exit code.
+        """Calls `body` with the REST API of one connector, named CLUSTER/NAME or NAME; returns the exit code.
 
-        One that is `new` need not exist, so its cluster must be named, or be the only one.
+        A `new` connector need not exist, so its cluster must be named, or be the only one.
         """
 
         async def whole() -> int | None:
@@ -112,7 +112,7 @@ class Where:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Rest]:
-        """The REST API of the worker, or of the cluster; that of the only one when none is named."""
+        """Yields the REST API of the worker, or of the named or only worker cluster."""
         cluster = self.cluster
         if not self.worker and not cluster:
             async with self.target.open() as gateway:
@@ -140,7 +140,7 @@ class Where:
 
 
 def login(environment: Mapping[str, str]) -> tuple[str, str] | None:
-    """User and password for workers that want them; None where none are set. Raises InvalidArgument."""
+    """Returns user and password for workers that require them; None if none are set. Raises InvalidArgument."""
     user, file = environment.get(USER, ""), environment.get(PASSWORD_FILE, "")
     if not user and not file:
         return None
@@ -155,7 +155,7 @@ def login(environment: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 async def only_cluster(gateway: Gateway) -> str:
-    """The name of the only worker cluster. Raises NotFound where there is none, InvalidArgument for several."""
+    """Returns the name of the only worker cluster. Raises NotFound for none, InvalidArgument for several."""
     names = [cluster.name for cluster in await gateway.list(WORKER_CLUSTERS)]
     if not names:
         raise NotFound("there is no worker cluster: `keelman create worker-cluster NAME --start` makes one")

@@ -1,7 +1,7 @@
-"""Decides which gateway a command asks, and as whom.
+"""Decides which gateway a command calls, and with which credentials.
 
-It is --gateway, else --context, else KEELMAN_GATEWAY, else KEELMAN_CONTEXT, else the system of --home, else the context
-in use, else the usual home's system, else 127.0.0.1:7400.
+The order is --gateway, --context, KEELMAN_GATEWAY, KEELMAN_CONTEXT, the system of --home, the context in use, the
+default home's system, 127.0.0.1:7400.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HTTP_PORT = 7480
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A gateway, host:port, with what said so, its HTTP API, a URL, and the context that has the rest."""
+    """A gateway (host:port), the source that named it, the URL of its HTTP API, and the context with the rest."""
 
     address: str
     source: str
@@ -38,7 +38,7 @@ class Place:
 
     @property
     def wants(self) -> str:
-        """What helps where nobody answers there."""
+        """Advice for a user who cannot reach the gateway."""
         if self.context.gateway:
             return f"see `keelman context show` and give --gateway host:port for another one (from {self.source})"
         return f"start the system with `keelman up`, or give --gateway host:port (from {self.source})"
@@ -54,14 +54,14 @@ class Target:
 
     @property
     def place(self) -> Place:
-        """Whom to ask. Raises InvalidArgument, and NotFound for a context that there is not."""
+        """The gateway to call. Raises InvalidArgument, and NotFound for an unknown context."""
         return place_of(self.gateway, self.context, self.home)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Gateway]:
-        """A client of the gateway. Raises Unavailable when nothing answers there for REACH_SECONDS.
+        """Yields a client of the gateway. Raises Unavailable if nothing answers for REACH_SECONDS.
 
-        Also where the connection is refused: one that is just being started, or started again, refuses too.
+        Waits also after a refused connection, since a gateway that is just starting refuses too.
         """
         place = self.place
         given = place.context
@@ -78,7 +78,7 @@ class Target:
             yield Gateway(link)
 
     def run(self, body: Callable[[Gateway], Awaitable[int | None]]) -> int:
-        """Calls `body` with a client of the gateway; returns its exit code, OK where it returns none."""
+        """Calls `body` with a client of the gateway; returns its exit code, OK if it returns none."""
 
         async def whole() -> int | None:
             async with self.open() as client:
@@ -88,13 +88,13 @@ class Target:
 
 
 def home_of(given: Path | None) -> Home:
-    """The home named by --home, else by KEELMAN_HOME, else the usual one."""
+    """Returns the home of --home, else of KEELMAN_HOME, else the default home."""
     return Home(given.expanduser().absolute()) if given else Home.default()
 
 
 def place_of(gateway: str | None, context: str | None, home: Path | None) -> Place:
-    """Which gateway is asked, by what was typed and by the environment. Raises InvalidArgument for an address that is
-    not host:port and for two that are typed, NotFound for a context that there is not."""
+    """Returns the gateway to call, by the options and the environment. Raises InvalidArgument for an address that is
+    not host:port and for --gateway together with --context, NotFound for an unknown context."""
     if gateway and context:
         raise InvalidArgument("--gateway: not together with --context, which names a gateway")
     environment, named = os.environ.get("KEELMAN_GATEWAY"), os.environ.get(NAME)
@@ -122,12 +122,12 @@ def _in_context(name: str, source: str, contexts: Contexts) -> Place:
 
 
 def usual_http(address: str, scheme: str = "http") -> str:
-    """The URL of a gateway's HTTP API where nothing else is said of it."""
+    """Returns the default URL of the HTTP API of the gateway at an address."""
     return f"{scheme}://{address.rpartition(':')[0]}:{HTTP_PORT}"
 
 
 def checked_gateway(address: str, field: str) -> str:
-    """Returns the address; raises InvalidArgument for one that is not host:port."""
+    """Returns the address. Raises InvalidArgument unless it is host:port."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidArgument.of(field, address, "host:port, e.g. 127.0.0.1:7400")

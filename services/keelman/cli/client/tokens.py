@@ -1,4 +1,4 @@
-"""Creates, lists and deletes tokens by which hosts join, at the gateway."""
+"""Creates, lists and deletes join tokens at the gateway."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAD = ("NAME", "FOR", "ENDS", "USED BY", "USED AT")
 
 
 async def create_token(client: Gateway, **fields: Any) -> str:
-    """A new token, which is shown nowhere else."""
+    """Creates and returns a token, which is shown nowhere else."""
     request = CreateJoinTokenRequest(**fields, request_id=uuid.uuid4().hex)
     answer = await _stub(client).CreateJoinToken(request, timeout=CALL_SECONDS)
     return str(answer.token)
@@ -32,7 +32,7 @@ async def delete_token(client: Gateway, name: str) -> None:
 
 
 async def read_tokens(client: Gateway) -> str:
-    """All tokens, as a table."""
+    """Returns all tokens as a table."""
     rows, request = [HEAD], ListJoinTokensRequest()
     while True:
         answer = await _stub(client).ListJoinTokens(request, timeout=CALL_SECONDS)

@@ -1,4 +1,4 @@
-"""Lists topics for people: the resources, and what else the brokers have."""
+"""Lists topics for people: the resources, and the brokers' other topics."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from keelman.cli.output.lines import TopicLine
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
 OWN_PREFIXES = ("__", "keelman.events.", "keelman.reports.")
-"""Of the topics of Kafka and of keelman."""
+"""The prefixes of the topics of Kafka and of keelman."""
 WORKERS_TOPICS = {"config": "configs", "offset": "offsets", "status": "status"}
-"""Kinds of a worker cluster's own topics, and what their names end with where its properties name none."""
+"""Kinds of a worker cluster's storage topics, and the endings of their default names."""
 
 
 async def find_topics(gateway: Gateway, brokers: str, name: str | None, *, internal: bool = True) -> Sequence[Any]:
-    """Topic resources, those of a broker cluster where one is named; then, as lines, the other topics that its brokers
-    have, of the only broker cluster or the one called default where none is named. `name` asks for one, by the name of
-    its resource or, where no resource has it, by that of its topic. Without `internal` only those of users.
+    """Returns the topic resources, of one broker cluster if it is named; then, as lines, the other topics of its
+    brokers (without a name: of the only broker cluster, or the one called default). `name` selects one topic by the
+    name of its resource or, if no resource has it, by its name in Kafka. Without `internal` returns only users' topics.
 
-    Where there are resources, brokers that cannot be asked are a remark on stderr. Raises NotFound and what
-    `Gateway.client_properties` and `list_topics` raise.
+    If there are resources, unreachable brokers are only a remark on stderr. Raises NotFound and the errors of
+    `Gateway.client_properties` and `list_topics`.
     """
     from keelman.kafka.browsing import list_topics  # noqa: PLC0415  (a client of Kafka is long to load)
 
@@ -47,7 +47,7 @@ async def find_topics(gateway: Gateway, brokers: str, name: str | None, *, inter
 
 
 def own_topics(clusters: Iterable[Any]) -> set[str]:
-    """The topics in which these worker clusters keep configurations, offsets and states."""
+    """Returns the storage topics of these worker clusters."""
     return {
         one.spec.properties.get(f"{kind}.storage.topic") or f"{one.name}.connect-{what}"
         for one in clusters
@@ -56,11 +56,11 @@ def own_topics(clusters: Iterable[Any]) -> set[str]:
 
 
 async def resource_of(gateway: Gateway, brokers: str, name: str) -> Any | None:
-    """The topic resource of a name, or the only one of a topic of this name in Kafka, on that broker cluster where it
-    is named; None where there is none."""
+    """Returns the topic resource with this name, or the only one whose topic in Kafka has this name, on the broker
+    cluster if it is named; None for none."""
     try:
         found = await gateway.get(kinds.TOPICS, name)
-    except (NotFound, InvalidArgument):  # topics may have names that no resource can have
+    except (NotFound, InvalidArgument):  # a topic may have a name that is illegal for a resource
         named = [one for one in await gateway.list(kinds.TOPICS, brokers=brokers) if one.spec.topic == name]
         return await gateway.get(kinds.TOPICS, named[0].name) if len(named) == 1 else None
     return found if brokers in ("", found.spec.broker_cluster) else None

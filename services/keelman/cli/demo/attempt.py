@@ -1,7 +1,7 @@
-"""Finds the attempt at copying a file that a run continues, so that nothing is lost and nothing doubled.
+"""Finds the attempt at copying a file that a run continues, so that nothing is lost or duplicated.
 
-An attempt's connectors and topic carry its name; their offsets and journals make a later run go on where it stopped.
-Pure but for reading the two files and the small record that is kept of each pair.
+An attempt's connectors and topic have its name; by their offsets and journals a later run continues where it stopped.
+Pure except for reading the two files and the small record of each pair.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from keelman.runtime.home import Home, write_file
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: its number, and what INPUT was when it began."""
+    """One attempt: its number, and the size and digest of INPUT when it began."""
 
     number: int
     input_size: int
@@ -29,8 +29,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The attempt to go on with. `fresh` says why a new one begins (empty: the former goes on); a fresh one starts
-    without OUTPUT and without connectors of former ones."""
+    """The attempt to run. `fresh` is the reason for a new attempt (empty: the former one continues). A fresh attempt
+    starts without OUTPUT and without connectors of former attempts."""
 
     attempt: Attempt
     fresh: str = ""
@@ -38,7 +38,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """INPUT and OUTPUT, links resolved, and the home that keeps the record of them."""
+    """INPUT and OUTPUT, links resolved, and the home that holds their record."""
 
     home: Home
     input: Path
@@ -46,25 +46,25 @@ class Pair:
 
     @property
     def digest(self) -> str:
-        """Identifies this pair among all others."""
+        """A short digest that identifies this pair among all others."""
         return hashlib.sha256(f"{self.input}\0{self.output}".encode()).hexdigest()[:8]
 
     @property
     def prefix(self) -> str:
-        """What the names of all its connectors and topics begin with."""
+        """The prefix of the names of all its connectors and topics."""
         return f"copy-{self.digest}-"
 
     def stem(self, attempt: Attempt) -> str:
-        """Name of an attempt's topic; its connectors add -source and -sink."""
+        """Returns the name of an attempt's topic; its connectors add -source and -sink."""
         return f"{self.prefix}{attempt.number}"
 
     @property
     def record(self) -> Path:
-        """Where the latest attempt is written down."""
+        """The file with the latest attempt."""
         return self.home.root / "runs" / f"{self.digest}.json"
 
     def former(self) -> Attempt | None:
-        """The latest attempt; None when there was none."""
+        """Returns the latest attempt; None for none."""
         try:
             document = json.loads(self.record.read_text(encoding="utf-8"))
             return Attempt(document["number"], document["input_size"], document["input_sha256"])
@@ -72,13 +72,14 @@ class Pair:
             return None
 
     def write(self, attempt: Attempt) -> None:
-        """Writes the attempt down, before anything of it exists."""
+        """Writes the attempt to its record, before its connectors and topic exist."""
         paths = {"input": str(self.input), "output": str(self.output)}
         write_file(self.record, json.dumps(paths | asdict(attempt), indent=2).encode())
 
 
 def decide(pair: Pair, facts: Facts) -> Decision:
-    """What to go on with. Raises InvalidArgument for an OUTPUT that is not ours to write; changes nothing."""
+    """Decides which attempt to run. Raises InvalidArgument for an OUTPUT that must not be
+    overwritten; changes nothing."""
     former = pair.former()
     there = pair.output.exists()
     difference = is_beginning(pair.output, pair.input) if there else None
@@ -117,7 +118,7 @@ def _same_or_grown(former: Attempt, facts: Facts) -> bool:
 
 
 def checked_output(output: Path, given: Path) -> Path:
-    """OUTPUT with links resolved. Raises InvalidArgument when it is INPUT, or cannot be written."""
+    """Returns OUTPUT with links resolved. Raises InvalidArgument if it is INPUT, or cannot be written."""
     resolved = output.expanduser().resolve()
     folder = resolved.parent
     if not folder.is_dir():

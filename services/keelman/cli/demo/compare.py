@@ -1,4 +1,4 @@
-"""Compares two files in pieces: one as the beginning of the other, or byte for byte with count and checksum."""
+"""Compares two files in pieces: a file as the beginning of another, or byte for byte with counts and checksum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first byte at which two files differ, and the line it stands in; where one ends, the byte after its last."""
+    """The first byte at which two files differ, and its line; the byte after the end if one file is shorter."""
 
     byte: int
     line: int
@@ -19,8 +19,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a comparison: facts of OUTPUT, and where it first differs from INPUT: None when they are equal byte
-    for byte."""
+    """The result of a comparison: facts of OUTPUT, and its first difference from INPUT, None if they are equal byte for
+    byte."""
 
     size: int
     lines: int
@@ -29,7 +29,7 @@ class Verdict:
 
 
 def is_beginning(part: Path, whole: Path) -> Difference | None:
-    """None when `part` is the beginning of `whole` or all of it, else where they differ. Raises OSError."""
+    """Returns None if `part` is the beginning of `whole` or all of it, else their difference. Raises OSError."""
     at, lines = 0, 0
     with part.open("rb") as left, whole.open("rb") as right:
         while piece := left.read(CHUNK_BYTES):
@@ -42,7 +42,7 @@ def is_beginning(part: Path, whole: Path) -> Difference | None:
 
 
 def verdict(output: Path, given: Path) -> Verdict:
-    """Reads both files to their ends. Raises OSError."""
+    """Compares two files to their ends. Raises OSError."""
     digest, at, lines = hashlib.sha256(), 0, 0
     difference: Difference | None = None
     with output.open("rb") as left, given.open("rb") as right:

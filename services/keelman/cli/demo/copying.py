@@ -1,4 +1,4 @@
-"""Does the copy itself: brings about worker cluster, topic and connectors, then watches until OUTPUT is whole."""
+"""Does the copy itself: creates worker cluster, topic and connectors, for the job to watch until OUTPUT is whole."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from keelman.runtime.supervise import Siblings, deadline
 
 WORKER_CLUSTER = "demo"
 CLUSTER_SECONDS = 180.0
-CALM_SECONDS = 60.0  # how long a FAILED connector, a lost gateway or a moving group is borne before it counts
+CALM_SECONDS = 60.0  # how long a FAILED connector, a lost gateway or a moving group is tolerated
 POLL_SECONDS = 0.2
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The parts of a copy: names of the topic and of both connectors; where brokers and workers answer."""
+    """The parts of a copy: names of the topic and of both connectors; addresses of brokers and workers."""
 
     topic: str
     source: str
@@ -45,7 +45,7 @@ class Copy:
 
 
 def connectors_of(stem: str, given: Path, output: Path) -> dict[str, dict[str, str]]:
-    """Names and configurations of the two connectors of an attempt, as anyone would POST them to Connect."""
+    """Returns names and configurations of an attempt's two connectors, as a user would POST them to Connect."""
     both = {"tasks.max": "1", "key.converter": STRING, "value.converter": STRING}
     kafka = "org.apache.kafka.connect.file.FileStream"
     return {
@@ -63,7 +63,7 @@ async def begin_copy(
     phases: Phases,
     show: Callable[[str], None],
 ) -> Copy:
-    """Brings about everything that the copy needs, as far as it is not there; all of it can be done again."""
+    """Creates all missing parts of the copy; returns the copy. It can be called again."""
     async with Siblings() as siblings:
         watcher = siblings.start(_time_starts(gateway, phases))
         await _worker_cluster(gateway)
@@ -91,7 +91,7 @@ async def begin_copy(
 
 
 async def _time_starts(gateway: Gateway, phases: Phases) -> None:
-    """Notes when the Spark service and the worker begin and when they run."""
+    """Measures from when the Spark service and the worker begin to when they run."""
 
     async def all_run() -> bool:
         running = set()
@@ -107,7 +107,7 @@ async def _time_starts(gateway: Gateway, phases: Phases) -> None:
     try:
         await until(all_run, every=POLL_SECONDS)
     except KeelmanError:
-        return  # the times are for show: what matters is waited for elsewhere, and fails there
+        return  # the times are only shown: the copy itself waits elsewhere, and fails there
 
 
 async def _worker_cluster(gateway: Gateway) -> None:
@@ -156,8 +156,8 @@ async def _wait_running(gateway: Gateway) -> Any:
 async def _begin_fresh(
     gateway: Gateway, client: dict[str, str], pair: Pair, decision: Decision, connectors: Sequence[str]
 ) -> None:
-    """Clears away former attempts. OUTPUT goes only when nothing can write it any more; the new attempt is written down
-    last, so that a run that is killed in between clears away again."""
+    """Removes former attempts. OUTPUT is removed only when no copy run can write it any more; the new attempt is
+    recorded last, so that a run that follows a kill in between removes them again."""
     present = set(await _connectors(gateway))
     for name in connectors:
         if name in present:
@@ -199,8 +199,8 @@ async def _connectors(gateway: Gateway) -> list[str]:
 
 
 async def _retry(call: Callable[[], Awaitable[Any]]) -> Any:
-    """Calls until it is answered: a group that has just begun, or moves, refuses for a moment, and what was killed with
-    everything may be said to run until somebody has looked."""
+    """Calls until there is an answer: a group that has just begun, or moves, refuses for a moment, and a killed process
+    may be reported as running until it is checked."""
     end = asyncio.get_running_loop().time() + CALM_SECONDS
     while True:
         try:

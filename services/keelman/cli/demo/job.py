@@ -33,7 +33,8 @@ STOP_SECONDS = 180.0
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Runs the job. With once: 0 only when OUTPUT equals INPUT byte for byte, else 1 and the reason."""
+    """Runs the job. With --once returns 0 only if OUTPUT equals INPUT byte for byte; else prints the
+    reason, returns 1."""
     parser = argparse.ArgumentParser(prog="keelman demo", description="Copy a file through every part and verify it.")
     parser.add_argument("input", nargs="?", default=environment.get("INPUT", ""), help="a real data set when left out")
     parser.add_argument(
@@ -68,10 +69,10 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def data_set() -> Path:
-    """The default INPUT: a public data set of airports that the package vega-datasets ships. Raises InvalidArgument."""
+    """Returns the default INPUT: a data set of airports in the package vega-datasets. Raises InvalidArgument."""
     from importlib.util import find_spec  # noqa: PLC0415
 
-    found = find_spec("vega_datasets")  # not imported: that would take pandas and a second
+    found = find_spec("vega_datasets")  # not imported: an import needs pandas and a second
     for folder in (found.submodule_search_locations or []) if found else []:
         file = Path(folder) / "_data" / DATA_SET
         if file.is_file():
@@ -81,7 +82,7 @@ def data_set() -> Path:
 
 @dataclass(slots=True)
 class Job:
-    """The job: what it is asked to do, and how it went. `equal` is None until OUTPUT was verified."""
+    """The job: its parameters, and its result. `equal` is None until OUTPUT was verified."""
 
     options: Options
     input: Path
@@ -133,7 +134,7 @@ class Job:
             _print_times(phases)
 
     def _check(self) -> tuple[Facts, Pair]:
-        """INPUT read once, OUTPUT found writable. Raises InvalidArgument."""
+        """Reads INPUT once and checks that OUTPUT is writable. Raises InvalidArgument."""
         facts = check_text(self.input)
         home, given = self.options.home, self.input.resolve()
         output = self.output
@@ -145,7 +146,7 @@ class Job:
 
 @contextlib.contextmanager
 def _lock(pair: Pair) -> Iterator[None]:
-    """Holds the pair's lock. Raises FailedPrecondition while another run copies the same."""
+    """Holds the pair's lock. Raises FailedPrecondition while another run copies the same pair."""
     pair.record.parent.mkdir(parents=True, exist_ok=True)
     with pair.record.with_suffix(".lock").open("a+") as file:
         if take_lock(file):

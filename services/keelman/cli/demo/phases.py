@@ -1,4 +1,4 @@
-"""Measures named stretches of time, which may overlap."""
+"""Measures named phases, which may overlap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Phase:
-    """One stretch; both ends in seconds since the job began. `end` is None while it lasts."""
+    """One phase; begin and end in seconds since the job began. `end` is None while it lasts."""
 
     name: str
     begin: float
@@ -18,7 +18,7 @@ class Phase:
 
 
 class Phases:
-    """The stretches of one job, in the order of their beginnings."""
+    """The phases of one job, in the order of their beginnings."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -27,18 +27,18 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measures a block; one that is left by an error stays open."""
+        """Measures a block; an error in the block leaves the phase open."""
         self.begin(name)
         yield
         self.end(name)
 
     def begin(self, name: str) -> None:
-        """A stretch begins; once begun, its beginning stands."""
+        """Begins a phase, unless it has begun before."""
         if all(p.name != name for p in self.all):
             self.all.append(Phase(name, self._now()))
 
     def end(self, name: str) -> None:
-        """A stretch ends; once ended, its end stands."""
+        """Ends a phase, unless it has ended before."""
         for phase in self.all:
             if phase.name == name and phase.end is None:
                 phase.end = self._now()
@@ -47,7 +47,7 @@ class Phases:
         return self._clock() - self._zero
 
     def lines(self) -> list[str]:
-        """A table for people: each stretch with its length and when it began, as a bar on one scale."""
+        """Returns a table for people: each phase with its length, and its position as a bar on one scale."""
         total = max(self._now(), 1e-9)
         width = 30
         made = []

@@ -1,5 +1,4 @@
-"""Finds the system that the job runs on: the home's own if it is up, else one that the job starts and ties to
-itself."""
+"""Finds the system for the job: the home's own if it is up, else a system that the job starts and ties to itself."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from keelman.runtime.supervise import Siblings
 
 
 class TiedSystem:
-    """Brings the system up and, if it was this job that started it, down again."""
+    """Starts the system if it is not up, and stops it again if this job has started it."""
 
     def __init__(self, options: Options, phases: Phases, show: Callable[[str], None]) -> None:
         self._options = options
@@ -30,12 +29,13 @@ class TiedSystem:
 
     @property
     def ours(self) -> bool:
-        """Whether this job started it."""
+        """Whether this job started the system."""
         return self._detached is not None
 
     @contextlib.asynccontextmanager
     async def up(self) -> AsyncIterator[TiedSystem]:
-        """The system, its services being started. Leaving the block stops what was started here, by all means."""
+        """Yields the system while its services start. The end of the block always stops a system that
+        was started here."""
         known = running_system(self._options.home)
         async with Siblings() as siblings:
             if known is not None:
@@ -63,7 +63,7 @@ class TiedSystem:
         await self._ready.wait()
 
     def alive(self) -> bool:
-        """False when the system ended under the job."""
+        """Tells whether the system still runs."""
         return running_system(self._options.home) is not None
 
     async def _follow(self, started: Detached) -> None:
@@ -103,7 +103,7 @@ class TiedSystem:
             try:
                 await until(lambda: started.process.poll() is not None)
             except asyncio.CancelledError:
-                # A second Ctrl-C: at the second signal it cuts.
+                # A second Ctrl-C: at the second signal the system ends at once.
                 started.process.send_signal(signal.SIGTERM)
                 await until(lambda: started.process.poll() is not None)
                 raise

@@ -1,4 +1,4 @@
-"""Checks, in pieces and before anything is started, that lines of text can carry a file exactly."""
+"""Checks, in pieces and before any start, that lines of text can carry a file exactly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Facts:
 
 
 def check_text(path: Path) -> Facts:
-    """Reads the whole file in pieces. Raises InvalidArgument naming line and byte of the first thing not legal."""
+    """Reads the whole file in pieces. Raises InvalidArgument with line and byte of the first illegal
+    character or line."""
     try:
         if path.is_dir():
             raise InvalidArgument(f"INPUT {path}: is a folder: legal is a readable file of text lines")
@@ -39,7 +40,7 @@ def check_text(path: Path) -> Facts:
 def _read(path: Path) -> Facts:
     digest, decoder = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")()
     size = lines = 0
-    line_start = 0  # offset of the line that is being read
+    line_start = 0  # offset of the present line
     last = b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
@@ -73,7 +74,7 @@ def _read(path: Path) -> Facts:
 
 
 def _problem(chunk: bytes, decoder: codecs.IncrementalDecoder, pending: int) -> tuple[str, int] | None:
-    """The first thing not legal in a piece, and where: negative when a bad character begins in the piece before."""
+    """Returns the first error in a piece, and its offset: negative if a bad character begins in the piece before."""
     found: list[tuple[int, str]] = []
     try:
         decoder.decode(chunk)
@@ -89,7 +90,7 @@ def _problem(chunk: bytes, decoder: codecs.IncrementalDecoder, pending: int) -> 
 
 
 def sha256_of_first(path: Path, size: int) -> str:
-    """The sha256 of a file's first `size` bytes in hex; of all of it when it is shorter. Raises OSError."""
+    """Returns the sha256 of a file's first `size` bytes in hex; of the whole file if it is shorter. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while size > 0 and (chunk := file.read(min(size, CHUNK_BYTES))):

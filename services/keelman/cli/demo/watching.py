@@ -29,7 +29,7 @@ LINE_SECONDS = 2.0
 async def watch_copy(gateway: Gateway, copy: Copy, facts: Facts, alive: Callable[[], bool]) -> None:
     """Shows both legs until OUTPUT has as many bytes as INPUT.
 
-    Raises FailedPrecondition when a task failed for good or nothing moved for long, Unavailable when the system ended.
+    Raises FailedPrecondition if a task failed for good or nothing moved for long, Unavailable if the system ended.
     """
     clock = asyncio.get_running_loop().time
     moved_at, best, bad_since = clock(), (-1, -1), None
@@ -82,7 +82,7 @@ async def _failure(gateway: Gateway, copy: Copy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """The progress of one leg: bytes of INPUT done of all; records of its present copy run; a word on its state."""
+    """The progress of one leg: bytes of INPUT done; records and rate of its present copy run; its state as a word."""
 
     done_bytes: int
     records: int
@@ -92,14 +92,14 @@ class Leg:
 
 @dataclass(slots=True)
 class Meter:
-    """Turns what is seen of a leg into a rate over the last seconds and the seconds left."""
+    """Computes a leg's rate over the last seconds, and the seconds left."""
 
     total: int
     window_seconds: float = 5.0
     _marks: list[tuple[float, int]] = field(default_factory=list)
 
     def rate(self, done: int, now: float) -> float:
-        """Bytes a second over the window; 0 while nothing is known."""
+        """Returns the bytes per second over the window; 0 while unknown."""
         self._marks.append((now, done))
         while len(self._marks) > 2 and now - self._marks[1][0] >= self.window_seconds:
             self._marks.pop(0)
@@ -107,7 +107,7 @@ class Meter:
         return max(0.0, (done - first) / (now - begun)) if now > begun else 0.0
 
     def seconds_left(self, done: int, rate: float) -> float | None:
-        """None while the rate is 0."""
+        """Returns the seconds left; None while the rate is 0."""
         left = self.total - done
         if left <= 0:
             return 0.0
@@ -115,13 +115,13 @@ class Meter:
 
 
 def newest_run(runs: Sequence[Any], connector: str) -> Any | None:
-    """The latest copy run of a connector."""
+    """Returns the latest copy run of a connector."""
     mine = [r for r in runs if r.connector == connector]
     return max(mine, key=lambda r: (r.create_time.seconds, r.create_time.nanos), default=None)
 
 
 def source_position(run: Any | None) -> int | None:
-    """Committed position of a file source in bytes, as its copy run reports it; None before the first report."""
+    """Returns a file source's committed position in bytes, as its copy run reports it; None before the first report."""
     if run is None:
         return None
     for text in run.progress.offsets.values():
@@ -133,7 +133,7 @@ def source_position(run: Any | None) -> int | None:
 
 
 def leg(done: int, run: Any | None) -> Leg:
-    """A leg as its newest copy run reports it."""
+    """Returns a leg from the report of its newest copy run."""
     if run is None:
         return Leg(done, 0, 0.0, "WAITING")
     return Leg(done, int(run.progress.records), float(run.progress.bytes_per_second), state_word(run))
@@ -141,7 +141,7 @@ def leg(done: int, run: Any | None) -> Leg:
 
 @contextmanager
 def display(total: int) -> Iterator[Callable[[dict[str, Leg]], None]]:
-    """What shows the newest state of each leg: bars on a terminal; elsewhere a line every two seconds."""
+    """Yields a function that shows the newest state of each leg: as bars on a terminal, else as a line every 2 s."""
     if not sys.stderr.isatty():
         yield _Lines(total).show
         return
@@ -189,7 +189,7 @@ class _Lines:
 
 
 def line_of(one: Leg, meter: Meter, now: float) -> str:
-    """One leg as a line for people."""
+    """Returns a leg as a line for people."""
     rate = meter.rate(one.done_bytes, now)
     left = meter.seconds_left(one.done_bytes, rate)
     share = f"{one.done_bytes * 100 // max(1, meter.total)}% of {size(meter.total)}"

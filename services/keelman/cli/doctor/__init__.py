@@ -1,1 +1,1 @@
-"""Checks a system for `keelman doctor`: each module judges what it is given, and names what is wrong and what helps."""
+"""Checks a system for `keelman doctor`: each module judges its input, and names problems and remedies."""

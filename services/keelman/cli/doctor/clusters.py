@@ -1,4 +1,4 @@
-"""Judges clusters, and what users want of topics and connectors, by what the state service knows of them. Pure."""
+"""Judges clusters, topics and connector definitions by the state service's data. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUIET = ("RUNNING", "STOPPED", "STARTING", "STOPPING", "DELETING")
 
 
 def broker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
-    """What is wrong with broker clusters: reached by the state service, with their client properties."""
+    """Yields the problems of broker clusters, as the state service reaches them with their client properties."""
     for one in clusters:
         state, message, name = state_word(one.status), one.status.message, f"broker-cluster/{one.name}"
         if state in QUIET and not one.status.stuck:
@@ -44,7 +44,7 @@ def broker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
 
 
 def worker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
-    """What is wrong with worker clusters and what runs on them."""
+    """Yields the problems of worker clusters and of their connectors."""
     for one in clusters:
         status, name = one.status, f"worker-cluster/{one.name}"
         if status.stuck or state_word(one.status) == "DEGRADED":
@@ -66,7 +66,7 @@ def worker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
 
 
 def topic_findings(topics: Iterable[Any]) -> Iterator[Finding]:
-    """Where topics on their brokers are not as their resources say."""
+    """Yields the differences of topics on their brokers from their resources."""
     for one in topics:
         state, name = word(TopicState, one.status.state), f"topic/{one.name}"
         if state in ("MISSING", "FAILED"):
@@ -78,7 +78,7 @@ def topic_findings(topics: Iterable[Any]) -> Iterator[Finding]:
 
 
 def definition_findings(definitions: Iterable[Any]) -> Iterator[Finding]:
-    """Where connectors are not as their definitions say."""
+    """Yields the differences of connectors from their definitions."""
     for one in definitions:
         name = f"definition/{one.name}"
         if one.status.message and not one.status.applying:

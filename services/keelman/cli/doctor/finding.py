@@ -1,4 +1,4 @@
-"""A finding of `keelman doctor`: what is wrong somewhere, and what helps."""
+"""A finding of `keelman doctor`: a problem and its remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: what was looked at, where, what is wrong, and what to do about it."""
+    """One problem: the check that found it, its place, the problem, and the remedy."""
 
     check: str
     subject: str

@@ -1,4 +1,4 @@
-"""Looks at what is between this host and the gateway, and at the home of a system that runs here."""
+"""Checks the connection from this host to the gateway, and the home of a system that runs on this host."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CONNECT_SECONDS = 5.0
 
 
 async def gateway_findings(address: str, source: str, error: KeelmanError) -> list[Finding]:
-    """Why a gateway at host:port cannot be asked: its name, its port, or what it says. `source` is where the address
-    came from."""
+    """Returns why a gateway at host:port cannot be called: its name, its port, or its answer. `source` is the origin of
+    the address."""
     host, _, port = address.rpartition(":")
     host, subject = host.strip("[]"), f"gateway {address}"
     loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ async def gateway_findings(address: str, source: str, error: KeelmanError) -> li
 
 
 def home_findings(home: Path) -> Iterator[Finding]:
-    """What is wrong with the folder of the system that runs here."""
+    """Yields the problems of the home of the system that runs on this host."""
     try:
         free = shutil.disk_usage(home).free
     except OSError as wrong:

@@ -1,4 +1,4 @@
-"""Judges nodes: whether they are heard of, what they run, and what their hosts have left. Pure."""
+"""Judges nodes: whether they report, their versions, and the free resources of their hosts. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MIN_OPEN_FILES = 4096
 MIN_DISK_BYTES = 1 << 30
 MIN_MEMORY_BYTES = 256 << 20
 MAX_CLOCK_SECONDS = 5.0
-"""So far may a clock be off: certificates, and times in logs and records, come from it."""
+"""The largest legal error of a clock: certificates, and times in logs and records, depend on it."""
 
 
 def node_findings(nodes: Iterable[Any], version: str) -> Iterator[Finding]:
-    """What is wrong with nodes. `version` is that of keelman here; empty where it is not known."""
+    """Yields the problems of nodes. `version` is this command's version of keelman; empty if unknown."""
     for node in nodes:
         name, status, state = f"node/{node.name}", node.status, state_word(node.status)
         if state == "OFFLINE":

@@ -1,5 +1,5 @@
-"""Looks at the topics in which worker clusters keep configurations, offsets and states, on their brokers: asked from
-here, or by the state service where who asks needs what nobody is shown."""
+"""Checks the storage topics of worker clusters on their brokers: from the command's host, or through the state service
+where a client needs hidden values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIN_REPLICAS = 3
 
 
 async def storage_findings(properties: Mapping[str, str], brokers: str, clusters: Sequence[Any]) -> list[Finding]:
-    """What is wrong with the topics of the worker clusters of one broker cluster, which is asked from here."""
+    """Returns the problems of the worker clusters' topics on one broker cluster, read from the command's host."""
     topics = {name: (cluster, kind) for cluster in clusters for kind, name in topics_of(cluster).items()}
     try:
         async with TopicBrokers.open(properties) as asked:
@@ -39,7 +39,7 @@ async def storage_findings(properties: Mapping[str, str], brokers: str, clusters
 
 
 def reported_findings(cluster: str, reported: Any) -> Iterator[Finding]:
-    """The same by what brokers answered the state service about one worker cluster's topics."""
+    """Yields the problems of one worker cluster's topics, from the state service's report."""
     for one in reported.topics:
         yield from judged(
             f"worker-cluster/{cluster}", one.use, one.topic, policy=one.cleanup_policy, partitions=one.partitions,
@@ -48,7 +48,7 @@ def reported_findings(cluster: str, reported: Any) -> Iterator[Finding]:
 
 
 def topics_of(cluster: Any) -> dict[str, str]:
-    """The three topics of a worker cluster, by what they are for."""
+    """Returns the three storage topics of a worker cluster, by purpose."""
     given = cluster.spec.properties
     return {
         kind: given.get(f"{kind}.storage.topic") or f"{cluster.name}.connect-{what}"
@@ -59,7 +59,7 @@ def topics_of(cluster: Any) -> dict[str, str]:
 def judged(
     subject: str, kind: str, topic: str, *, policy: str, partitions: int, replicas: int, brokers: int
 ) -> Iterator[Finding]:
-    """What is wrong with one topic; `policy` is empty where it is not known."""
+    """Yields the problems of one topic; `policy` is empty if unknown."""
     if policy and policy != COMPACT:
         yield Finding(
             "topics", subject, f"{kind} topic {topic} has {POLICY}={policy}: what is in it would be deleted one day",

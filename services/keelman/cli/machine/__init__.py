@@ -1,1 +1,1 @@
-"""The system of one machine: its services, how it is started, what it writes of itself, what is left of it."""
+"""The system of one machine: its services, its start, its record, and the processes that it left behind."""

@@ -1,6 +1,6 @@
-"""Starts `keelman up` as a process of its own and hears from it how the start goes, over a socket pair.
+"""Starts `keelman up` as a separate process, which reports the progress of its start over a socket pair.
 
-Tied, the started process drains itself as soon as the starter is gone, be it by kill -9.
+A tied process drains itself as soon as its starter is gone, even by kill -9.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from keelman.runtime.processes.ports import variable
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The started process's message on how its start goes; `text` is for people, `code` the exit code when it
-    failed."""
+    """The started process's message about its start; `text` is for people, `code` the exit code of a failure."""
 
     stage: Stage
     text: str = ""
@@ -36,26 +35,26 @@ class Message:
 
 
 class Starter:
-    """The started process's side: how it reports to its starter."""
+    """The started process's side: reports to its starter."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.set_inheritable(False)
 
     def report(self, stage: Stage, text: str = "", code: int = 0) -> None:
-        """Sends a message. A starter that left is no reason to stop: it may know all that it wanted to."""
+        """Sends a message. Ignores a starter that has left: it may have no interest in more."""
         with contextlib.suppress(OSError):
             self._socket.sendall(json.dumps(asdict(Message(stage, text, code))).encode() + b"\n")
 
     async def wait_gone(self) -> None:
-        """Returns when the starter closed its side or died."""
+        """Returns when the starter has closed its side or died."""
         self._socket.setblocking(False)
         while await asyncio.get_running_loop().sock_recv(self._socket, 64):
             pass
 
 
 class Detached:
-    """A started `keelman up`. Keep `link` open as long as a tied one is to live."""
+    """A started `keelman up`. Keep `link` open as long as a tied process has to live."""
 
     def __init__(self, home: Home, process: subprocess.Popen[bytes], link: socket.socket) -> None:
         self.home = home
@@ -64,7 +63,7 @@ class Detached:
         self._rest = b""
 
     async def ready(self, on_message: Callable[[Message], None]) -> None:
-        """Waits until it is ready. Raises the reason when it fails, with nothing left of it."""
+        """Waits until it is ready. Raises the reason of a failure, after which no process is left."""
         loop = asyncio.get_running_loop()
         self.link.setblocking(False)
         while True:
@@ -85,14 +84,14 @@ class Detached:
                     return
 
     def stop(self) -> None:
-        """Asks it to drain and waits for its end."""
+        """Signals it to drain, and waits for its end."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.process.wait()
 
 
 def start_detached(options: Options, *, tied: bool) -> Detached:
-    """Starts `keelman up` in a session of its own, its output appended to <home>/logs/up.log."""
+    """Starts `keelman up` in its own session, with its output appended to <home>/logs/up.log."""
     ours, theirs = socket.socketpair()
     log = options.home.log("up")
     writable("home", options.home.root, log.parent)
@@ -112,7 +111,7 @@ def start_detached(options: Options, *, tied: bool) -> Detached:
 
 
 def arguments_of(options: Options) -> Sequence[str]:
-    """The options as words of a command line, but for secret settings: anybody may list command lines."""
+    """Returns the options as words of a command line, except secret settings: any user may list command lines."""
     words = ["--home", str(options.home.root)]
     for service, values in options.given.items():
         for key, value in values.items():
@@ -125,6 +124,6 @@ def arguments_of(options: Options) -> Sequence[str]:
 
 
 def environment_of(options: Options) -> dict[str, str]:
-    """The secret settings among the options, as variables."""
+    """Returns the secret settings among the options, as environment variables."""
     given = ((s, k, v) for s, values in options.given.items() for k, v in values.items() if k in secret_settings(s))
     return {variable(f"{service}.{key}"): value for service, key, value in given}

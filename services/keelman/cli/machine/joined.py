@@ -26,8 +26,8 @@ SETTINGS = ("node", "name", "host", "advertised_address", "node_address", "state
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A host's request to join; `address` is the one by which others reach it, empty for the one towards the
-    gateway."""
+    """A host's request to join; `address` is the host's address for others, empty for its address
+    towards the gateway."""
 
     role: JoinRole
     name: str
@@ -35,14 +35,14 @@ class Joining:
     workload_trust: str
     home: Home
     has_home: bool = False
-    """Whether the home was named: the command that is printed names it then."""
+    """Whether the home was given: then the printed command names it too."""
 
 
 async def join_host(text: str, wanted: Joining) -> Sequence[str]:
     """Joins with TOKEN@host:port; returns lines for people.
 
-    The private key is made here, and is the one that is here already where this host joined before. Raises
-    InvalidArgument for a home that cannot be written, and as `keelman.rpc.joining.join`.
+    The private key is generated here, or reused if this host joined before. Raises InvalidArgument for a home that
+    cannot be written, and as `keelman.rpc.joining.join`.
     """
     token, gateway = token_and_address(text)
     address = wanted.address.strip("[]") or own_address(gateway)
@@ -77,7 +77,7 @@ async def join_host(text: str, wanted: Joining) -> Sequence[str]:
 
 
 def settings_text(settings: Mapping[str, str], before: str) -> str:
-    """A TOML file with these settings, and with what an operator has added to the one before."""
+    """Returns a TOML file with these settings, and with an operator's additions to the former file."""
     own = [HEAD, *(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())]
     known = re.compile(rf"({'|'.join(SETTINGS)})\s*=")
     rest = [line for line in before.splitlines(keepends=True) if line != HEAD and not known.match(line)]
@@ -85,7 +85,8 @@ def settings_text(settings: Mapping[str, str], before: str) -> str:
 
 
 def _key(folder: MemberFolder) -> bytes:
-    """The private key that is here, or a new one, kept before anybody signs for it. Raises InvalidArgument."""
+    """Returns the host's private key, or a new one, stored before its certificate is
+    requested. Raises InvalidArgument."""
     try:
         private_folder(folder.root)
         try:

@@ -1,4 +1,4 @@
-"""Finds and stops workloads that live on without an agent, by the records that the agent keeps of them."""
+"""Finds and stops workloads that still run without an agent, by the agent's records of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from keelman.runtime.processes.process_trees import families, family, kill_all, 
 
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05
-ORDER = ("worker/", "spark/", "broker/")  # those that use another come before it
+ORDER = ("worker/", "spark/", "broker/")  # users first
 
 
 def living(home: Home) -> list[Record]:
-    """Records of the workloads whose process runs, in the order in which they are to be stopped.
+    """Returns the records of the workloads whose process runs, in the order in which to stop them.
 
-    Also those whose starter was killed before it wrote the process down: such a process is found by its mark.
+    Includes workloads whose starter was killed before it recorded the process: such a process is found by its mark.
     """
     return [record for _, record in _folders(home) if _lives(record)]
 
@@ -39,7 +39,8 @@ def _folders(home: Home) -> list[tuple[Path, Record]]:
 
 
 async def stop_workloads(home: Home) -> list[str]:
-    """Stops them in good order, and kills what does not end or was left behind. Returns the names of those stopped."""
+    """Stops the workloads in their order, and kills processes that do not end or were left behind. Returns the names of
+    the stopped workloads."""
     stopped = []
     for folder, record in _folders(home):
         seen = _lives(record)

@@ -1,4 +1,4 @@
-"""Checks the options of `keelman up`, and makes the plans of its services."""
+"""Checks the options of `keelman up`, and builds the plans of its services."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Options:
         free_ports: bool = False,
         broker: bool = True,
     ) -> Options:
-        """The options with every setting checked, before anything is begun. Raises InvalidArgument."""
+        """Returns the options, with all settings checked before any start. Raises InvalidArgument."""
         given: dict[str, dict[str, str]] = {}
         for text in settings:
             name, equals, value = text.partition("=")
@@ -53,7 +53,7 @@ class Options:
         return options
 
     def plans(self, ports: Mapping[str, Mapping[str, str]] = NO_PORTS) -> dict[str, ServicePlan]:
-        """The plans of all services, with `ports` for the settings that are not given. Raises InvalidArgument."""
+        """Returns the plans of all services, with `ports` for settings that are not given. Raises InvalidArgument."""
         merged = {s: {**ports.get(s, {}), **self.given.get(s, {})} for s in {*ports, *self.given}}
         agent = merged.get("agent", {})
         if "node" not in agent and "KEELMAN_AGENT_NODE" not in os.environ and (known := _known_node(self.home)):
@@ -62,7 +62,7 @@ class Options:
 
 
 def keep_node(home: Home, name: str) -> None:
-    """Writes down the node's name, under which this home starts from now on."""
+    """Stores the node's name, with which this home starts from now on."""
     if _known_node(home) != name:
         write_file(_node_file(home), f"{name}\n".encode())
 
@@ -72,7 +72,7 @@ def _node_file(home: Home) -> Path:
 
 
 def _known_node(home: Home) -> str:
-    """The name that this home's node had before: brokers are pinned to it, and a host's name can change."""
+    """Returns the former name of this home's node: brokers are pinned to it, and a host's name can change."""
     try:
         return _node_file(home).read_text(encoding="utf-8").strip()
     except OSError:

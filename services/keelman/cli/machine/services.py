@@ -33,11 +33,11 @@ WORKER_PORTS, BROKER_PORTS, SPARK_PORTS, SERVICE_PORTS = 16, 16, 4, 4
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """The start of one service: its flags, settings and log. `ports` are (setting, flag to name in messages, host,
-    port) to probe before.
+    """The start of one service: its flags, settings and log. `ports` are the ports to probe first, each as (setting,
+    flag for messages, host, port).
 
-    `secrets` are settings that no command line and no environment may hold, since others may list these: the service
-    reads them from `secrets_file`.
+    `secrets` are settings that no command line and no environment may contain, since other users may list these: the
+    service reads them from `secrets_file`.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ServicePlan:
 
     @property
     def address(self) -> str:
-        """Where its gRPC answers, as host:port."""
+        """The gRPC address of the service, as host:port."""
         return f"{self.settings.host}:{self.settings.port}"
 
     @property
@@ -61,7 +61,7 @@ class ServicePlan:
         return [sys.executable, "-m", f"keelman.{self.name}", "run", *file, *words]
 
     def write_secrets(self) -> None:
-        """Writes the file that the command line names, for its owner alone; no file where there is nothing to keep."""
+        """Writes the secrets file, readable only by its owner; removes it if there are no secrets."""
         if self.secrets_file is None:
             return
         if not self.secrets:
@@ -75,9 +75,10 @@ class ServicePlan:
 def make_plans(
     home: Home, given: Mapping[str, Mapping[str, str]], *, environment: Mapping[str, str] | None = None
 ) -> dict[str, ServicePlan]:
-    """The plans of all services, with every setting checked. `given` is service -> key -> value from the command line.
+    """Returns the plans of all services, with all settings checked. `given` is service -> key -> value from the command
+    line.
 
-    Raises InvalidArgument for an unknown service or key, naming the legal ones, and for values that are not legal.
+    Raises InvalidArgument for an unknown service or key, with the legal ones, and for illegal values.
     """
     environment = os.environ if environment is None else environment
     for service in given:
@@ -105,7 +106,8 @@ def make_plans(
 
 
 def _shared(given: Mapping[str, Mapping[str, str]], environment: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-    """The settings with those by which workers are asked for both services that ask them, where one was given them."""
+    """Returns the settings, in which `state` and `gateway` get each other's settings for access to workers, where only
+    one of them has these."""
     both = {name: dict(given.get(name, {})) for name in ("state", "gateway")}
     for key in WORKER_ACCESS:
         found = {name: values.get(key, environment.get(variable(f"{name}.{key}"))) for name, values in both.items()}
@@ -117,20 +119,21 @@ def _shared(given: Mapping[str, Mapping[str, str]], environment: Mapping[str, st
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment without secret settings, and without those of services that an agent starts: it hands none on."""
+    """Returns an environment without secret settings, and without settings of services that an agent starts: the agent
+    passes none on."""
     secret = {variable(f"{name}.{key}") for name in NAMES for key in secret_settings(name)}
     others = tuple(variable(f"{name}.") for name in SERVICES if name not in NAMES)
     return {key: value for key, value in environment.items() if key not in secret and not key.startswith(others)}
 
 
 def secret_settings(service: str) -> frozenset[str]:
-    """The settings of a service that no command line may hold."""
+    """Returns the settings of a service that no command line may contain."""
     fields = dataclasses.fields(Program.of(service).settings)
     return frozenset(field.name for field in fields if field.metadata.get("secret"))
 
 
 def check_ports(plans: Mapping[str, ServicePlan]) -> None:
-    """Raises Unavailable naming the port that is taken, InvalidArgument for one given twice; both name the flag."""
+    """Raises Unavailable for a port that is in use, InvalidArgument for a port given twice; both name the flag."""
     given: dict[tuple[str, int], str] = {}
     for plan in plans.values():
         for setting, flag, host, port in plan.ports:
@@ -148,9 +151,9 @@ def check_ports(plans: Mapping[str, ServicePlan]) -> None:
 
 
 def free_settings(home: Home, note: Callable[[str], None]) -> dict[str, dict[str, str]]:
-    """Settings with ports that are free now: those that this home was given before, or else others, which is noted.
+    """Returns settings with free ports: the home's earlier ports, or else other ports, which is reported to `note`.
 
-    This process holds them as long as it lives. Call it with the home locked. Raises Unavailable (NO_FREE_PORTS).
+    This process holds the ports as long as it lives. Call it with the home locked. Raises Unavailable (NO_FREE_PORTS).
     """
     file = home.root / "ports.json"
     count = SERVICE_PORTS + WORKER_PORTS + BROKER_PORTS + SPARK_PORTS
@@ -179,7 +182,7 @@ def free_settings(home: Home, note: Callable[[str], None]) -> dict[str, dict[str
 
 
 def _kept_port(file: Path) -> int:
-    """The first port that the home had before; 0 for none."""
+    """Returns the first port that the home had before; 0 for none."""
     try:
         return int(json.loads(file.read_text(encoding="utf-8"))["first"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -187,7 +190,7 @@ def _kept_port(file: Path) -> int:
 
 
 def _why_not_again(row: range) -> str:
-    # A broker or worker that lives on from before holds its port rightly: only the services' own must be free.
+    # A broker or worker that still runs from before may hold its port: only the services' own ports must be free.
     for port in row[:SERVICE_PORTS]:
         if not port_is_free("127.0.0.1", port):
             return f"port {port} is taken by another process"
@@ -195,7 +198,7 @@ def _why_not_again(row: range) -> str:
 
 
 class Running:
-    """One service kept running: started, and started again with a growing pause when it ends by itself."""
+    """One service that is kept running: it is restarted with a growing pause when it ends by itself."""
 
     def __init__(self, plan: ServicePlan, changed: Callable[[], object], died: Callable[[str], None]) -> None:
         self.plan = plan
@@ -208,7 +211,7 @@ class Running:
         self._stopping = asyncio.Event()
 
     async def keep(self) -> None:
-        """Runs until `stop`, or until the service ends before it was ever ready: `failure` then says why."""
+        """Runs the service until `stop`, or until it ends before it was ever ready: `failure` is then the reason."""
         backoff = Backoff()
         while True:
             code = await self._once()
@@ -241,7 +244,7 @@ class Running:
         return await self._child.wait()
 
     async def stop(self) -> bool:
-        """Asks the service to end, and kills it after a while. True when it ended by itself."""
+        """Signals the service to end, and kills it after STOP_SECONDS. Returns True if it ended by itself."""
         self._stopping.set()
         child = self._child
         if child is None or child.returncode is not None:
@@ -264,5 +267,5 @@ class Running:
 
 
 def last_words(log: Path) -> str:
-    """The last line of a log that is not empty, and where the log is."""
+    """Returns the last non-empty line of a log, and the path of the log."""
     return f"{last_line(log) or 'nothing logged'} (log: {log})"

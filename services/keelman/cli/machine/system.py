@@ -12,19 +12,19 @@ from keelman.runtime.processes.process_trees import start_of
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process; its start distinguishes it from a later one with the same id."""
+    """A process; its start time distinguishes it from a later process with the same id."""
 
     pid: int
     start: str
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        """The present process with this id; `start` is empty when there is none."""
+        """Returns the present process with this id; `start` is empty if there is none."""
         return cls(pid, start_of(pid) or "")
 
     @property
     def alive(self) -> bool:
-        """True while this very process runs (a zombie does not)."""
+        """True while this process runs (a zombie does not)."""
         return bool(self.start) and start_of(self.pid) == self.start
 
 
@@ -40,7 +40,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One `keelman up`. Addresses are host:port; `http` is a URL; `ready` once everything asked for runs."""
+    """One `keelman up`. Addresses are host:port; `http` is a URL; `ready` is True once all of its parts run."""
 
     up: Process
     home: str
@@ -59,7 +59,7 @@ class System:
 
 
 def read_system(home: Home) -> System | None:
-    """What the last `keelman up` of this home wrote, be it alive or gone; None when there is none."""
+    """Returns the record of the home's last `keelman up`, running or ended; None if there is none."""
     try:
         document: dict[str, Any] = json.loads(home.system.read_text(encoding="utf-8"))
         document["up"] = Process(**document["up"])
@@ -70,6 +70,6 @@ def read_system(home: Home) -> System | None:
 
 
 def running_system(home: Home) -> System | None:
-    """The system of this home while its `keelman up` lives."""
+    """Returns the home's system while its `keelman up` runs; else None."""
     system = read_system(home)
     return system if system is not None and system.up.alive else None

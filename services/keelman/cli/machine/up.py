@@ -1,4 +1,4 @@
-"""`keelman up`: the whole system on one machine, as separate processes that this one starts, watches and drains."""
+"""`keelman up`: the whole system on one machine, as separate processes that this process starts, watches and drains."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ DRAIN_SECONDS = 90.0
 GRACE_SECONDS = 150.0
 POLL_SECONDS = 0.1
 UP = "up"
-"""The command that a lock is held for while a system runs."""
+"""The command that holds the home's lock while a system runs."""
 
 
 Stage: TypeAlias = Literal["step", "note", "serving", "ready", "failed"]
 
 
 class Report(Protocol):
-    """Shows how a start goes: on a terminal, or to the process that waits for a detached one."""
+    """Shows the progress of a start: on a terminal, or to the process that waits for a detached one."""
 
     def __call__(self, stage: Stage, text: str = "") -> None:
-        """`stage` is step (what is done or waited for now), note (what is to be known also when the start is over),
-        serving (all services answer; the broker may still be starting) or ready (everything asked for runs)."""
+        """`stage` is step (the present action or wait), note (stays relevant after the start), serving (all services
+        answer; the broker may still be starting) or ready (all parts run)."""
 
 
 async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
-    """Runs the system until `stop`, then drains it. Cancelled, it kills every process of this home.
+    """Runs the system until `stop`, then drains it. On cancellation it kills every process of this home.
 
-    Raises FailedPrecondition when this home is up already or Java is missing, InvalidArgument for settings that are not
-    legal, Unavailable for ports that are taken and for a service or broker that does not come up; nothing is left then.
+    Raises FailedPrecondition if this home is up already or Java is missing, InvalidArgument for illegal settings,
+    Unavailable for ports in use and for a service or broker that does not come up; no process is left then.
     """
     report("step", "checking Java and ports")
     found = await asyncio.to_thread(java.find)
     with lock(options.home, UP):
-        # Only here: whoever looks for ports holds them, and writes down those of this home.
+        # Only under the lock: the search holds the ports that it finds, and writes down the ports of this home.
         ports = free_settings(options.home, partial(report, "note")) if options.free_ports else NO_PORTS
         plans = options.plans(ports)
         check_ports(plans)
@@ -139,9 +139,9 @@ async def _is_ready(running: Running) -> bool:
 
 
 async def _broker(plans: Mapping[str, ServicePlan], report: Report) -> None:
-    """Makes the broker cluster if there is none, and waits until it runs unless its user stopped it."""
+    """Creates the broker cluster if it does not exist, and waits until it runs unless a user has stopped it."""
     node = plans["agent"].settings.node_name
-    async with connect(plans["state"].address) as gateway:  # the gateway may ask for a token
+    async with connect(plans["state"].address) as gateway:  # the gateway may require a token
         report("step", f"waiting for node {node}")
         async with deadline(
             READY_SECONDS, Unavailable(f"node {node} did not register: {last_words(plans['agent'].log)}")
@@ -176,7 +176,7 @@ async def _online(gateway: Gateway, node: str) -> bool:
 
 
 async def _drain(home: Home, known: Mapping[str, Running], report: Report) -> None:
-    """Stops workloads, then services; whatever the agent did not stop is stopped from the workloads' records."""
+    """Stops workloads, then services, then by their records the workloads that the agent did not stop."""
     agent = known["agent"]
     if agent.process.alive and agent.was_ready:
         report("step", "stopping workers, Spark service and brokers")
@@ -196,8 +196,8 @@ async def _drain(home: Home, known: Mapping[str, Running], report: Report) -> No
 
 @contextlib.contextmanager
 def lock(home: Home, command: str) -> Iterator[None]:
-    """Holds the home's lock for a command, `up` or `down`. Raises FailedPrecondition when another process holds it,
-    InvalidArgument where it cannot be written."""
+    """Holds the home's lock for a command, `up` or `down`. Raises FailedPrecondition if another process holds it,
+    InvalidArgument if the home cannot be written."""
     writable("home", home.root, home.log("up").parent)
     with home.lock.open("a+") as file:
         me = {"command": command, **asdict(Process.of(os.getpid()))}
@@ -213,14 +213,14 @@ def lock(home: Home, command: str) -> Iterator[None]:
 
 
 def starting_up(home: Home) -> Process | None:
-    """The `keelman up` that holds the home's lock, also before it has written system.json; None where there is none."""
+    """Returns the `keelman up` that holds the home's lock, even before it has written system.json; None for none."""
     if not home.lock.exists():
         return None
     with home.lock.open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            with contextlib.suppress(ValueError):  # it holds the lock and has not written yet
+            with contextlib.suppress(ValueError):  # it holds the lock, but has not written yet
                 holder = json.loads(file.read())
                 process = Process(holder["pid"], holder["start"])
                 return process if holder["command"] == UP and process.alive else None

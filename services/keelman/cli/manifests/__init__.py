@@ -1,1 +1,1 @@
-"""Reads, judges and does what manifests say for `keelman apply -f`, and writes manifests for `keelman export`."""
+"""Reads, judges and applies manifests for `keelman apply -f`, and writes manifests for `keelman export`."""

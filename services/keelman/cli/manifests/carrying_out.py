@@ -1,4 +1,4 @@
-"""Does what a plan says: all that can be in one transaction, then connectors, then what is to be removed."""
+"""Carries out a plan: all requests that fit in one transaction, then connectors, then removals."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from keelman.runtime.conflicts import again
 
 CLUSTERS = (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
 TRIES = 5
-"""To change what others change meanwhile: states come and go too, as those of a cluster that starts."""
+"""Attempts at a write that conflicts. The state changes of a cluster that starts conflict with it too."""
 Say = Callable[[str], None]
 
 
 async def checked_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None) -> ApplyPlan:
-    """What is to be done, as `make_plan` has it. Raises Refused for connectors that could not be made, too."""
+    """Returns the plan of `make_plan`. Raises Refused also for connectors that cannot be created."""
     plan = await make_plan(gateway, manifests, prune)
     wrong = Wrong()
     await _check_connectors(gateway, plan, wrong)
@@ -35,10 +35,10 @@ async def checked_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: L
 
 
 async def plan_and_write(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None) -> ApplyPlan:
-    """Plans, and does all that can be in one transaction; returns the plan that was written.
+    """Plans, and sends all requests that fit in one transaction; returns the plan that was written.
 
-    Where others write in between, another plan is made of what there is then. Raises Conflict when they do so each
-    time, and Refused; nothing is changed then.
+    If others write in between, plans again from the new state. Raises Conflict if they do so each time, and Refused;
+    nothing is changed then.
     """
 
     async def work() -> ApplyPlan:
@@ -50,10 +50,10 @@ async def plan_and_write(gateway: Gateway, manifests: Sequence[Manifest], prune:
 
 
 async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: float | None) -> None:
-    """Does what is left of a plan once all that can be in one transaction is written, and says of each resource what
-    became of it; with `seconds` waits for the effects, so long for all.
+    """Carries out the rest of a plan once its transaction is written, and reports the outcome of each resource to
+    `say`. With `seconds` waits for the effects, at most that long for all together.
 
-    What is removed, and connectors of clusters that come up with the plan, are waited for in any case.
+    Always waits for removals, and for worker clusters that start with the plan and get connectors from it.
     """
     clock = _Clock(WAIT_SECONDS if seconds is None else seconds)
     changed = [item for item in plan.kept if item in plan.changes]
@@ -74,7 +74,7 @@ async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: flo
 
 
 class _Clock:
-    """Counts down the time that is allowed."""
+    """Counts down the allowed time."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -82,7 +82,7 @@ class _Clock:
 
     @property
     def left(self) -> float:
-        """In seconds. Raises DeadlineExceeded where it is over."""
+        """The time that is left, in seconds. Raises DeadlineExceeded if none is left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise DeadlineExceeded(f"not all is as it is to be after {self._seconds:.0f} s: `--plan` shows what is not")
@@ -96,7 +96,7 @@ def _line_of(item: Item) -> str:
 
 
 async def _wait(gateway: Gateway, item: Item, clock: _Clock) -> None:
-    """Waits until a resource is as it is to be."""
+    """Waits until a resource's operations and its cluster's start, stop or update have had their effect."""
     kind = item.form.kind
     for answer in item.answers:
         if "operation" in answer.DESCRIPTOR.fields_by_name and answer.HasField("operation"):
@@ -118,7 +118,7 @@ async def _wait_for_cluster(gateway: Gateway, item: Item, clock: _Clock) -> None
 
 
 async def _connector(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock, *, waits: bool) -> None:
-    """Makes or changes a connector, once its worker cluster can."""
+    """Creates or changes a connector; waits first for a worker cluster that the plan changes."""
     cluster, _, plain = item.name.partition("/")
     comes_up = any(one.form.kind is kinds.WORKER_CLUSTERS and one.name == cluster for one in plan.changes)
     if comes_up:
@@ -139,7 +139,7 @@ async def _connector(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Cloc
 
 
 async def _configure(gateway: Gateway, item: Item) -> None:
-    """Gives a connector its configuration, in which hidden values are those that it has now."""
+    """Gives a connector its configuration, with hidden values replaced by its present values."""
     assert item.manifest is not None
     cluster, _, plain = item.name.partition("/")
     present = await gateway.get(item.form.kind, item.name)
@@ -149,8 +149,8 @@ async def _configure(gateway: Gateway, item: Item) -> None:
 
 
 async def _remove(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) -> bool:
-    """Removes a resource, and waits until it is gone: what it names may be removed next. False for one that is not to
-    be removed any more by what others have changed of it."""
+    """Removes a resource and waits until it is gone, since the resources that it names may be removed next. Returns
+    False for a resource that others have changed so that the plan no longer removes it."""
     kind = item.form.kind
     try:
         if not await again(lambda: _delete(gateway, item, plan, clock), tries=TRIES):
@@ -163,7 +163,8 @@ async def _remove(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) 
 
 
 async def _delete(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) -> bool:
-    """Deletes one that is as it was when it is looked at. Raises NotFound for one that is gone, and Conflict."""
+    """Deletes a resource that the plan still removes; else returns False. Raises NotFound if it is
+    gone, and Conflict."""
     kind = item.form.kind
     present = await gateway.get(kind, item.name)
     if present.uid != item.present.uid or not plan.removes(item.form, present):
@@ -179,7 +180,7 @@ async def _delete(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) 
 
 
 async def _check_connectors(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> None:
-    """Notes which connectors could not be made since their worker cluster neither runs nor will."""
+    """Adds to `wrong` the connectors that cannot be written because their worker cluster neither runs nor will."""
     coming = {item.name for item in plan.kept if item.form.kind is kinds.WORKER_CLUSTERS and _will_run(item)}
     for item in plan.kept:
         if item.form.batched or item not in plan.changes:

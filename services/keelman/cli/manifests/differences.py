@@ -1,4 +1,4 @@
-"""Compares what a manifest says of a resource with what is there, field by field."""
+"""Compares a manifest with its present resource, field by field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field; None for a side where it is not set."""
+    """A field with its former and wanted value; None for a value that is not set."""
 
     field: str
     former: Any
@@ -17,7 +17,7 @@ class Difference:
 
 
 def differences(former: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[Difference]:
-    """The fields that two specs have differently, those within fields by their paths, in the order of their names."""
+    """Returns the fields in which two specs differ, nested fields by their paths, sorted by name."""
     return list(_between(former, wanted, ""))
 
 
@@ -33,5 +33,5 @@ def _between(former: Mapping[str, Any], wanted: Mapping[str, Any], path: str) ->
 
 
 def _is_inner(value: Any) -> bool:
-    """Whether a value has fields of its own; one that is not set may have them on the other side."""
+    """Tells whether a value has fields of its own, or is unset, where the other side may have fields."""
     return value is None or isinstance(value, Mapping)

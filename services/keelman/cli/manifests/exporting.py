@@ -14,14 +14,14 @@ from keelman.cli.selectors import Selector
 from keelman.model.errors import NotFound
 
 BY_NAME_ONLY = (kinds.DOCUMENTS,)
-"""Others' own: exported where their kind is named."""
+"""Kinds of other APIs: exported only if the kind is named."""
 
 
 async def export_all(
     gateway: Gateway, kind: Kind | None, name: str, selector: Selector, *, cluster: str = ""
 ) -> list[dict[str, Any]]:
-    """The manifests of all resources that have the labels, of one kind where it is named, or of one of them; in the
-    order in which they are made. What comes and goes with another resource is left out. Raises NotFound for a name."""
+    """Returns the manifests of all resources with these labels, or of one kind or one name, in the order of creation.
+    Leaves out resources that are created and deleted with another one. Raises NotFound for an unknown name."""
     forms = [form_of(kind)] if kind is not None else [form for form in FORMS if form.kind not in BY_NAME_ONLY]
     found: list[dict[str, Any]] = []
     taken: set[str] = set()
@@ -48,7 +48,7 @@ async def _resources(gateway: Gateway, form: Form, cluster: str) -> Any:
 
 
 def manifest_of(form: Form, resource: Any) -> dict[str, Any]:
-    """One resource as a manifest, secrets hidden."""
+    """Returns a resource as a manifest, with hidden secrets."""
     labels, goal = form.labels_of(resource), form.goal_of(resource)
     made: dict[str, Any] = {"kind": form.kind.singular, "name": form.key(resource)}
     if labels:
@@ -59,7 +59,7 @@ def manifest_of(form: Form, resource: Any) -> dict[str, Any]:
 
 
 def _makes(form: Form, resource: Any) -> Iterator[str]:
-    """The connector that a resource brings about, which then needs no manifest of its own."""
+    """Yields the name of the connector that a resource creates, which then needs no manifest of its own."""
     if form.kind is kinds.DEFINITIONS:
         yield f"{resource.spec.worker_cluster}/{resource.spec.connector}"
     if form.kind is kinds.DEDICATED_CONNECTORS:

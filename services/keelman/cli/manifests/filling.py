@@ -1,4 +1,4 @@
-"""Fills a message of the wire contract with what a manifest says, field by field, so that each mistake has a name."""
+"""Fills a message of the wire contract from a manifest, field by field, so that each error names its field."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _OURS = "keelman."
 
 
 def fill(message: Message, given: Any, path: str, *, without: Collection[str] = ()) -> None:
-    """Sets the fields of a message that are given, all but those that it is to be `without`; a field that is given as
-    null is left alone. Raises InvalidArgument that names the field, the value and what is legal."""
+    """Sets the given fields of a message; fields in `without` are illegal, and null leaves a field unchanged. Raises
+    InvalidArgument with the field, the value and the legal ones."""
     _check_mapping(given, path)
     known: Any = message.DESCRIPTOR.fields_by_name  # two classes of descriptors, one interface
     fields: dict[str, FieldDescriptor] = {name: one for name, one in known.items() if name not in without}
@@ -43,13 +43,13 @@ def fill(message: Message, given: Any, path: str, *, without: Collection[str] = 
 
 
 def texts(given: Any, path: str) -> dict[str, str]:
-    """A map of texts, where numbers and booleans are meant as they are written. Raises InvalidArgument."""
+    """Returns a map of texts, with numbers and booleans as they were written. Raises InvalidArgument."""
     _check_mapping(given, path)
     return {str(key): text_of(value, f"{path}.{key}") for key, value in given.items() if value is not None}
 
 
 def text_of(value: Any, path: str) -> str:
-    """A text, a number or a boolean as it was written. Raises InvalidArgument."""
+    """Returns a text, a number or a boolean as it was written. Raises InvalidArgument."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -92,7 +92,7 @@ def _append(target: Any, field: FieldDescriptor, value: Any, path: str) -> None:
 
 
 def _part(target: Message, value: Any, path: str) -> None:
-    """Fills a message within a message; those of protobuf's own are written as in its JSON."""
+    """Fills a nested message; protobuf's own messages are written as in its JSON."""
     target.SetInParent()
     if target.DESCRIPTOR.full_name.startswith(_OURS):
         fill(target, value, path)
@@ -140,7 +140,7 @@ def _real(value: Any, path: str) -> float:
 
 
 def _whole(field: FieldDescriptor, value: Any, path: str) -> int:
-    """A whole number; large ones may be texts, as JSON has them, and sizes may have a unit."""
+    """Returns a whole number; large numbers may be texts, as in JSON, and sizes may have a unit."""
     legal = _WHOLE[field.cpp_type]
     if isinstance(value, str) and field.name.endswith("_bytes"):
         return size_of(path, value)
@@ -153,7 +153,8 @@ def _whole(field: FieldDescriptor, value: Any, path: str) -> int:
 
 
 def _enum(field: FieldDescriptor, value: Any, path: str) -> int:
-    """The number of an enum's value, by its name or by what of its name is its own: KAFKA_CONNECT or kafka-connect."""
+    """Returns the number of an enum's value, by its full name or the name without the enum's prefix: KAFKA_CONNECT or
+    kafka-connect."""
     assert field.enum_type is not None
     names = {one.name: one.number for one in field.enum_type.values}
     zero = next(name for name, number in names.items() if not number)

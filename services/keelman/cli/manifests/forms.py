@@ -1,4 +1,4 @@
-"""Makes the gateway's messages of manifests, kind by kind: a spec, and the requests that bring it about."""
+"""Builds the gateway's messages from manifests, for each kind: the spec, and the requests that apply it."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ from keelman.rpc.generated import messages_of
 
 RUNNING, STOPPED, PAUSED, PRESENT, ABSENT = "RUNNING", "STOPPED", "PAUSED", "PRESENT", "ABSENT"
 OWNERS = ("origin", "extra")
-"""Fields of specs that are others' own: they stay as they are where a manifest says nothing of them."""
+"""Fields of specs that belong to other APIs. They keep their present values if a manifest does not set them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of one kind of resources. `message` is the class of what a spec is filled into, `without` those of its
-    fields that no spec has, `kept` those that stay as they are where a manifest does not name them."""
+    """The form of one kind of resources. `message` is the message class that a spec is filled into, `without` its
+    fields that a manifest's spec does not have, `kept` its fields that keep their values unless a manifest names them.
+    """
 
     kind: Kind
     message: Any
     without: tuple[str, ...] = ("labels",)
     kept: tuple[str, ...] = OWNERS
     goals: tuple[str, ...] = ()
-    """What one can be brought to."""
+    """The goals that a resource of the kind can have."""
     new_goal: str = ""
-    """That of one which is new and whose manifest names none."""
+    """The goal of a new resource whose manifest names no goal."""
     pruned: bool = True
-    """Whether one that is in no file any more may be removed."""
+    """Whether a resource that no file contains any more may be removed."""
     batched: bool = True
-    """Whether the requests for it can be in a batch."""
+    """Whether the requests for the kind can be in a batch of writes."""
 
     def checked_goal(self, given: Any) -> str:
-        """The goal that a manifest names; empty for none. Raises InvalidArgument."""
+        """Returns the goal that a manifest names, empty for none. Raises InvalidArgument for an illegal goal."""
         if given in (None, ""):
             return ""
         if not self.goals:
@@ -58,7 +59,7 @@ class Form:
         return plain
 
     def filled(self, manifest: Manifest) -> Any:
-        """What a manifest says, as a message. Raises InvalidArgument."""
+        """Returns a manifest's spec and labels as a message. Raises InvalidArgument."""
         made = self.message()
         given, hidden = manifest.spec, set(self.without) - {"labels"}
         fill(made, given, "spec", without=hidden)
@@ -69,65 +70,65 @@ class Form:
         return made
 
     def request(self, verb: str, **fields: Any) -> Message:
-        """The request of an RPC of the kind."""
+        """Returns the request of an RPC of the kind."""
         found: Message = getattr(messages_of(self.kind.area, self.kind.field), f"{self.kind.rpc(verb)}Request")(
             **fields
         )
         return found
 
     def create(self, name: str, filled: Any) -> list[Message]:
-        """The requests that make one."""
+        """Returns the requests that create a resource."""
         return [self.request("Create", name=name, spec=filled)]
 
     def update(self, present: Any, filled: Any) -> list[Message]:
-        """The requests that make one of a present one."""
+        """Returns the requests that update a present resource."""
         for field in self.kept:
             keep(filled, present.spec, field)
         return [self.request("Update", name=present.name, spec=filled)]
 
     def steer(self, name: str, goal: str, present: Any, after: Any) -> list[Message]:
-        """The requests that bring one to its goal, where it is not there. `present` is None for one that is new,
-        `after` is what it is once it has its spec; without a goal it is brought to what was asked for last."""
+        """Returns the requests that bring a resource to its goal; none if it has reached it. `present` is None for a
+        new resource, `after` is the resource once it has its spec. Without a goal its latest goal counts."""
         return []
 
     def drifts(self, present: Any) -> Sequence[str]:
-        """How one differs from what was brought about, which doing it again puts right."""
+        """Returns how a resource differs from its applied state. Applying it again removes these differences."""
         return ()
 
     def goal_of(self, present: Any) -> str:
-        """What one is to be."""
+        """Returns the present goal of a resource, empty for none."""
         return ""
 
     def remove(self, present: Any) -> Message:
-        """The request that takes one away."""
+        """Returns the request that deletes a resource."""
         return self.request("Delete", name=present.name)
 
     def labels_of(self, resource: Any) -> dict[str, str]:
-        """The labels of one."""
+        """Returns the labels of a resource."""
         return dict(resource.spec.labels)
 
     def shown(self, resource: Any) -> dict[str, Any]:
-        """What a manifest's spec says of one."""
+        """Returns a resource as the spec of its manifest."""
         return plain(resource.spec, self.without)
 
     async def found(self, gateway: Gateway, names: Sequence[str]) -> Sequence[Any]:
-        """Those that there are, with all that is compared of those with these names."""
+        """Returns all resources of the kind; those with these names have every field that is compared."""
         return await gateway.list(self.kind)
 
     def made(self, name: str, filled: Any, present: Any) -> Any:
-        """What one will be; None where the gateway says it, when it judges the requests."""
+        """Returns the future resource; None if the gateway returns it when it judges the requests."""
         return None
 
     def differs(self, present: Any, after: Any) -> bool:
-        """Whether one changes, where the gateway does not say it."""
+        """Tells whether a resource changes, for kinds of which the gateway does not tell it."""
         return False
 
     def key(self, resource: Any) -> str:
-        """The name of one in a manifest."""
+        """Returns the name of a resource in a manifest."""
         return key_of(self.kind, resource)
 
     def owned(self, resource: Any) -> bool:
-        """Whether one comes and goes with another resource, which then has the manifest."""
+        """Tells whether a resource is created and deleted with another resource, which then has the manifest."""
         return False
 
 
@@ -136,21 +137,21 @@ class ClusterForm(Form):
     """The form of clusters, which run or are stopped."""
 
     def goal_of(self, present: Any) -> str:
-        """What one was asked to be."""
+        """Returns the goal that was requested last."""
         if not self._steered(present):
             return ""
         return STOPPED if word(ClusterState, present.status.state) in ("STOPPING", "STOPPED") else RUNNING
 
     def steer(self, name: str, goal: str, present: Any, after: Any) -> list[Message]:
-        """The requests that bring one to its goal."""
+        """Returns the requests that bring a resource to its goal."""
         if goal and not self._steered(after):
             raise InvalidArgument.of("goal", goal, "none for external broker clusters: nobody here runs them")
-        made = RUNNING if self.kind is kinds.BROKER_CLUSTERS else STOPPED  # as one is at its creation
+        made = RUNNING if self.kind is kinds.BROKER_CLUSTERS else STOPPED  # the goal at creation
         now = made if present is None else self.goal_of(present)
         return [] if goal in ("", now) else [self.request("Start" if goal == RUNNING else "Stop", name=name)]
 
     def owned(self, resource: Any) -> bool:
-        """Whether a dedicated connector has it."""
+        """Tells whether a cluster belongs to a dedicated connector."""
         origin = resource.spec.origin
         return (origin.api, origin.scope) == ("keelman", "dedicated_connector")
 
@@ -160,16 +161,16 @@ class ClusterForm(Form):
 
 @dataclass(frozen=True, slots=True)
 class AppliedForm(Form):
-    """The form of topics and definitions, which operations bring about."""
+    """The form of topics and definitions, which operations apply."""
 
     goal_enum: Any = None
 
     def goal_of(self, present: Any) -> str:
-        """What one was asked to be."""
+        """Returns the goal that was requested last."""
         return word(self.goal_enum, present.goal)
 
     def steer(self, name: str, goal: str, present: Any, after: Any) -> list[Message]:
-        """The requests that bring one to its goal."""
+        """Returns the requests that bring a resource to its goal."""
         asked = ABSENT if present is None else self.goal_of(present)
         wanted = goal or asked
         is_behind = after.generation != after.status.applied_generation
@@ -179,7 +180,7 @@ class AppliedForm(Form):
         return [self.request("Apply", name=name, goal=_number(self.goal_enum, wanted))]
 
     def drifts(self, present: Any) -> Sequence[str]:
-        """What applying it again puts right."""
+        """Returns the differences that another apply removes."""
         status = present.status
         if self.kind is kinds.DEFINITIONS:
             return list(status.drifts) if status.drifted else [status.message] if status.message else []
@@ -191,7 +192,7 @@ class AppliedForm(Form):
         return list(status.differences) if state == PRESENT else []
 
     def remove(self, present: Any) -> Message:
-        """The request, which leaves alone what it stands for."""
+        """Returns the delete request, which keeps the topic on the brokers or the connector."""
         keep_field = "keep_topic" if self.kind is kinds.TOPICS else "keep_connector"
         return self.request("Delete", name=present.name, **{keep_field: True})
 
@@ -201,11 +202,11 @@ class DedicatedForm(Form):
     """The form of dedicated connectors, each of whose changes is an operation."""
 
     def goal_of(self, present: Any) -> str:
-        """What one was asked to be."""
+        """Returns the goal that was requested last."""
         return word(DedicatedConnectorGoal, present.goal)
 
     def steer(self, name: str, goal: str, present: Any, after: Any) -> list[Message]:
-        """The requests that bring one to its goal."""
+        """Returns the requests that bring a resource to its goal."""
         if present is None and goal == PAUSED:
             raise InvalidArgument.of("goal", goal, "RUNNING for a new one: it can be paused once it has run")
         if present is None or not goal or goal == self.goal_of(present):
@@ -214,7 +215,7 @@ class DedicatedForm(Form):
 
 
 def keep(filled: Any, present: Any, field: str) -> None:
-    """Sets a field that is not set as it is at present."""
+    """Copies the present value of a field into a message in which it is not set."""
     descriptor = present.DESCRIPTOR.fields_by_name.get(field)
     if descriptor is None:
         return
@@ -230,7 +231,7 @@ def keep(filled: Any, present: Any, field: str) -> None:
 
 
 def plain(message: Message, without: Sequence[str] = ()) -> dict[str, Any]:
-    """What a message says, as a manifest writes it: without what is not set; maps by their keys."""
+    """Returns a message as a manifest writes it: without unset fields, and each map as an object by its keys."""
     found: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
     return {key: whole_numbers(value) for key, value in found.items() if key not in without}
 

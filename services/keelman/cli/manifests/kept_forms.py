@@ -1,5 +1,5 @@
-"""Makes requests of manifests of what has no spec on the wire: secrets, worker configurations, plugins, plugin imports
-and documents."""
+"""Builds requests from manifests of the kinds without a spec in the protocol: secrets, worker configurations, plugins,
+plugin imports and documents."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ NAMES = ("name", "request_id", "labels", "origin", "extra", "max_of_scope")
 
 
 def described(resource: Any) -> dict[str, Any]:
-    """The description of a resource, where it has one."""
+    """Returns the description of a resource as a field, if it has one."""
     return {"description": resource.description} if resource.description else {}
 
 
 @dataclass(frozen=True, slots=True)
 class KeptForm(Form):
-    """The form of what is created by fields of a request, some of which never change."""
+    """The form of resources that are created from fields of a request, some of which never change."""
 
     without: tuple[str, ...] = NAMES
 
     def labels_of(self, resource: Any) -> dict[str, str]:
-        """Its labels."""
+        """Returns the labels of a resource."""
         return dict(resource.labels)
 
     def create(self, name: str, filled: Any) -> list[Message]:
-        """The requests that make one. Raises InvalidArgument."""
+        """Returns the requests that create a resource. Raises InvalidArgument."""
         filled.name = name
         return [filled]
 
     def _words(self, present: Any, filled: Any, **fields: Any) -> list[Message]:
-        """The request that gives one its description and labels."""
+        """Returns the request that sets description and labels of a resource."""
         return [self.request("Update", name=present.name, update_mask=FieldMask(paths=WORDS), **fields)]
 
 
 @dataclass(frozen=True, slots=True)
 class SecretForm(KeptForm):
-    """The form of secrets, whose values nobody is shown."""
+    """The form of secrets, whose values are never shown."""
 
     def create(self, name: str, filled: Any) -> list[Message]:
-        """The requests that make one. Raises InvalidArgument."""
+        """Returns the requests that create a resource. Raises InvalidArgument."""
         if hidden := [key for key, value in filled.values.items() if value == HIDDEN]:
             raise InvalidArgument.of(
                 f"spec.values.{hidden[0]}", HIDDEN, "its value: no secret is stored under this name"
@@ -60,7 +60,7 @@ class SecretForm(KeptForm):
         return KeptForm.create(self, name, filled)
 
     def update(self, present: Any, filled: Any) -> list[Message]:
-        """The requests that change one. Raises InvalidArgument."""
+        """Returns the requests that change a resource. Raises InvalidArgument."""
         hidden = {key for key, value in filled.values.items() if value == HIDDEN}
         if hidden and (hidden != set(filled.values) or hidden != set(present.keys)):
             legal = f"all of its keys with {HIDDEN}, which leaves the values as they are, or all with their values"
@@ -77,21 +77,21 @@ class SecretForm(KeptForm):
         ]  # fmt: skip
 
     def shown(self, resource: Any) -> dict[str, Any]:
-        """What its manifest says."""
+        """Returns a resource as the spec of its manifest."""
         return {**described(resource), "values": dict.fromkeys(resource.keys, HIDDEN)}
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationForm(KeptForm):
-    """The form of worker configurations, whose newest revision is what a manifest says."""
+    """The form of worker configurations; a manifest contains the newest revision."""
 
     def create(self, name: str, filled: Any) -> list[Message]:
-        """The requests that make one. Raises InvalidArgument."""
+        """Returns the requests that create a resource. Raises InvalidArgument."""
         self._check(filled.content)
         return KeptForm.create(self, name, filled)
 
     def update(self, present: Any, filled: Any) -> list[Message]:
-        """The requests that change one. Raises InvalidArgument."""
+        """Returns the requests that change a resource. Raises InvalidArgument."""
         said = WorkerConfiguration(description=filled.description, labels=dict(filled.labels))
         found = self._words(present, filled, worker_configuration=said)
         newest = present.revisions[-1].content
@@ -105,12 +105,12 @@ class ConfigurationForm(KeptForm):
         return found
 
     async def found(self, gateway: Gateway, names: Sequence[str]) -> Sequence[Any]:
-        """Those that there are, with what they say."""
-        known = await gateway.list(self.kind)  # lists do not have what they say
+        """Returns all worker configurations; those with these names have their content."""
+        known = await gateway.list(self.kind)  # lists have no contents
         return [await gateway.get(self.kind, one.name) if one.name in names else one for one in known]
 
     def shown(self, resource: Any) -> dict[str, Any]:
-        """What its manifest says."""
+        """Returns a resource as the spec of its manifest."""
         return {**described(resource), "content": resource.revisions[-1].content.decode(errors="replace")}
 
     def _check(self, content: bytes) -> None:
@@ -126,7 +126,7 @@ class ImportForm(KeptForm):
     """The form of plugin imports, whose source never changes."""
 
     def update(self, present: Any, filled: Any) -> list[Message]:
-        """The requests that change one. Raises InvalidArgument."""
+        """Returns the requests that change a resource. Raises InvalidArgument."""
         if filled.source != present.source:
             legal = "as it was: delete the plugin import to fetch another file"
             raise InvalidArgument.of("spec.source", plain(filled.source), f"{legal} ({plain(present.source)})")
@@ -134,7 +134,7 @@ class ImportForm(KeptForm):
         return self._words(present, filled, plugin_import=said)
 
     def shown(self, resource: Any) -> dict[str, Any]:
-        """What its manifest says."""
+        """Returns a resource as the spec of its manifest."""
         return {**described(resource), "source": plain(resource.source)}
 
 
@@ -143,7 +143,7 @@ class PluginForm(KeptForm):
     """The form of plugins, by reference: their files are uploaded by `keelman create plugin`."""
 
     def create(self, name: str, filled: Any) -> list[Message]:
-        """The requests that make one. Raises InvalidArgument."""
+        """Returns the requests that create a resource. Raises InvalidArgument."""
         raise InvalidArgument.of(
             "name",
             name,
@@ -151,7 +151,7 @@ class PluginForm(KeptForm):
         )
 
     def update(self, present: Any, filled: Any) -> list[Message]:
-        """The requests that change one. Raises InvalidArgument."""
+        """Returns the requests that change a resource. Raises InvalidArgument."""
         for field in ("file_name", "sha256"):
             if (said := getattr(filled, field)) and said != getattr(present, field):
                 raise InvalidArgument.of(
@@ -167,11 +167,11 @@ class PluginForm(KeptForm):
         ]  # fmt: skip
 
     def shown(self, resource: Any) -> dict[str, Any]:
-        """What its manifest says."""
+        """Returns a resource as the spec of its manifest."""
         return {**described(resource), "file_name": resource.file_name, "sha256": resource.sha256}
 
     def remove(self, present: Any) -> Message:
-        """The request, which leaves alone what it stands for."""
+        """Returns the delete request."""
         return self.request("Delete", name=present.name, version=present.version)
 
 
@@ -180,7 +180,7 @@ class DocumentForm(KeptForm):
     """The form of documents, named by their kind, scope and key."""
 
     def filled(self, manifest: Manifest) -> Any:
-        """What a manifest says of one. Raises InvalidArgument."""
+        """Returns a manifest's document as a message. Raises InvalidArgument."""
         if manifest.labels:
             raise InvalidArgument("labels: not for documents: they have none")
         made = Form.filled(self, manifest)
@@ -188,22 +188,22 @@ class DocumentForm(KeptForm):
         return made
 
     def create(self, name: str, filled: Any) -> list[Message]:
-        """The requests that make one. Raises InvalidArgument."""
+        """Returns the requests that create a resource. Raises InvalidArgument."""
         return [self.request("Put", document=filled, create_only=True)]
 
     def update(self, present: Any, filled: Any) -> list[Message]:
-        """The requests that change one. Raises InvalidArgument."""
+        """Returns the requests that change a resource. Raises InvalidArgument."""
         same = filled.content == present.content and dict(filled.secrets) == dict(present.secrets)
         return [] if same else [self.request("Put", document=filled)]
 
     def labels_of(self, resource: Any) -> dict[str, str]:
-        """Its labels."""
+        """Returns the labels of a resource."""
         return {}
 
     def shown(self, resource: Any) -> dict[str, Any]:
-        """What its manifest says."""
+        """Returns a resource as the spec of its manifest."""
         return plain(resource, ("kind", "scope", "key", "uid", "create_time", "update_time", "etag"))
 
     def remove(self, present: Any) -> Message:
-        """The request, which leaves alone what it stands for."""
+        """Returns the delete request."""
         return self.request("Delete", kind=present.kind, scope=present.scope, key=present.key)

@@ -1,4 +1,4 @@
-"""Manifests: what one resource is to be, and where that is written."""
+"""Manifests: the wanted state of one resource, and the place of its document."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from keelman.cli.kinds import Kind
 from keelman.model.errors import InvalidArgument, KeelmanError
 
 SYSTEMS = ("uid", "create_time", "update_time", "generation", "etag", "status")
-"""What the system says of a resource: where a manifest has it, as `get -o yaml` prints it, it says nothing."""
+"""Fields that the system sets: ignored in a manifest, which may have them from `get -o yaml`."""
 KEYS = ("kind", "name", "labels", "goal", "spec")
 HIDDEN = "[hidden]"
-"""In place of what is secret: as it is stored."""
+"""The text in place of a secret value: the stored value stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """Where a manifest is: the file, the number of the document in it from 1, and its first line."""
+    """The place of a manifest: the file, the number of the document in it from 1, and its first line."""
 
     file: str
     number: int = 1
@@ -32,7 +32,7 @@ class FilePlace:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One resource as a file wants it. `spec` is as it was written, `goal` empty where none is named."""
+    """One resource as a file wants it. `spec` is as it was written, `goal` empty if none is named."""
 
     kind: Kind
     name: str
@@ -43,18 +43,17 @@ class Manifest:
 
     @property
     def title(self) -> str:
-        """How people name the resource."""
+        """The kind and name of the resource, for people."""
         return f"{self.kind.singular}/{self.name}"
 
     @property
     def key(self) -> tuple[str, str]:
-        """What no two manifests have in common."""
+        """The key that is unique among all manifests."""
         return self.kind.plural, self.name
 
 
 class Refused(Exception):
-    """Manifests are refused, with one text for each error; nothing was changed. Its exit code is that of the first
-    error."""
+    """Manifests are refused, with one text for each error; nothing was changed. The exit code is the first error's."""
 
     def __init__(self, wrong: Sequence[tuple[str, KeelmanError]]) -> None:
         self.lines = [in_one_line(f"{where}: {error.message}" if where else error.message) for where, error in wrong]
@@ -63,28 +62,28 @@ class Refused(Exception):
 
 
 class Wrong:
-    """Gathers what is wrong with manifests, so that all of it is reported at once."""
+    """Collects the errors in manifests, so that all of them are reported at once."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, KeelmanError]] = []
 
     def add(self, where: object, error: KeelmanError) -> None:
-        """Notes an error of a manifest, or of a file."""
+        """Adds an error of a manifest, or of a file."""
         self._found.append((str(where), error))
 
     def check(self) -> None:
-        """Raises Refused where anything is wrong."""
+        """Raises Refused if there is any error."""
         if self._found:
             raise Refused(self._found)
 
 
 def where(manifest: Manifest) -> str:
-    """The place of a manifest and the resource that it is about, as errors name it."""
+    """Returns the place of a manifest and its resource, as errors name it."""
     return f"{manifest.place}: {manifest.title}"
 
 
 def unknown(path: str, key: str, legal: Iterable[str]) -> InvalidArgument:
-    """The error for a field that there is not: it names the nearest and the legal ones."""
+    """Returns the error for an unknown field, with the nearest and the legal ones."""
     known = sorted(legal)
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}? " if near else ""

@@ -1,4 +1,4 @@
-"""Plans how resources become what their manifests say: finds that out and judges it, before anything is written."""
+"""Plans how resources change to match their manifests, and has the plan judged before anything is written."""
 
 from __future__ import annotations
 
@@ -26,75 +26,75 @@ Labelled = Callable[[Mapping[str, str]], bool]
 
 @dataclass(slots=True)
 class Item:
-    """One resource: what is to become of it, and how. `present` is None for one that is new, `manifest` for one that is
-    to be removed, which the files have no more."""
+    """The planned change of one resource. `present` is None for a new resource, `manifest` for a resource to remove,
+    which no file contains any more."""
 
     form: Form
     name: str
     manifest: Manifest | None = None
     present: Any = None
     after: Any = None
-    """What it is once it has its spec."""
+    """The resource once it has its spec."""
     writes: list[Message] = field(default_factory=list)
-    """Requests that give it its spec; of what no batch makes none."""
+    """Requests that write its spec; none for a kind that cannot be in a batch."""
     steps: list[Message] = field(default_factory=list)
-    """Requests that bring it to its goal then."""
+    """Requests that then bring it to its goal."""
     changes: list[Difference] = field(default_factory=list)
     answers: list[Message] = field(default_factory=list)
-    """What the requests were answered when they were done."""
+    """The answers to the requests, once they are done."""
 
     @property
     def title(self) -> str:
-        """How people name it."""
+        """Its kind and name, for people."""
         return f"{self.form.kind.singular}/{self.name}"
 
     @property
     def action(self) -> str:
-        """What becomes of it."""
+        """The action of the plan: CREATED, CHANGED, REMOVED or SAME."""
         if self.manifest is None:
             return REMOVED
         return CREATED if self.present is None else CHANGED if self.changes else SAME
 
     @property
     def goal(self) -> str:
-        """What it is to be; empty where nothing is said of that."""
+        """The goal that it gets; empty if neither the manifest nor the form of a new resource names a goal."""
         assert self.manifest is not None
         return self.manifest.goal or (self.form.new_goal if self.present is None else "")
 
 
 @dataclass(slots=True)
 class ApplyPlan:
-    """All resources of some manifests, in the order in which they are made; then those to remove, in theirs."""
+    """All resources of some manifests, in the order of their creation; then the resources to remove, in their order."""
 
     items: list[Item]
     prune: Labelled | None = None
-    """Whether what has these labels and is in no manifest is to be removed; None where nothing is."""
+    """Decides by its labels whether a resource without a manifest is removed; None: no resource is."""
 
     def removes(self, form: Form, resource: Any) -> bool:
-        """Whether one that no manifest is of is to be removed."""
+        """Tells whether a resource without a manifest is removed."""
         return self.prune is not None and not form.owned(resource) and self.prune(form.labels_of(resource))
 
     @property
     def changes(self) -> list[Item]:
-        """Those that something becomes of."""
+        """The items that are created, changed or removed."""
         return [item for item in self.items if item.action != SAME]
 
     @property
     def kept(self) -> list[Item]:
-        """Those that a manifest is of."""
+        """The items with a manifest."""
         return [item for item in self.items if item.manifest is not None]
 
     @property
     def removed(self) -> list[Item]:
-        """Those that no manifest is of any more."""
+        """The items without a manifest, which are removed."""
         return [item for item in self.items if item.manifest is None]
 
 
 async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None = None) -> ApplyPlan:
-    """What is to be done; `prune` says of labels whether what has them and is in no manifest is to be removed.
+    """Returns the plan; `prune` decides by its labels whether a resource without a manifest is removed.
 
-    Everything is judged as the gateway would when it is done, and nothing is done. Raises Refused with all that is
-    wrong.
+    The gateway judges every request as it would when it carries it out; nothing is written. Raises Refused with every
+    error.
     """
     wrong = Wrong()
     present = await _present(gateway, manifests, everything=prune is not None)
@@ -118,7 +118,7 @@ async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labe
 
 
 async def _present(gateway: Gateway, manifests: Sequence[Manifest], *, everything: bool) -> dict[Kind, dict[str, Any]]:
-    """What there is of each kind that a manifest is of, or that may be removed, by name."""
+    """Returns the present resources by name, of each kind that has a manifest or that may be removed."""
     found: dict[Kind, dict[str, Any]] = {}
     for form in FORMS:
         names = [one.name for one in manifests if one.kind is form.kind]
@@ -146,7 +146,7 @@ def _write(item: Item) -> None:
 
 
 async def _look_ahead(gateway: Gateway, items: Sequence[Item], wrong: Wrong) -> None:
-    """Has the gateway judge the specs; notes what each resource will be, how it differs, and the steps to its goal."""
+    """Has the gateway judge the specs; notes each future resource, its differences, and the steps to its goal."""
     asked = [(item, write) for item in items if item.form.batched for write in item.writes]
     results = await batch(gateway, asked, wrong, validate_only=True) if asked else []
     changed: dict[int, bool] = {}
@@ -173,7 +173,7 @@ def _compare(item: Item, *, changed: bool) -> None:
     if changed and not item.changes:
         item.changes = [Difference("spec", "[hidden]", HIDDEN_VALUE)]
     if not changed:
-        item.changes = []  # what only looks different, as another way to write the same
+        item.changes = []  # only written differently, with the same meaning
     if item.steps:
         asked = form.goal_of(item.present)
         drifts = form.drifts(item.present)
@@ -191,7 +191,7 @@ def _whole(form: Form, resource: Any) -> dict[str, Any]:
 
 
 def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, str]], plan: ApplyPlan) -> list[Item]:
-    """What is to be removed, in the order in which it can be: what names others before these."""
+    """Returns the resources to remove; a resource comes before those that it names."""
     return [
         Item(form, name, None, resource)
         for form in reversed(FORMS)
@@ -202,16 +202,16 @@ def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, 
 
 
 async def judge_together(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> None:
-    """Has all that can be done in one transaction judged."""
+    """Has the gateway judge all requests that fit in one transaction."""
     if asked := in_order(plan):
         await batch(gateway, asked, wrong, validate_only=True)
 
 
 async def write_together(gateway: Gateway, plan: ApplyPlan) -> None:
-    """Does all that can be done in one transaction.
+    """Sends all requests that fit in one transaction.
 
-    Raises Conflict where a resource has changed since it was read, has come or has gone: another plan is to be made.
-    Raises Refused where something has become illegal. Nothing is done then.
+    Raises Conflict where a resource was changed, created or deleted since it was read: the caller makes another plan.
+    Raises Refused where a request has become illegal. Nothing is written in either case.
     """
     asked, wrong = in_order(plan), Wrong()
     if not asked:
@@ -226,7 +226,7 @@ async def write_together(gateway: Gateway, plan: ApplyPlan) -> None:
 
 
 def _firsts(asked: Sequence[tuple[Item, Message]]) -> Iterator[tuple[Item, Any]]:
-    """The first request of each item: those that follow find what it has written."""
+    """Yields the first request of each item: later requests see its write."""
     seen = set[int]()
     for item, request in asked:
         if id(item) not in seen:
@@ -235,7 +235,7 @@ def _firsts(asked: Sequence[tuple[Item, Message]]) -> Iterator[tuple[Item, Any]]
 
 
 def in_order(plan: ApplyPlan) -> list[tuple[Item, Message]]:
-    """The requests of a batch: first all specs, then what brings resources to their goals."""
+    """Returns the requests of a batch: first all specs, then the steps that bring resources to their goals."""
     changed = [item for item in plan.kept if item.form.batched and item.action != SAME]
     specs = [(item, write) for item in changed for write in item.writes]
     return specs + [(item, step) for item in changed for step in item.steps]
@@ -244,8 +244,8 @@ def in_order(plan: ApplyPlan) -> list[tuple[Item, Message]]:
 async def batch(
     gateway: Gateway, asked: Sequence[tuple[Item, Message]], wrong: Wrong, *, validate_only: bool
 ) -> Sequence[Any]:
-    """The results of requests in one transaction; what was refused is noted as wrong. Raises Conflict where they were
-    refused as others have changed what they are about."""
+    """Returns the results of requests in one transaction; adds refused requests to `wrong`. Raises Conflict where
+    they were refused because others have changed their resources."""
     try:
         answer = await gateway.write_batch([write for _, write in asked], validate_only=validate_only)
     except InvalidArgument as error:
@@ -270,7 +270,7 @@ async def batch(
 
 
 async def _is_others(gateway: Gateway, item: Item, error: KeelmanError) -> bool:
-    """Whether a request is refused as others have changed, made or deleted the resource since it was read."""
+    """Tells whether a request is refused because others changed, created or deleted its resource since it was read."""
     if isinstance(error, Conflict):
         return True
     if not isinstance(error, AlreadyExists | NotFound):

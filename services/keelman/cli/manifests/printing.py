@@ -15,7 +15,7 @@ WORDS = {CREATED: "to create", CHANGED: "to change", REMOVED: "to remove", SAME:
 
 
 def lines(plan: ApplyPlan) -> Iterator[str]:
-    """What is to be done, for people: each resource with its fields, then how many."""
+    """Yields a plan for people: each resource with its changed fields, then the counts."""
     for item in plan.changes:
         yield f"{MARKS[item.action]} {item.title}{_goal(item)}"
         for one in item.changes:
@@ -25,13 +25,13 @@ def lines(plan: ApplyPlan) -> Iterator[str]:
 
 
 def counts(plan: ApplyPlan) -> str:
-    """How many are to be created, changed and removed, and are as their files say."""
+    """Returns how many resources the plan creates, changes and removes, and how many already match their files."""
     found = Counter(item.action for item in plan.items)
     return ", ".join(f"{found[action]} {text}" for action, text in WORDS.items() if found[action]) or "nothing to do"
 
 
 def document(plan: ApplyPlan) -> dict[str, Any]:
-    """The same for programs."""
+    """Returns a plan for programs."""
     return {
         "items": [
             {

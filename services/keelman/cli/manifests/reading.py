@@ -21,10 +21,10 @@ CLASS, NAME = "connector.class", "name"
 
 
 def read_manifests(paths: Sequence[str], *, cluster: str = "") -> list[Manifest]:
-    """The manifests of files, folders (with those below them) and, for "-", the standard input, in their order.
+    """Returns the manifests of files, folders (with their subfolders) and, for "-", the standard input, in their order.
 
-    Connectors whose name says no worker cluster are of `cluster`. Raises Refused with all that is wrong: a file that
-    cannot be read, a manifest that says no kind or name, two of one resource.
+    Connectors whose names have no worker cluster belong to `cluster`. Raises Refused with all errors: a file that
+    cannot be read, a manifest without a kind or name, two manifests of one resource.
     """
     wrong, found = Wrong(), list[Manifest]()
     for path in paths:
@@ -42,7 +42,7 @@ def read_manifests(paths: Sequence[str], *, cluster: str = "") -> list[Manifest]
 
 
 def _files(path: str) -> Iterator[Path]:
-    """The files of a path."""
+    """Yields the files of a path."""
     given = Path(path)
     if path == STANDARD_INPUT or given.is_file():
         yield given
@@ -88,7 +88,7 @@ def _text(file: Path, name: str) -> str:
 
 
 def _documents(text: str, *, is_json: bool) -> Iterator[tuple[int, Any]]:
-    """The documents of a text with their first lines; a list, or one under `items`, is as many documents."""
+    """Yields the documents of a text with their first lines; each item of a list, or of `items`, is a document."""
     given = [(1, json_document(text))] if is_json else yaml_documents(text)
     for line, document in given:
         several = document
@@ -101,8 +101,8 @@ def _documents(text: str, *, is_json: bool) -> Iterator[tuple[int, Any]]:
 
 
 def _of_properties(file: Path, text: str, cluster: str) -> Manifest:
-    """A connector, where the properties name a class, else a worker configuration; named by the file where nothing
-    else names it."""
+    """Returns a connector if the properties have a connector class, else a worker configuration. The file's name is the
+    default name."""
     import javaproperties  # noqa: PLC0415
 
     try:
@@ -146,7 +146,7 @@ def _kind(word: Any) -> Kind:
 
 
 def _full_name(kind: Kind, name: str, cluster: str) -> str:
-    """The name with the worker cluster of a connector. Raises InvalidArgument where nothing names one."""
+    """Returns the name, for a connector with its worker cluster. Raises InvalidArgument if no cluster is named."""
     if kind is not kinds.CONNECTORS:
         return name
     owner, plain = kinds.cluster_and_name(kind, name, cluster)

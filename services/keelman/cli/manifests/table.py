@@ -1,4 +1,4 @@
-"""Lists the kinds that manifests are of, in the order in which resources are made: each behind what it may name."""
+"""Lists the kinds of manifests in the order of creation: each kind after the kinds that its resources may name."""
 
 from __future__ import annotations
 
@@ -71,5 +71,5 @@ FORMS: tuple[forms.Form, ...] = (
 
 
 def form_of(kind: Kind) -> forms.Form:
-    """The form of a kind that has one."""
+    """Returns the form of a kind that has one."""
     return next(form for form in FORMS if form.kind is kind)

@@ -1,4 +1,4 @@
-"""Takes apart YAML of several documents, and JSON. What people write as a text stays as they wrote it."""
+"""Parses YAML of several documents, and JSON. Texts and numbers keep the form in which they were written."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from keelman.model.errors import InvalidArgument
 
 
 class Whole(int):
-    """A whole number, with how it was written."""
+    """A whole number, with its text as written."""
 
     text: str
 
 
 class Real(float):
-    """A number, with how it was written."""
+    """A number, with its text as written."""
 
     text: str
 
 
 def whole(text: str) -> Whole:
-    """A whole number of digits."""
+    """Parses a whole number."""
     made = Whole(text)
     made.text = text
     return made
 
 
 def real(text: str) -> Real:
-    """A number with a point or an exponent."""
+    """Parses a number with a point or an exponent."""
     made = Real(text)
     made.text = text
     return made
 
 
 def json_document(text: str) -> Any:
-    """The value of a JSON text. Raises InvalidArgument naming the place of what is wrong."""
+    """Returns the value of a JSON text. Raises InvalidArgument with the place of the error."""
     try:
         return json.loads(text, parse_int=whole, parse_float=real, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -53,8 +53,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def yaml_documents(text: str) -> Iterator[tuple[int, Any]]:
-    """The documents of a YAML text that are not empty, each with its first line. Raises InvalidArgument naming the
-    place of what is wrong.
+    """Yields the non-empty documents of a YAML text, each with its first line. Raises InvalidArgument with the place of
+    the error.
 
     Numbers are decimal, booleans true and false, and there are no dates: `1:30`, `010`, `off`, `2026-01-01` are texts.
     """

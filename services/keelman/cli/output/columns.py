@@ -26,7 +26,7 @@ from keelman.rpc.times import from_duration
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its title and what it shows of a resource. `wide` columns are shown by `-o wide` only.
+    """One column: its title and its cell for a resource. `wide` columns are shown by `-o wide` only.
 
     On a terminal that is too narrow, texts are shortened first and names last; words and numbers stay whole."""
 
@@ -39,7 +39,7 @@ class Column:
 
 
 def key_of(kind: Kind, resource: Any) -> str:
-    """The name a user types for a resource."""
+    """Returns the name of a resource on the command line."""
     if kind is CONNECTORS:
         return f"{resource.worker_cluster}/{resource.name}"
     if kind is PLANS:
@@ -52,7 +52,7 @@ def key_of(kind: Kind, resource: Any) -> str:
 
 
 def age(stamp: Timestamp, now: float | None = None) -> str:
-    """How long ago, in the largest fitting unit; empty for a time that is not set."""
+    """Returns how long ago a time is, in the largest fitting unit; empty for an unset time."""
     if not stamp.seconds:
         return ""
     seconds = max(0, int((time.time() if now is None else now) - stamp.seconds))
@@ -70,14 +70,14 @@ def _lag(run: Any) -> str:
 
 
 def _left(worker: Any) -> str:
-    """What a worker's tasks have left to copy, in each unit that something is left in."""
+    """Returns the lag of a worker's tasks, in each unit with a lag."""
     usage = worker.usage
     found = [f"{usage.lag_records} records"] if usage.lag_records else []
     return " + ".join(found + ([size(usage.lag_bytes)] if usage.lag_bytes else []))
 
 
 def _connector_left(connector: Any) -> str:
-    """What a connector has left to copy, in each unit that it is counted in; empty where nothing counts it."""
+    """Returns the lag of a connector, in each unit that it is counted in; empty if it is not counted."""
     found = [f"{connector.lag_records} records"] if connector.HasField("lag_records") else []
     return " + ".join(found + ([size(connector.lag_bytes)] if connector.HasField("lag_bytes") else []))
 
@@ -108,7 +108,7 @@ def _labels(resource: Any) -> str:
 
 
 def labels_of(resource: Any) -> Any:
-    """The labels of a resource: of a plugin its own, of all others those of the spec."""
+    """Returns the labels of a resource: of a plugin its own, of other kinds the labels in the spec."""
     if isinstance(resource, TopicLine):
         return resource.labels
     return resource.labels if "labels" in resource.DESCRIPTOR.fields_by_name else resource.spec.labels
@@ -136,7 +136,7 @@ def _moved(line: PlanLine) -> str:
 
 
 SHORT_ID = 6
-"""So many characters of a uid identify a copy run for people; commands take them too."""
+"""The length of the shortened uid of a copy run for people; commands accept it too."""
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "broker-clusters": (
         Column("NAME", lambda r: r.name, name=True),

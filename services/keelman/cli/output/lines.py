@@ -1,4 +1,4 @@
-"""Makes the lines of tables where these are not resources: classes of plugins, changes of plans, topics."""
+"""Builds the lines of tables whose lines are not resources: classes of plugins, changes of plans, topics."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from keelman.rpc.enums import word
 
 @dataclass(frozen=True, slots=True)
 class PluginLine:
-    """One class of a plugin, None of one that has none: what a table of plugins has lines of."""
+    """A line of a table of plugins: one class of a plugin, or None for a plugin without classes."""
 
     plugin: Any
     found: Any = None
 
     def text_of(self, field: str) -> str:
-        """What is known of the class."""
+        """Returns a field of the class as text, empty without a class."""
         return "" if self.found is None else str(getattr(self.found, field))
 
 
 def plugin_lines(plugins: Sequence[Any]) -> list[PluginLine]:
-    """The classes of these plugins."""
+    """Returns a line for each class of these plugins."""
     return [PluginLine(plugin, found) for plugin in plugins for found in (*plugin.classes,) or (None,)]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """One change of a plan: what a table of plans has lines of."""
+    """A line of a table of plans: one change of a plan."""
 
     plan: Any
     change: Any
 
     @property
     def key(self) -> str:
-        """Unique among the lines of all plans."""
+        """A key that is unique among the lines of all plans."""
         return f"{self.plan.revision}/{self.change.workload}"
 
 
 def plan_lines(plans: Sequence[Any], workload: str = "") -> list[PlanLine]:
-    """The changes of these plans, of one workload where it is named."""
+    """Returns a line for each change of these plans; only of one workload if it is named."""
     return [PlanLine(plan, change) for plan in plans for change in plan.changes if workload in ("", change.workload)]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """A topic in a listing: one with a resource, or one that the brokers have beside these, which has no state."""
+    """A line of a table of topics: a topic resource, or a topic of the brokers without a resource and a state."""
 
     name: str
     partitions: int
@@ -64,7 +64,7 @@ class TopicLine:
 
 
 def topic_line(topic: Any) -> TopicLine:
-    """A topic resource in a listing; what the brokers do not have is as it is wanted."""
+    """Returns the line of a topic resource; a topic that the brokers do not have is shown as in its spec."""
     spec, brokers = topic.spec, topic.status.brokers
     parts = brokers.partitions
     there = topic.status.HasField("brokers")

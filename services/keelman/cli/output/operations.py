@@ -1,4 +1,4 @@
-"""Shows definitions, operations and the partitions of topics in words."""
+"""Formats definitions, operations and the partitions of topics for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IN_PLACE = (DEFINITION_GOAL_STOPPED, DEFINITION_GOAL_PAUSED, DEFINITION_GOAL_RU
 
 
 def definition_state(definition: Any) -> str:
-    """How a definition's connector is, or that it is being applied or that this failed."""
+    """Returns the state of a definition's connector, APPLYING during an apply, or FAILED if an apply failed."""
     status = definition.status
     if status.applying:
         return _APPLYING
@@ -28,18 +28,18 @@ def definition_state(definition: Any) -> str:
         return word(ConnectorState, status.connector.state)
     if status.message:
         return _FAILED
-    # It was applied, and nobody says that it is gone: its worker cluster does not run.
+    # It was applied, and no report shows that it is gone: its worker cluster does not run.
     return _UNKNOWN if status.applied_goal in _IN_PLACE and not status.drifted else _ABSENT
 
 
 def definition_states() -> tuple[str, ...]:
-    """What `definition_state` may say."""
+    """Returns all results of `definition_state`."""
     states = (word(ConnectorState, value) for value in ConnectorState.values() if value)
     return tuple(dict.fromkeys((_ABSENT, _APPLYING, *states, _UNKNOWN)))
 
 
 def tasks_text(connector: Any) -> str:
-    """How many tasks of a connector run, and of how many; how many have failed, and how many fail again and again."""
+    """Returns how many of a connector's tasks run, how many have failed, and how many fail repeatedly."""
     running = sum(t.state == ConnectorState.CONNECTOR_STATE_RUNNING and not t.failed_attempts for t in connector.tasks)
     failed = sum(t.state == ConnectorState.CONNECTOR_STATE_FAILED for t in connector.tasks)
     failing = sum(t.state != ConnectorState.CONNECTOR_STATE_FAILED and t.failed_attempts > 0 for t in connector.tasks)
@@ -48,14 +48,14 @@ def tasks_text(connector: Any) -> str:
 
 
 def task_note(task: Any) -> str:
-    """What a task that runs is to be known for: that its attempts fail, or what it waits for; empty otherwise."""
+    """Returns a note on a running task: that its attempts fail, or its reason to wait; else empty."""
     if task.failed_attempts:
         return f"failed {task.failed_attempts} times in a row: {task.last_failure}"
     return str(task.waits_for)
 
 
 def workers_text(connector: Any) -> str:
-    """How many workers of a dedicated connector run, and how many are wanted."""
+    """Returns how many workers of a dedicated connector run, and how many its spec wants."""
     capacity = connector.spec.capacity
     if capacity.WhichOneof("workers") == "autoscale":
         return f"{connector.status.workers} of {capacity.autoscale.min_workers} to {capacity.autoscale.max_workers}"
@@ -63,45 +63,45 @@ def workers_text(connector: Any) -> str:
 
 
 def goal_text(definition: Any) -> str:
-    """What was asked for last."""
+    """Returns the goal of a definition that was requested last."""
     return word(DefinitionGoal, definition.goal) if definition.goal else _ABSENT
 
 
 def operation_state(operation: Any) -> str:
-    """State of an operation."""
+    """Returns the state of an operation."""
     return word(OperationState, operation.state)
 
 
 def operation_kind(operation: Any) -> str:
-    """What an operation does, e.g. APPLY_TOPIC."""
+    """Returns the kind of an operation, such as APPLY_TOPIC."""
     return word(OperationKind, operation.kind)
 
 
 def target_noun(operation: Any) -> str:
-    """What an operation is about, as it is typed: topic."""
+    """Returns the noun of an operation's target, as the command line writes it, such as topic."""
     noun = operation.target.noun
     return "definition" if noun == "connector_definition" else str(noun).replace("_", "-")
 
 
 def step_state(step: Any) -> str:
-    """State of a step."""
+    """Returns the state of a step."""
     return word(OperationStepState, step.state)
 
 
 def current_step(operation: Any) -> Any:
-    """The step that an operation is at, or that it ended at; None before the first."""
+    """Returns the step that an operation is at, or ended at; None before the first."""
     begun = [step for step in operation.steps if step.state != OperationStepState.OPERATION_STEP_STATE_PENDING]
     return begun[-1] if begun else None
 
 
 def step_name(operation: Any) -> str:
-    """Of the step that an operation is at, or that it ended at; empty before the first."""
+    """Returns the name of the step that an operation is at, or ended at; empty before the first."""
     step = current_step(operation)
     return "" if step is None else str(step.name)
 
 
 def steps_done(operation: Any) -> str:
-    """How far an operation is: 3/5."""
+    """Returns the number of finished steps of all, such as 3/5."""
     pending = OperationStepState.OPERATION_STEP_STATE_PENDING
     running = OperationStepState.OPERATION_STEP_STATE_RUNNING
     done = sum(step.state not in (pending, running) for step in operation.steps)
@@ -109,12 +109,12 @@ def steps_done(operation: Any) -> str:
 
 
 def step_lines(operation: Any) -> list[str]:
-    """A line for each step: create-topic DONE 0.2 s after 1 try at 12:00:01Z: 3 partitions."""
+    """Returns a line for each step: create-topic DONE 0.2 s after 1 try at 12:00:01Z: 3 partitions."""
     return [step_line(step) for step in operation.steps]
 
 
 def step_line(step: Any) -> str:
-    """One step in words."""
+    """Returns one step as a line."""
     words = [step.name, step_state(step)]
     if step.HasField("start_time"):
         words.append(f"at {step.start_time.ToDatetime():%Y-%m-%d %H:%M:%S}Z")
@@ -128,7 +128,7 @@ def step_line(step: Any) -> str:
 
 
 def partition_lines(partitions: Sequence[Any]) -> list[str]:
-    """A line for each partition: 0: leader 1 (b1:9092), replicas 1 2 3, in sync 1 2, offsets 0 to 42."""
+    """Returns a line for each partition: 0: leader 1 (b1:9092), replicas 1 2 3, in sync 1 2, offsets 0 to 42."""
     return [_partition_line(one) for one in partitions]
 
 

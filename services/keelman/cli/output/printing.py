@@ -32,21 +32,21 @@ _HINTS = {
 
 
 def checked_format(word: str, legal: Sequence[str] = FORMATS) -> str:
-    """The format; raises InvalidArgument for an unknown one."""
+    """Returns the format. Raises InvalidArgument for an unknown one."""
     if word not in legal:
         raise InvalidArgument.of("-o", word, "one of " + ", ".join(legal))
     return word
 
 
 def plain(resource: Any) -> dict[str, Any]:
-    """A resource as JSON-able values; fields without presence are always there, zeros and all."""
+    """Returns a resource as JSON-able values; fields without presence are always included, even zeros."""
     if is_dataclass(resource):
         return asdict(resource)  # type: ignore[arg-type]
     return MessageToDict(resource, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
 
 
 def print_list(kind: Kind, resources: Sequence[Any], form: str, *, state: str = "") -> None:
-    """Prints many, all of them in this state if one is named."""
+    """Prints resources; `state` is the state that they were selected by, for the message about an empty list."""
     match form:
         case "json" | "yaml":
             print_document({"items": [plain(r) for r in resources]}, form)
@@ -62,7 +62,7 @@ def print_list(kind: Kind, resources: Sequence[Any], form: str, *, state: str = 
 
 
 def print_one(kind: Kind, resource: Any, form: str) -> None:
-    """Prints one."""
+    """Prints one resource."""
     if form in ("json", "yaml"):
         print_document(plain(resource), form)
     else:
@@ -78,7 +78,7 @@ def print_document(document: Any, form: str) -> None:
 
 
 def as_yaml(document: Any) -> str:
-    """JSON-able values as YAML; texts of several lines are blocks, where YAML can have them so."""
+    """Returns JSON-able values as YAML; texts of several lines are blocks, if YAML allows it."""
     import yaml  # noqa: PLC0415
 
     class Dumper(yaml.SafeDumper):
@@ -92,7 +92,7 @@ def as_yaml(document: Any) -> str:
 
 
 def table(kind: Kind, resources: Sequence[Any], *, wide: bool, room: int = 0) -> Any:
-    """The table of these resources, for rich to print; with `room`, shortened for a terminal of so many columns."""
+    """Returns the table of these resources for rich; `room` is the terminal's width to shorten it for, 0 for none."""
     from rich.cells import cell_len  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -112,14 +112,14 @@ def table(kind: Kind, resources: Sequence[Any], *, wide: bool, room: int = 0) ->
 
 
 def cut_text(value: Any) -> str:
-    """A foreign text or JSON-able value for people: cut where it is long, without what a terminal would obey."""
+    """Returns a foreign text or JSON-able value for people: cut if it is long, without terminal control characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = on_one_line(text)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
 
 
 def value_text(value: Any) -> str:
-    """A key, value or header of a record's JSON form for people, with the name of its schema."""
+    """Returns a key, value or header of a record's JSON form for people, with the name of its schema."""
     schema = ""
     if isinstance(value, dict):
         schema = f" : {value['schema']}" if value.get("schema") else ""
@@ -131,19 +131,19 @@ def value_text(value: Any) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """With what would move the cursor written out, as \\n: others name connectors and word their errors."""
+    """Returns a text with control characters written out, as \\n: names and error texts may come from others."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    # A pipe has no width, and a wide table is asked for whole: both get lines as long as they need to be.
+    # A pipe has no width, and a wide table is never shortened: both get lines of any length.
     if wide or not sys.stdout.isatty():
         whole = Console(width=WIDEST, highlight=False)
         with whole.capture() as printed:
             whole.print(table(kind, resources, wide=wide), crop=False, overflow="ignore", soft_wrap=True)
-        # Each line without the blanks that make the last column as wide as its longest cell.
+        # Removes from each line the blanks that pad the last column.
         print("\n".join(map(str.rstrip, printed.get().rstrip("\n").split("\n"))))
     else:
         console = Console(highlight=False)

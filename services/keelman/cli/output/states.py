@@ -1,4 +1,4 @@
-"""The states that things of each kind may be in, as the tables show them."""
+"""The states of resources of each kind, as the tables show them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keelman.cli.output.columns import COLUMNS
 from keelman.rpc.enums import word
 
 OVER_STATES = ("ENDED", "FAILED")
-"""States of copy runs that are listed only when they are asked for."""
+"""States of copy runs that are listed only on request."""
 _ENUMS: dict[str, Any] = {
     "connectors": ConnectorState,
     "broker-clusters": ClusterState,
@@ -36,7 +36,7 @@ _ENUMS: dict[str, Any] = {
 
 
 def states(kind: Kind) -> tuple[str, ...]:
-    """The states that things of a kind may be in; none for a kind without states."""
+    """Returns the possible states of a kind; none for a kind without states."""
     if kind is DEFINITIONS:
         return words.definition_states()
     if kind.plural not in _ENUMS:
@@ -46,5 +46,5 @@ def states(kind: Kind) -> tuple[str, ...]:
 
 
 def state_of(kind: Kind, resource: Any) -> str:
-    """The state of one, as the table shows it."""
+    """Returns the state of a resource, as the table shows it."""
     return next(c.cell(resource) for c in COLUMNS[kind.plural] if c.title == "STATE")

@@ -9,12 +9,12 @@ from keelman.cli.output.columns import Column
 GAP = 2
 """Blanks between two columns."""
 MIN_TEXT, MIN_NAME = 8, 10
-"""No text and no name is shortened to less, or to less than its title."""
+"""The shortest widths of texts and names; no column gets shorter than its title."""
 
 
 def fitted_widths(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
-    """The widths that columns may have in `room`, given those that they would have: the widest gives way first. Their
-    sum is too large still where what may not be shortened has no room."""
+    """Returns the widths of columns in `room` from their natural widths: the widest column is shortened first. The sum
+    stays too large if the columns cannot be shortened enough."""
     found = list(natural)
     over = sum(found) + GAP * (len(found) - 1) - room
     for kind, least in (("text", MIN_TEXT), ("name", MIN_NAME)):

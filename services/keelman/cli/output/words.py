@@ -1,5 +1,4 @@
-"""Makes texts for people of sizes and numbers of things, limits, ports, labels, a host's figures, how far a change has
-come."""
+"""Formats sizes, quantities, limits, ports, labels, a host's figures and the progress of a rollout for people."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from keelman.cli.autoscaling import autoscale_text
 
 
 def size(amount: float) -> str:
-    """A number of bytes for people."""
+    """Returns a number of bytes for people."""
     for unit in ("B", "KiB", "MiB"):
         if amount < 1024:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
@@ -21,17 +20,17 @@ def size(amount: float) -> str:
 
 
 def quantity(number: int, noun: str) -> str:
-    """A number of things for people: 1 record, 1,200 records."""
+    """Returns a number with its noun for people: 1 record, 1,200 records."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
-    """Labels as they are typed: disk=ssd,zone=a."""
+    """Returns labels in the command line's form: disk=ssd,zone=a."""
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
 
 
 def capacity_text(capacity: Any) -> str:
-    """What a node has to give, or the workers of a dedicated connector."""
+    """Returns the capacity of a node, or of a dedicated connector with its workers."""
     if not isinstance(capacity, DedicatedCapacity):
         return limits_text(capacity)
     each = limits_text(capacity.worker_limits)
@@ -41,14 +40,14 @@ def capacity_text(capacity: Any) -> str:
 
 
 def limits_text(limits: Any) -> str:
-    """Limits for people: 1.5 processors, 512.0 MiB of memory; empty for none."""
+    """Returns limits for people: 1.5 processors, 512.0 MiB of memory; empty for none."""
     cpus = f"{limits.cpus:g} processor{'' if limits.cpus == 1 else 's'}" if limits.cpus else ""
     memory = f"{size(limits.memory_bytes)} of memory" if limits.memory_bytes else ""
     return ", ".join(filter(None, (cpus, memory)))
 
 
 def figures_text(figures: Any) -> str:
-    """What a host uses and has left, for people."""
+    """Returns the used and free resources of a host, for people."""
     return (
         f"{figures.cpus_used:.1f} processors used, {size(figures.memory_available_bytes)} of memory and "
         f"{size(figures.disk_free_bytes)} of disk free, load {figures.load:.2f}"
@@ -56,17 +55,17 @@ def figures_text(figures: Any) -> str:
 
 
 def owner_text(origin: Any) -> str:
-    """The dedicated connector that a worker cluster comes and goes with, as commands name it: dc orders."""
+    """Returns the dedicated connector that owns a worker cluster, as commands name it: dc orders. Empty for none."""
     return f"dc {origin.key}" if (origin.api, origin.scope) == ("keelman", "dedicated_connector") else ""
 
 
 def origin_text(origin: Any) -> str:
-    """Who keeps a resource under a name of its own: ohara, default, wk00."""
+    """Returns the origin of a resource: ohara, default, wk00."""
     return ", ".join(filter(None, (origin.api, origin.scope, origin.key)))
 
 
 def ports_text(spec: Any) -> str:
-    """The fixed ports of a worker cluster: rest 8083, metrics 9400, reserved 9500 9501; empty for none."""
+    """Returns the fixed ports of a worker cluster: rest 8083, metrics 9400, reserved 9500 9501; empty for none."""
     named = (("rest", spec.port), ("metrics", spec.metrics_port), ("admin", spec.admin_port))
     found = [f"{name} {port}" for name, port in named if port]
     if spec.reserved_ports:
@@ -75,7 +74,7 @@ def ports_text(spec: Any) -> str:
 
 
 def rollout_text(rollout: Any) -> str:
-    """How far a change has come: 1 of 3 workers has the change; worker demo/1 did not come up: why."""
+    """Returns the progress of a rollout: 1 of 3 workers has the change; worker demo/1 did not come up: why."""
     done = rollout.updated_workers
     text = f"{done} of {quantity(rollout.workers, 'worker')} {'has' if done == 1 else 'have'} the change"
     worker, message = rollout.worker.removeprefix("worker/"), " ".join(rollout.message.split())
@@ -86,7 +85,7 @@ def rollout_text(rollout: Any) -> str:
 
 
 def whole_numbers(value: Any) -> Any:
-    """JSON's whole numbers as such: a Struct has 1024 as 1024.0."""
+    """Returns JSON with whole numbers as int: a Struct has 1024 as 1024.0."""
     if isinstance(value, dict):
         return {key: whole_numbers(one) for key, one in value.items()}
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""Finds who calls the gateway, by token, certificate or signature, and decides what each caller may do."""
+"""Identifies callers of the gateway by token, certificate or signature, and decides what each caller may do."""

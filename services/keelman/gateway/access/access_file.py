@@ -1,4 +1,4 @@
-"""Reads the access file, which says who may call the gateway, and reads it again when it changes."""
+"""Reads the access file, which lists the callers of the gateway, and reads it again when it changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = get_logger()
 
 TLS = "tls"
 KEYS = ("key", "account", "role", TLS)
-"""What a file of the managed Connect API alone has."""
+"""The tables of a file for the managed Connect API only."""
 ALL = ("token", "user", *KEYS)
 _NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -31,8 +31,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True, slots=True)
 class AccessFile:
     """The content of an access file: callers by the SHA-256 of their token and by the name in their certificate, access
-    keys by their id, what accounts may name by their number, client properties for Kafka by the ARN of an execution
-    role, and those for TLS without a role."""
+    keys by their id, accounts' permissions by their number, client properties for Kafka by the ARN of an execution
+    role, and client properties for TLS without a role."""
 
     tokens: Mapping[str, Caller] = field(default_factory=dict)
     users: Mapping[str, Caller] = field(default_factory=dict)
@@ -43,11 +43,11 @@ class AccessFile:
 
 
 def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> AccessFile:
-    """Reads a TOML file of some kinds of tables; no file: nothing.
+    """Reads a TOML file with these kinds of tables; returns an empty content without a file.
 
     [[token]] has sha256, name, role and clusters, [[user]] the same without sha256, [[key]] id, secret, account and
     role, [[account]] id, secrets and buckets, [[role]] arn and client_properties, [tls] client_properties. Raises
-    InvalidArgument naming the setting `label` and what is wrong in the file, never a secret.
+    InvalidArgument with the setting `label` and the error in the file, never a secret.
     """
     if file is None:
         return AccessFile()
@@ -154,7 +154,7 @@ def _client_properties(where: str, table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _caller(where: str, table: Mapping[str, Any], taken: Any) -> Caller:
-    """The caller that a table says. Raises InvalidArgument, also for a name that another table has."""
+    """Returns the caller of a table. Raises InvalidArgument, also for a name in another table."""
     name = _text(where, table, "name")
     if not _NAME.fullmatch(name) or name in taken:
         raise InvalidArgument.of(f"{where}: name", name, "1 to 128 letters, digits and _+=,.@-, unlike all others")
@@ -177,7 +177,7 @@ def _role(where: str, table: Mapping[str, Any]) -> Role:
 
 
 def _tables(label: str, document: Mapping[str, Any], name: str, *legal: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The tables of a kind, each with how it is named in messages. Raises InvalidArgument."""
+    """Yields the tables of a kind, each with its name for messages. Raises InvalidArgument."""
     found = document.get(name, [])
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise InvalidArgument.of(label, name, f"tables that begin with [[{name}]]")
@@ -195,7 +195,8 @@ def _text(where: str, table: Mapping[str, Any], name: str) -> str:
 
 
 class WatchedAccessFile:
-    """An access file as it is now. One that stops being legal is logged, and what it said before holds on."""
+    """The present content of an access file. If the file becomes illegal, that is logged and the last legal content
+    stays in effect."""
 
     def __init__(self, label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> None:
         """Raises InvalidArgument for a file that is not legal."""
@@ -205,11 +206,11 @@ class WatchedAccessFile:
 
     @property
     def is_given(self) -> bool:
-        """Whether there is a file at all."""
+        """Whether an access file is configured."""
         return self._file is not None
 
     def now(self) -> AccessFile:
-        """What it says; read again where the file is another one than at the last look."""
+        """Returns the content, and reads it again if the file has changed since the last call."""
         stamp = self._present_stamp()
         if stamp != self._stamp:
             self._stamp = stamp

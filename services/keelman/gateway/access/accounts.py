@@ -20,18 +20,18 @@ class Account:
 
     @staticmethod
     def own(number: str) -> Account:
-        """What one of several accounts has that nothing is said of: secrets whose names begin with its number."""
+        """Returns the default of one of several accounts: only secrets whose names begin with its number."""
         return Account((f"{number}/*",), ())
 
     @property
     def has_all_secrets(self) -> bool:
-        """Whether its connectors may read every secret."""
+        """Whether the account's connectors may read every secret."""
         return "*" in self.secrets
 
     def has_bucket(self, name: str) -> bool:
-        """Whether it may name this bucket."""
+        """Tells whether the account may name this bucket."""
         return is_named(name, self.buckets)
 
 
 WHOLE = Account()
-"""Of the only account that there is."""
+"""The permissions of the only account of an installation."""

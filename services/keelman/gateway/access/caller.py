@@ -1,4 +1,4 @@
-"""A caller of the gateway with what it may do. Pure."""
+"""A caller of the gateway with its rights. Pure."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from keelman.model.access.roles import Right, Role
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls. `clusters`: the worker clusters that it has its role for, None for the whole installation."""
+    """A caller. `clusters`: the worker clusters that its role covers, None for the whole installation."""
 
     name: str
     role: Role
     clusters: frozenset[str] | None = None
 
     def has(self, right: Right) -> bool:
-        """Whether its role has the right, somewhere at least."""
+        """Tells whether its role has the right, for some worker clusters at least."""
         return self.role.has(right)
 
     def sees(self, cluster: str) -> bool:
-        """Whether its role is for this worker cluster; "" is what belongs to none."""
+        """Tells whether its role covers this worker cluster; "" stands for resources of no worker cluster."""
         return self.clusters is None or cluster in self.clusters
 
     @property
     def is_limited(self) -> bool:
-        """Whether it has its role for some worker clusters alone."""
+        """Whether its role covers only some worker clusters."""
         return self.clusters is not None
 
 
 EVERYBODY = Caller("everybody", Role.ADMIN)
-"""The caller of a gateway that asks nobody who it is."""
+"""The caller for a gateway with open access."""
 CALLER = "keelman.caller"
-"""Of the scope of an HTTP request: who sent it, where the guard has asked."""
+"""The key in the scope of an HTTP request for its caller, if the guard has identified it."""
 
 
 def caller_of(scope: Mapping[str, Any]) -> Caller:
-    """Who sent a request."""
+    """Returns the caller of a request."""
     found: Caller = scope.get(CALLER, EVERYBODY)
     return found

@@ -23,7 +23,7 @@ HOW = "Authorization: Bearer TOKEN, or a client certificate of a user"
 
 
 class Admission(Enum):
-    """The callers whom a listener lets in: everybody, those that the access file names, or nobody."""
+    """The callers that a listener admits: all, the callers in the access file, or none."""
 
     OPEN = "open"
     CHECKED = "checked"
@@ -34,7 +34,7 @@ class Callers:
     """The callers of the gateway, by its access files."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises InvalidArgument for settings and files that are not legal."""
+        """Raises InvalidArgument for illegal settings and files."""
         self._open = settings.open_access
         self._file = WatchedAccessFile("gateway.access_file", settings.access_file)
         self._managed = WatchedAccessFile(
@@ -48,14 +48,14 @@ class Callers:
             raise InvalidArgument.of("gateway.http_host", host, legal)
 
     def admission(self, host: str) -> Admission:
-        """Whom a listener at this address lets in."""
+        """Returns the admission of a listener at this address."""
         if self._file.is_given:
             return Admission.CHECKED
         return Admission.OPEN if self._open or is_loopback(host) else Admission.CLOSED
 
     def caller(self, admission: Admission, authorization: str, identity: Identity | None = None) -> Caller:
-        """Who calls, by the header and by what its certificate says. Raises Unauthenticated, and PermissionDenied where
-        nobody is let in."""
+        """Returns the caller, by the header or by the identity in its certificate. Raises Unauthenticated, and
+        PermissionDenied for a closed listener."""
         if admission is Admission.OPEN:
             return EVERYBODY
         if admission is Admission.CLOSED:
@@ -81,11 +81,11 @@ class Callers:
 
     @property
     def keys(self) -> Mapping[str, AccessKey]:
-        """The access keys of the managed Connect API, as the files have them now."""
+        """The access keys of the managed Connect API, as in the files now."""
         return _Live(lambda: {**self._file.now().keys, **self._managed.now().keys})
 
     def account(self, number: str) -> Account:
-        """What an account may name, as the files have it now: all where there is no other and no table for it."""
+        """Returns what an account may name, as in the files now: all if it is the only account and has no table."""
         named = {**self._file.now().accounts, **self._managed.now().accounts}
         if number in named:
             return named[number]
@@ -93,17 +93,17 @@ class Callers:
 
     @property
     def roles(self) -> Mapping[str, Mapping[str, str]]:
-        """Client properties for Kafka by the ARN of an execution role, as the files have them now."""
+        """Client properties for Kafka by the ARN of an execution role, as in the files now."""
         return _Live(lambda: {**self._file.now().roles, **self._managed.now().roles})
 
     @property
     def tls(self) -> Mapping[str, str]:
-        """Client properties for Kafka with TLS and without a role, as the files have them now."""
+        """Client properties for Kafka with TLS and without a role, as in the files now."""
         return _Live(lambda: {**self._file.now().tls, **self._managed.now().tls})
 
 
 def _token(authorization: str) -> str:
-    """The token in a header: Bearer TOKEN, or Basic with the token as password, for clients that know nothing else.
+    """Returns the token in a header: Bearer TOKEN, or Basic with the token as password, for clients without Bearer.
     Raises Unauthenticated."""
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() == "bearer" and given.strip():
@@ -119,7 +119,7 @@ def _token(authorization: str) -> str:
 
 
 class _Live(Mapping[str, T]):
-    """A mapping that is asked for at each look."""
+    """A mapping that is read anew at each access."""
 
     def __init__(self, now: Callable[[], Mapping[str, T]]) -> None:
         self._now = now

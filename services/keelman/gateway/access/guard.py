@@ -1,5 +1,5 @@
-"""Lets calls through that the caller may make, and answers the others: gRPC by the table of RPCs, HTTP by that of
-routes."""
+"""Passes on the calls that the caller may make, and refuses the others: gRPC by the table of RPCs, HTTP by the table
+of routes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHALLENGES = ('Bearer realm="keelman"', 'Basic realm="keelman"')
 
 
 def check_right(caller: Caller, needs: Needs, what: str) -> None:
-    """Raises PermissionDenied for a caller whose role lacks the right, wherever that would be."""
+    """Raises PermissionDenied for a caller whose role lacks the right in every scope."""
     if needs.right is not None and not caller.has(needs.right):
         raise PermissionDenied(
             f"{caller.name} is {caller.role} and may not {needs.right}: {what}",
@@ -49,7 +49,8 @@ class RpcGuard:
         self._lookup = lookup
 
     async def admit(self, call: Incoming) -> Change | None:
-        """What is to be done to the answer, if anything. Raises Unauthenticated and PermissionDenied."""
+        """Judges a call; returns the change to make to its answer, None for none. Raises Unauthenticated and
+        PermissionDenied."""
         needs = _needs(call.method)
         if needs.right is None:
             return None
@@ -73,7 +74,8 @@ class RpcGuard:
 
 
 def _needs(method: str) -> Needs:
-    """What an RPC needs. Raises Internal for one that the table does not have: nobody may call it."""
+    """Returns the rights that an RPC needs. Raises Internal for an RPC that is not in the table: no caller
+    may call it."""
     if method not in RPCS:
         raise Internal(f"nothing says who may call {method}", reason="NO_RIGHTS")
     return RPCS[method]
@@ -95,7 +97,7 @@ class HttpGuard:
         self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one request, or refuses it in the form of the API that it is for."""
+        """Serves one request, or refuses it in the form of its API."""
         if scope["type"] != "http" or self._admission is Admission.OPEN:
             await self._app(scope, receive, send)
             return
@@ -105,13 +107,13 @@ class HttpGuard:
         except KeelmanError as error:
             await refusal(segments, error)(scope, receive, send)
             return
-        if is_own:  # what proved who calls the gateway is for nobody behind it
+        if is_own:  # credentials for the gateway are not passed on
             headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
             scope = {**scope, "headers": headers}
         await self._app({**scope, CALLER: caller}, receive, send)
 
     def _admitted(self, scope: Scope, segments: list[str]) -> tuple[Caller, bool]:
-        """The caller, and whether its header is the gateway's own affair."""
+        """Returns the caller, and whether the authorization header was for the gateway itself."""
         route = needs_of_route(segments)
         needs = route.reads if scope["method"] in SAFE else route.writes
         if needs.right is None:
@@ -128,8 +130,9 @@ class HttpGuard:
 
 
 def path_segments(scope: Scope) -> list[str]:
-    """The segments of a path as whoever answers reads them: decoded one by one, of a worker's path without empty ones.
-    One that leads upwards is an administrator's."""
+    """Returns the segments of a path as its server reads them: decoded one by one, for a worker without empty ones.
+
+    A worker's path with a segment that leads upwards counts as the administrators' path."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     first = scope["path"].split("/")[1] if scope["path"].startswith("/") else ""
     if first == "clusters":
@@ -146,7 +149,7 @@ def _plain(part: str) -> str:
 
 
 def refusal(segments: list[str], error: KeelmanError) -> Response:
-    """The answer to a request that is refused, in the form of the API that it is for."""
+    """Returns the answer to a refused request, in the form of its API."""
     status = status_of(error)
     if segments[:1] == ["v0"]:
         response = ohara_answer(ohara.OharaError(status, "java.lang.SecurityException", error.message))

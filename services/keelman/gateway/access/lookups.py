@@ -1,4 +1,4 @@
-"""Asks the state service what names in requests stand for, for callers that have their role for some clusters."""
+"""Looks up the worker clusters of names in requests, for callers whose role covers only some clusters."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from keelman.rpc.channels import Channel
 
 
 class Lookups:
-    """Raises Unavailable while the state service cannot be reached."""
+    """Lookups in the state service. They raise Unavailable while it cannot be reached."""
 
     def __init__(self, channel: Channel) -> None:
         self._calls = Calls(channel)
 
     async def cluster_of_definition(self, name: str) -> str:
-        """The worker cluster of a connector definition; "" for one that there is not."""
+        """Returns the worker cluster of a connector definition; "" for an unknown one."""
         try:
             found = await self._calls.ask(GetConnectorDefinitionRequest(name=name))
         except NotFound:
@@ -24,7 +24,7 @@ class Lookups:
         return str(found.connector_definition.spec.worker_cluster)
 
     async def cluster_of_operation(self, name: str) -> str:
-        """The worker cluster of what an operation is about; "" for that of a topic or plugin, or for none."""
+        """Returns the worker cluster of an operation's target; "" for a topic, a plugin or an unknown operation."""
         try:
             target = (await self._calls.ask(GetOperationRequest(name=name))).operation.target
         except NotFound:

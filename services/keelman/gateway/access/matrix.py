@@ -1,5 +1,5 @@
-"""Shows who is let in where, cell by cell, as the tables of rights say: for docs/authorization.md and for the test that
-walks it."""
+"""Shows the admission of each caller to each call, from the tables of rights: for docs/authorization.md and for the
+test that checks every cell."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CALLERS = {
     "operator of another": Caller("operator of another", Role.OPERATOR, frozenset({"other"})),
     "admin": Caller("admin", Role.ADMIN),
 }
-"""By column: two of them have their role for one worker cluster, the one that a call is about and another one."""
+"""Callers by column: two of them have their role for one worker cluster, the call's own and another one."""
 YES, OWN, UNKNOWN, DENIED = "yes", "own", "401", "403"
-"""Let in; let in, and sees what is of its own clusters; not known; known and not allowed."""
+"""Admitted; admitted, and sees only its own clusters; unknown; known and not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A call, what it needs, and what becomes of each caller, by column."""
+    """A call, its needs, and its result for each caller, by column."""
 
     call: str
     needs: Needs
@@ -33,13 +33,13 @@ class Row:
 
 
 def rpc_rows() -> Iterator[Row]:
-    """A row for each RPC."""
+    """Yields a row for each RPC."""
     for method, needs in RPCS.items():
         yield Row(method, needs, _cells(needs))
 
 
 def route_rows() -> Iterator[Row]:
-    """Two rows for each route, for requests that only read and for others; one where they need the same."""
+    """Yields two rows for each route, for requests that only read and for others; one row if their needs are equal."""
     for path, needs in ROUTES.items():
         if needs.reads == needs.writes:
             yield Row(f"any {path}", needs.reads, _cells(needs.reads))
@@ -49,7 +49,7 @@ def route_rows() -> Iterator[Row]:
 
 
 def key_rows() -> Iterator[tuple[str, Right, dict[str, str]]]:
-    """A row for each operation of the managed Connect API: what an access key of each role may do."""
+    """Yields a row for each operation of the managed Connect API, with its result for an access key of each role."""
     for (method, path), right in MANAGED_CONNECT.items():
         yield f"{method} /v1/{path}", right, {role.value: YES if role.has(right) else DENIED for role in Role}
 

@@ -1,4 +1,4 @@
-"""Has requests that write taken once: the state service remembers their signatures, for all gateways."""
+"""Accepts each writing request only once: the state service remembers the signatures, for all gateways."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from keelman.gateway.access.signatures import Sent, SignedCaller
 from keelman.gateway.calls import Calls
 
 TRY_HEADERS = ("amz-sdk-invocation-id", "amz-sdk-request")
-"""By these SDKs tell their calls, and the tries of one call, apart; not all sign them."""
+"""Headers by which SDKs distinguish their calls, and the tries of one call; not all SDKs sign them."""
 MAX_CHARACTERS = 500
-"""Of each of them."""
+"""The limit of each of these headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """Refuses what was sent before, to whichever gateway."""
+    """Refuses requests that were sent before, to any gateway."""
 
     state: Calls
 
     async def check(self, caller: SignedCaller, sent: Sent) -> None:
-        """Raises PermissionDenied for a write whose signature was used; Unavailable while the state service does not
-        answer, which could not do the write either. What only reads may come again."""
+        """Raises PermissionDenied for a write with a used signature; Unavailable while the state service does not
+        answer, which could not do the write either. A request that only reads may be repeated."""
         if sent.method == "GET":
             return
         attempt = "/".join(sent.headers.get(name, "")[:MAX_CHARACTERS] for name in TRY_HEADERS)

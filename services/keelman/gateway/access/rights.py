@@ -1,4 +1,4 @@
-"""Lists what each gateway call needs: one table of RPCs, one of HTTP routes. docs/authorization.md shows both."""
+"""The rights that each gateway call needs: one table of RPCs, one of HTTP routes. docs/authorization.md shows both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.model.access.roles import Right
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The right that a call needs, and on what. `right` None: whoever calls is let in, known or not."""
+    """The right that a call needs, and its scope. `right` None: every caller is admitted, known or not."""
 
     right: Right | None
     scope: Scope = INSTALLATION
@@ -82,7 +82,7 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
         "DeleteDedicatedConnector": _administer(NAMED),
     },
     "keelman.api.connect.v1.DocumentService": {
-        "GetDocument": _administer(),  # with its secrets, where these are asked for
+        "GetDocument": _administer(),  # with its secrets, on request
         "ListDocuments": _administer(),
         "PutDocument": _administer(),
         "DeleteDocument": _administer(),
@@ -181,7 +181,7 @@ RPCS: Mapping[str, Needs] = {
 
 @dataclass(frozen=True, slots=True)
 class RouteNeeds:
-    """The needs of a route's requests: of those that only read, and of all others."""
+    """The needs of a route's requests: of requests that only read, and of all others."""
 
     reads: Needs
     writes: Needs
@@ -206,10 +206,10 @@ ROUTES: Mapping[str, RouteNeeds] = {
         ),
         _OPERATED,
     ),
-    "/_private": RouteNeeds(ANYBODY, ANYBODY),  # it has a token of its own: gateway.ohara_wipe_token_file
+    "/_private": RouteNeeds(ANYBODY, ANYBODY),  # has its own token: gateway.ohara_wipe_token_file
     "/v1": RouteNeeds(ANYBODY, ANYBODY),  # requests are signed: MANAGED_CONNECT
 }  # fmt: skip
-"""By path: each is for what is below it, too, unless a longer one is."""
+"""Needs by path: each entry also covers the paths below it, unless a longer entry does."""
 _CHANGED = ("connectors", "custom-plugins", "worker-configurations")
 MANAGED_CONNECT: Mapping[tuple[str, str], Right] = {
     **{("POST", one): Right.ADMINISTER for one in _CHANGED},
@@ -226,11 +226,11 @@ MANAGED_CONNECT: Mapping[tuple[str, str], Right] = {
     ("POST", "tags/{arn}"): Right.OPERATE,
     ("DELETE", "tags/{arn}"): Right.OPERATE,
 }
-"""What the role of an access key must have, by method and path below /v1; all on what is of its account."""
+"""The right that the role of an access key must have, by method and path below /v1; always on its own account."""
 
 
 def needs_of_route(segments: Sequence[str]) -> RouteNeeds:
-    """What requests of a path need: the entry of the longest pattern that it begins with."""
+    """Returns the needs of requests of a path: the entry of the longest pattern that it begins with."""
     found, length = ROUTES["/"], 0
     for pattern, needs in ROUTES.items():
         words = [*filter(None, pattern.split("/"))]

@@ -1,4 +1,4 @@
-"""Finds the worker clusters that a call is about, and cuts answers to what a caller with a role for some sees."""
+"""Finds the worker clusters that a call concerns, and cuts answers down to those that a caller's role covers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from keelman.model.errors import PermissionDenied
 
 
 class Lookup(Protocol):
-    """Asks the state service what a name stands for. Both return "" for what there is not."""
+    """Looks names up in the state service. Both methods return "" for an unknown name."""
 
     async def cluster_of_definition(self, name: str) -> str:
-        """The worker cluster of a connector definition."""
+        """Returns the worker cluster of a connector definition."""
 
     async def cluster_of_operation(self, name: str) -> str:
-        """The worker cluster of what an operation is about; "" for that of a topic or plugin, too."""
+        """Returns the worker cluster of an operation's target; "" also for a topic or plugin."""
 
 
 Find = Callable[[Any, Lookup], Awaitable[tuple[str, ...]]]
@@ -27,10 +27,10 @@ _ANY, _OWN, _INSTALLATION, _EACH = "any", "those of its clusters", "installation
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope of a call: the worker clusters that it is about, or the installation. `text` says it in the matrix.
-    `find`: the names of worker clusters in a request, "" for the installation; none of them where the request leaves
-    that open. `cut` takes out of an answer what a caller does not see; without one a call that leaves it open is about
-    the installation."""
+    """The scope of a call: the worker clusters that it concerns, or the installation. `text` describes it in the
+    matrix. `find` returns the names of worker clusters in a request, "" for the installation; none if the request
+    leaves the scope open. `cut` removes hidden items from an answer; a call without `cut` that leaves the
+    scope open concerns the installation."""
 
     text: str
     find: Find | None = None
@@ -38,22 +38,22 @@ class Scope:
 
     @property
     def is_any(self) -> bool:
-        """Whether a role for any worker cluster is enough, and no answer is cut."""
+        """Tells whether a role for any worker cluster is enough, and no answer is cut."""
         return self.text in (_ANY, _EACH)
 
     @property
     def is_list(self) -> bool:
-        """Whether the answer has what the caller sees."""
+        """Tells whether the answer is cut to the caller's worker clusters."""
         return self.text == _OWN
 
     @property
     def is_cluster(self) -> bool:
-        """Whether one worker cluster is meant."""
+        """Tells whether the scope is one worker cluster."""
         return not self.is_any and not self.is_list and self.text != _INSTALLATION
 
 
 def _at(path: str, cluster: Callable[[str], str] = str) -> Find:
-    """The worker cluster that a field of a request names; of a path with dots that of a message in it."""
+    """Finds the worker cluster that a field of a request names; a path with dots names a field of a nested message."""
 
     async def find(request: Any, lookup: Lookup) -> tuple[str, ...]:
         value = request
@@ -65,19 +65,19 @@ def _at(path: str, cluster: Callable[[str], str] = str) -> Find:
 
 
 def _of_worker(name: str) -> str:
-    """The worker cluster of a worker, as demo/0; "" for another name."""
+    """Returns the worker cluster of a worker such as demo/0; "" for another name."""
     cluster, _, number = name.partition("/")
     return cluster if number.isdigit() else ""
 
 
 def _of_workload(name: str) -> str:
-    """The worker cluster of a workload, as worker/demo/0; "" for that of a broker or a Spark service."""
+    """Returns the worker cluster of a workload such as worker/demo/0; "" for a broker or a Spark service."""
     kind, _, rest = name.partition("/")
     return _of_worker(rest) if kind == "worker" else ""
 
 
 def _open_or(find: Find) -> Find:
-    """As `find`, where a request that names nothing leaves open what it is about."""
+    """Returns `find` with empty names removed: a request that names no cluster leaves its scope open."""
 
     async def found(request: Any, lookup: Lookup) -> tuple[str, ...]:
         return tuple(filter(None, await find(request, lookup)))
@@ -108,7 +108,7 @@ async def _none(request: Any, lookup: Lookup) -> tuple[str, ...]:
 
 
 def _only(field: str, cluster: Callable[[Any], str]) -> Cut:
-    """Takes the items of a repeated field out of an answer whose worker clusters a caller does not see."""
+    """Removes from a repeated field of an answer the items whose worker clusters a caller may not see."""
 
     def cut(answer: Any, caller: Caller) -> None:
         items = getattr(answer, field)
@@ -145,7 +145,7 @@ def _cut_copy_run(answer: Any, caller: Caller) -> None:
 
 
 def _of_event(event: Any) -> str:
-    """The worker cluster of the resource that an event is about."""
+    """Returns the worker cluster of an event's resource; "" for none."""
     match event.WhichOneof("resource"):
         case "worker_cluster" | "dedicated_connector":
             return str(event.name)
@@ -157,7 +157,8 @@ def _of_event(event: Any) -> str:
 
 
 def refused_scope(caller: Caller, clusters: tuple[str, ...]) -> PermissionDenied:
-    """The error for a caller whose role is not for what a call is about. It does not say whether that exists."""
+    """Returns the error for a caller whose role does not cover a call's scope. It does not reveal
+    whether that exists."""
     role = f"{caller.role} of {', '.join(sorted(caller.clusters or ()))}"
     what = ", ".join(f"worker cluster {one!r}" for one in clusters if one) or "what belongs to no worker cluster"
     return PermissionDenied(
@@ -168,7 +169,7 @@ def refused_scope(caller: Caller, clusters: tuple[str, ...]) -> PermissionDenied
 ANYWHERE = Scope(_ANY, _none, lambda answer, caller: None)
 """A role for one worker cluster is enough."""
 EACH = Scope(_EACH, _none)
-"""A request that is made of others, each of which is judged by itself."""
+"""The scope of a request that contains other requests, each of which is judged by itself."""
 INSTALLATION = Scope(_INSTALLATION)
 CLUSTER = Scope("cluster", _at("worker_cluster"))
 NAMED = Scope("cluster", _at("name"))
@@ -187,7 +188,8 @@ CONNECTORS = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connectors)
 
 
 def listed(field: str) -> Scope:
-    """A list that a request may narrow to one worker cluster, whose items name theirs."""
+    """Returns the scope of a list that a request may narrow to one worker cluster, and whose items
+    name their cluster."""
     cut = _only(field, lambda one: str(one.worker_cluster))
     return Scope(_OWN, _open_or(_at("worker_cluster")), cut)
 

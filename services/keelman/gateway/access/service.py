@@ -1,4 +1,4 @@
-"""Puts the guards before the gateway's servers: the only wiring of this room."""
+"""Puts the guards before the gateway's servers: the only wiring of this package."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ from keelman.runtime.http.tls import renewed_context
 
 
 class Access:
-    """Who is let in, by settings that cannot change, and by files that can."""
+    """The access control of the gateway's servers, by settings that cannot change, and by files that can."""
 
     def __init__(self, settings: Settings, tls: Tls | Newest | None) -> None:
-        """`tls` is what the gateway's server shows. Raises InvalidArgument for settings and files that are not
-        legal."""
+        """`tls` has the certificates of the gateway's server. Raises InvalidArgument for illegal settings and files."""
         self.callers = Callers(settings)
         self._settings = settings
         self._admission = self.callers.admission(settings.host)
@@ -43,7 +42,7 @@ class Access:
             raise InvalidArgument.of(f"gateway.{missing}", "", "set: client_port and client_ca go together")
 
     def interceptors(self, state: Channel) -> Sequence[Guarded]:
-        """What judges RPCs, where any are to be judged. `state`: a channel to the state service."""
+        """Returns the interceptors that judge RPCs; none for open access. `state`: a channel to the state service."""
         return (
             []
             if self._admission is Admission.OPEN
@@ -51,7 +50,7 @@ class Access:
         )
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
-        """The HTTP server, with a guard before the application."""
+        """Returns the HTTP server, with a guard before the application."""
         given = self._settings
         return serve_http(
             HttpGuard(app, self.callers, self._http_admission),
@@ -64,8 +63,8 @@ class Access:
 
     @contextlib.asynccontextmanager
     async def serve_certified(self, services: Sequence[Service], state: Channel) -> AsyncIterator[list[Health]]:
-        """A second gRPC server, which takes clients with a certificate of client_ca alone, where there is to be one:
-        one server cannot both ask for certificates and do without. Yields its health."""
+        """Runs a second gRPC server, only for clients with a certificate of client_ca, if client_ca is set: one server
+        cannot require certificates of some clients only. Yields its health."""
         given, newest = self._settings, self._newest
         if given.client_ca is None or newest is None:
             yield []
@@ -95,7 +94,7 @@ class Access:
 
     @property
     def said(self) -> dict[str, str]:
-        """For the log: where HTTP is served, and whom each server lets in."""
+        """Fields for the log: the URL of HTTP, and the admission of each server."""
         given = self._settings
         url = f"{'https' if given.http_tls else 'http'}://{given.http_host}:{given.http_port}"
         return {"http": url, "access": self._admission.value, "http_access": self._http_admission.value}

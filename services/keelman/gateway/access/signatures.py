@@ -1,7 +1,7 @@
 """Verifies the signatures that callers make with access keys (AWS Signature Version 4).
 
-The facts are those of the SDKs' signers: the canonical URI is the raw path encoded once more, and the signed text has
-the SHA-256 of the body in it, so that neither can be changed on the way.
+The rules are those of the SDKs' signers: the canonical URI is the raw path encoded once more, and the signed text
+contains the SHA-256 of the body, so that neither can be changed on the way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from keelman.model.errors import PermissionDenied
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 SKEW_SECONDS = 300
-"""So far a request's time may be from ours."""
+"""The largest difference of a request's time from ours."""
 MISSING = "Missing Authentication Token"
 ACCOUNT = re.compile(r"[0-9]{12}")
 REGION = re.compile(r"[a-z0-9-]{1,32}")
@@ -30,36 +30,36 @@ _DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """A key that callers sign with; its account is the scope of everything that is made with it."""
+    """A key that callers sign with; its account is the scope of all resources created with it."""
 
     id: str
     secret: str = field(repr=False)
     account: str
     role: Role = Role.ADMIN
-    """What it may do with what is of its account."""
+    """The role of the key on the resources of its account."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedCaller:
-    """Who signed a request, and the region of what it creates."""
+    """The signer of a request, and the region of the resources that it creates."""
 
     account: str
     region: str
     key_id: str = ""
     role: Role = Role.ADMIN
     signature: str = field(default="", repr=False)
-    """Of the request; empty where signatures are not verified."""
+    """The signature of the request; empty if signatures are not verified."""
 
     @property
     def partition(self) -> str:
-        """The first part of an ARN that follows "arn:"."""
+        """The part of an ARN after "arn:"."""
         begins = {"cn-": "aws-cn", "us-gov-": "aws-us-gov"}
         return next((name for start, name in begins.items() if self.region.startswith(start)), "aws")
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request as it came: path and query raw, the names of its headers in lower case."""
+    """A request as it was sent: path and query raw, the names of its headers in lower case."""
 
     method: str
     path: str
@@ -69,7 +69,7 @@ class Sent:
 
 
 def claimed_region(sent: Sent, service: str) -> str:
-    """The region of a request's credential scope, not verified; empty where it has none."""
+    """Returns the unverified region of a request's credential scope; empty for none."""
     found = re.search(
         rf"Credential=[^/,]+/[0-9]+/([a-z0-9-]{{1,32}})/{service}/", sent.headers.get("authorization", "")
     )
@@ -77,7 +77,7 @@ def claimed_region(sent: Sent, service: str) -> str:
 
 
 class Signatures:
-    """Verifies requests. Whether one came before is not looked at here."""
+    """Verifies requests. It does not detect replays."""
 
     def __init__(self, keys: Mapping[str, AccessKey], service: str, now: Callable[[], float] = time.time) -> None:
         self._keys = keys
@@ -85,7 +85,7 @@ class Signatures:
         self._now = now
 
     def caller(self, sent: Sent) -> SignedCaller:
-        """Who sent a request. Raises PermissionDenied."""
+        """Returns the signer of a request. Raises PermissionDenied."""
         given = _authorization(sent.headers.get("authorization", ""))
         stamp = sent.headers.get("x-amz-date", "")
         scope = given["Credential"].split("/")
@@ -124,7 +124,7 @@ class Signatures:
 
 
 def _authorization(header: str) -> dict[str, str]:
-    """The parts of an Authorization header. Raises PermissionDenied for one that is missing or malformed."""
+    """Returns the parts of an Authorization header. Raises PermissionDenied for a missing or malformed one."""
     algorithm, _, rest = header.partition(" ")
     if algorithm != ALGORITHM:
         raise PermissionDenied(MISSING)
@@ -135,7 +135,7 @@ def _authorization(header: str) -> dict[str, str]:
 
 
 def canonical(sent: Sent, signed: list[str], body_hash: str) -> str:
-    """The canonical request that is signed."""
+    """Returns the canonical request, which is signed."""
     pairs = sorted(
         (_encoded(unquote_to_bytes(name.replace("+", " "))), _encoded(unquote_to_bytes(value.replace("+", " "))))
         for name, _, value in (part.partition("=") for part in sent.query.split("&") if part)
@@ -150,7 +150,7 @@ def canonical(sent: Sent, signed: list[str], body_hash: str) -> str:
 
 
 def signature(secret: str, scope: list[str], text: str) -> str:
-    """The signature of a text; `scope` is day, region, service and "aws4_request"."""
+    """Returns the signature of a text; `scope` is day, region, service and "aws4_request"."""
     key = b"AWS4" + secret.encode()
     for part in scope:
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()

@@ -1,1 +1,1 @@
-"""The managed Connect API, as the AWS SDKs speak it, on the state service's resources; nothing is kept here."""
+"""The managed Connect API, as the AWS SDKs call it, on the state service's resources; it stores nothing itself."""

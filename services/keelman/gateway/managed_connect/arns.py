@@ -24,7 +24,7 @@ _ARN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Arn:
-    """A name that no other resource has. `part` is the operation's in that of a connector's operation."""
+    """The unique name of a resource. `part` is the operation's id in the ARN of a connector's operation."""
 
     kind: str
     region: str
@@ -36,12 +36,12 @@ class Arn:
 
     @property
     def resource(self) -> str:
-        """The name of the resource of ours."""
+        """The name of our resource."""
         return NAME_BEGINS + self.uuid.replace("-", "")
 
     @property
     def suffix(self) -> str:
-        """How it ends, e.g. in the names of a connector's topics."""
+        """The end of the ARN, as in the names of a connector's topics."""
         return f"{self.uuid}-{self.number}"
 
     def __str__(self) -> str:
@@ -50,29 +50,29 @@ class Arn:
         return f"{text}/{self.part}" if self.part else text
 
     def of_operation(self, name: str) -> Arn:
-        """The ARN of an operation on a connector."""
+        """Returns the ARN of an operation on this connector."""
         return Arn(OPERATION, self.region, self.account, self.name, self.uuid, self.number, name)
 
     @property
     def connector(self) -> Arn:
-        """That of the connector of an operation's."""
+        """The ARN of the connector, for the ARN of an operation."""
         return Arn(CONNECTOR, self.region, self.account, self.name, self.uuid, self.number)
 
 
 def new_arn(kind: str, caller: SignedCaller, name: str) -> Arn:
-    """The ARN of a resource that a caller creates."""
+    """Returns a new ARN for a resource that a caller creates."""
     return Arn(kind, caller.region, caller.account, name, str(uuid.uuid4()))
 
 
 def arn_of(kind: str, region: str, account: str, name: str, resource: str) -> Arn:
-    """The ARN of a resource of ours by its name."""
+    """Returns the ARN of our resource with this name."""
     return Arn(kind, region, account, name, str(uuid.UUID(resource.removeprefix(NAME_BEGINS))))
 
 
 def parsed(member: str, text: str, *kinds: str, caller: SignedCaller) -> Arn:
-    """The ARN that a text is, of one of some kinds.
+    """Parses an ARN of one of some kinds.
 
-    Raises WireError: 400 for one that is malformed or of another kind, 404 for one of another account.
+    Raises WireError: 400 for a malformed ARN or another kind, 404 for another account.
     """
     found = _ARN.fullmatch(text)
     if found is None or bool(found["part"]) != (found["kind"] == OPERATION):
@@ -91,5 +91,5 @@ def parsed(member: str, text: str, *kinds: str, caller: SignedCaller) -> Arn:
 
 
 def unknown(arn: object) -> Exception:
-    """404 for a resource that is not there, or not visible."""
+    """Returns 404 for a resource that does not exist, or is not visible."""
     return not_found(f"The specified resource does not exist: {arn}.")

@@ -22,8 +22,8 @@ def check_bucket(member: str, bucket: str, account: Account, caller: SignedCalle
 
 
 def bound(spec: DedicatedConnectorSpec, account: Account, caller: SignedCaller) -> None:
-    """Has a new connector's workers read no other secrets than its account may. Raises WireError for a bucket of
-    others that its logs are to go to."""
+    """Limits the secrets that a new connector's workers may read to its account's. Raises WireError for a log delivery
+    to a bucket that the account may not name."""
     if spec.log_delivery.s3.enabled:
         check_bucket(LOGS, spec.log_delivery.s3.bucket, account, caller)
     if not account.has_all_secrets:

@@ -1,4 +1,4 @@
-"""Takes one request apart on its raw path, and makes its answer."""
+"""Parses one request from its raw path, and builds its answer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from keelman.runtime.logs.redaction import REDACTOR
 JSON_TYPE = "application/json"
 MAX_BODY_BYTES = 2 << 20
 INVOCATION = "amz-sdk-invocation-id"
-"""A header that SDKs send alike with each try of one call."""
+"""A header whose value SDKs repeat with each try of one call."""
 _INVOCATION = re.compile(r"[A-Za-z0-9-]{8,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request of a caller. `arn`: the one that its path has in it, if any; `query`: decoded."""
+    """A request of a caller. `arn`: the ARN in its path, empty for none; `query`: decoded."""
 
     caller: SignedCaller
     arn: str
@@ -37,7 +37,8 @@ class Call:
     sent: Sent
 
     def body(self, shape: Block) -> dict[str, Any]:
-        """The members of the body. Raises WireError for what is no JSON object, and for what is not legal in it."""
+        """Returns the members of the body. Raises WireError for a body that is no JSON object, and
+        for illegal members."""
         try:
             value = orjson.loads(self.sent.body or b"{}")
         except orjson.JSONDecodeError:
@@ -47,14 +48,14 @@ class Call:
         return shape.checked("", value)
 
     def parameter(self, name: str) -> str:
-        """A parameter of the query; empty for none. Raises WireError for one that is given twice."""
+        """Returns a parameter of the query; empty for none. Raises WireError for a repeated parameter."""
         values = self.query.get(name, [])
         if len(values) > 1:
             raise bad_member(name, "The parameter is given more than once.")
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
-        """A parameter that is true or false, false for none. Raises WireError."""
+        """Returns a parameter that is true or false, False for none. Raises WireError."""
         text = self.parameter(name) or "false"
         if text not in ("true", "false"):
             raise bad_member(name, "true or false is expected.")
@@ -62,7 +63,7 @@ class Call:
 
     @property
     def max_results(self) -> int:
-        """So many a page. Raises WireError."""
+        """The size of a page. Raises WireError."""
         text = self.parameter("maxResults") or str(MAX_RESULTS)
         if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_RESULTS:
             raise bad_member("maxResults", f"The value must be between 1 and {MAX_RESULTS}.")
@@ -70,20 +71,21 @@ class Call:
 
     @property
     def tag_keys(self) -> list[str]:
-        """The keys of tags that the query names. Raises WireError."""
+        """The tag keys that the query names. Raises WireError."""
         if "tagKeys" not in self.query:
             raise bad_member("tagKeys", "The parameter is required.")
         return TAG_KEYS.checked("tagKeys", self.query["tagKeys"])
 
     @property
     def request_id(self) -> str:
-        """The same for each try of one call by an SDK that says so, empty for others: a repeated write is one write."""
+        """The same id for each try of one call by an SDK that sends INVOCATION, so that a repeated write counts once;
+        empty for other clients."""
         given = self.sent.headers.get(INVOCATION, "")
         return f"managed-connect/{self.caller.key_id}/{given}" if _INVOCATION.fullmatch(given) else ""
 
 
 async def read_request(scope: Scope, receive: Receive) -> Sent:
-    """The request as it came. Raises WireError for a body that is too large, ClientGone."""
+    """Reads a request unchanged. Raises WireError for a body that is too large, ClientGone."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     headers: dict[str, str] = {}
     for key, value in scope["headers"]:
@@ -96,12 +98,12 @@ async def read_request(scope: Scope, receive: Receive) -> Sent:
 
 
 def segments_of(path: str) -> tuple[str, ...]:
-    """The segments of a raw path, decoded: an encoded slash is no slash. Raises WireError."""
+    """Returns the decoded segments of a raw path: an encoded slash separates nothing. Raises WireError."""
     return tuple(decoded(part) for part in path.removeprefix("/").split("/"))
 
 
 def query_of(text: str) -> dict[str, list[str]]:
-    """A query's parameters. Raises WireError."""
+    """Returns a query's parameters. Raises WireError."""
     found: dict[str, list[str]] = {}
     for part in filter(None, text.split("&")):
         key, _, value = part.partition("=")
@@ -110,7 +112,7 @@ def query_of(text: str) -> dict[str, list[str]]:
 
 
 def decoded(text: str) -> str:
-    """A part of a URL. Raises WireError for what is not UTF-8."""
+    """Decodes a part of a URL. Raises WireError for bytes that are not UTF-8, and for a NUL character."""
     try:
         found = unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
     except UnicodeDecodeError:
@@ -121,12 +123,12 @@ def decoded(text: str) -> str:
 
 
 def ok(value: Mapping[str, Any]) -> Response:
-    """200."""
+    """Returns 200."""
     return _json(200, value, {})
 
 
 def failed(error: WireError) -> Response:
-    """An error, without secrets that this process knows of."""
+    """Returns the answer for an error, with the secrets known to this process removed."""
     message = REDACTOR.hide(error.message)
     plain = re.sub(r"[^ -~]+", " ", message)[:1000].strip()
     return _json(error.status, {"message": message}, {"x-amzn-ErrorType": error.kind, "x-amzn-errormessage": plain})

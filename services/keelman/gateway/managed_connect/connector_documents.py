@@ -26,23 +26,23 @@ GIB = 1 << 30
 MEMORY_OF_MCU = 4 * GIB
 TASKS_PER_MCU = 2
 SCALE_IN, SCALE_OUT = 20, 80
-"""CPU utilization in percent, where no policy is given."""
+"""CPU utilization in percent for policies that are not given."""
 CLASS = "connector.class"
 ECHOED = (
     "capacity", "kafkaCluster", "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit",
     "kafkaConnectVersion", "logDelivery", "networkType", "plugins", "serviceExecutionRoleArn", "workerConfiguration",
 )  # fmt: skip
-"""Members that are answered as they were sent."""
+"""Members that are returned as they were sent."""
 LOGS_NOT_DELIVERED = "LogDeliveryError.NotDelivered"
 LOG_MEMBERS = {"file": "cloudWatchLogs", "s3": "s3", "kafka": "firehose"}
-"""Members of workerLogDelivery by the targets that they are here."""
+"""Members of workerLogDelivery by our delivery targets."""
 RESTARTS_TASKS_FROM = (3, 7)
-"""The version of Kafka Connect from which failed tasks alone can be restarted."""
+"""The first version of Kafka Connect that can restart only failed tasks."""
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})")
 
 
 def checked_capacity(capacity: dict[str, Any]) -> dict[str, Any]:
-    """A capacity as it is answered: what is left out of its policies filled in. Raises WireError."""
+    """Returns a capacity with the defaults of its policies filled in. Raises WireError."""
     scaled = capacity.get("autoScaling")
     if scaled is None:
         return capacity
@@ -65,8 +65,7 @@ def checked_capacity(capacity: dict[str, Any]) -> dict[str, Any]:
 
 
 def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
-    """Our capacity: an MCU is a processor and 4 GiB, which a worker with its slots may use. The capacity is a checked
-    one."""
+    """Returns a checked capacity as our message: an MCU is a processor and 4 GiB for a worker with its slots."""
     provisioned = capacity.get("provisionedCapacity")
     mcus = (capacity["autoScaling"] if provisioned is None else provisioned)["mcuCount"]
     limits = ResourceLimits(cpus=mcus, memory_bytes=mcus * MEMORY_OF_MCU)
@@ -87,8 +86,8 @@ def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
 def client_properties(
     body: Mapping[str, Any], roles: Mapping[str, Mapping[str, str]], tls: Mapping[str, str], *, account: str
 ) -> dict[str, str]:
-    """How the workers of an account's connector speak to Kafka, `tls` where that is TLS without IAM. Raises
-    WireError."""
+    """Returns the client properties with which a connector's workers reach Kafka; `tls` are those for TLS without IAM.
+    Raises WireError."""
     is_iam = body["kafkaClusterClientAuthentication"]["authenticationType"] == "IAM"
     is_tls = body["kafkaClusterEncryptionInTransit"]["encryptionType"] == "TLS"
     if not is_iam:
@@ -115,7 +114,7 @@ def checked_config(config: Mapping[str, str]) -> None:
 
 
 def log_delivery(given: Mapping[str, Any] | None) -> LogDelivery | None:
-    """Where a connector's logs go. Raises WireError for a delivery that is enabled without its target."""
+    """Returns a connector's log delivery. Raises WireError for a delivery that is enabled without its target."""
     if given is None:
         return None
     wanted = given["workerLogDelivery"]
@@ -135,7 +134,7 @@ def log_delivery(given: Mapping[str, Any] | None) -> LogDelivery | None:
 
 
 def document(arn: Arn, body: Mapping[str, Any], capacity: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a create: what is answered as it was sent."""
+    """Returns the document to store for a create: the members that are returned as they were sent."""
     kept = {"networkType": "IPV4", **body, "capacity": capacity, "region": arn.region}
     if not body.get("logDelivery", {}).get("workerLogDelivery"):
         kept.pop("logDelivery", None)
@@ -143,17 +142,17 @@ def document(arn: Arn, body: Mapping[str, Any], capacity: Mapping[str, Any]) -> 
 
 
 def arn_of(found: DedicatedConnector) -> Arn:
-    """The ARN of a connector."""
+    """Returns the ARN of a connector."""
     return kept_arn(arns.CONNECTOR, found.spec, found.name)
 
 
 def state_of(found: DedicatedConnector) -> str:
-    """The state of a connector, in a word that both have."""
+    """Returns the state of a connector; both APIs use the same words."""
     return word(DedicatedConnectorState, found.status.state)
 
 
 def summary(found: DedicatedConnector) -> dict[str, Any]:
-    """A connector in a list."""
+    """Returns a connector as in a list."""
     kept = document_of(found.spec.extra)
     return present(
         connectorArn=str(arn_of(found)),
@@ -167,7 +166,7 @@ def summary(found: DedicatedConnector) -> dict[str, Any]:
 
 
 def description(found: DedicatedConnector) -> dict[str, Any]:
-    """A connector whole, its configuration as it was sent."""
+    """Returns the whole description of a connector, with its configuration as it was sent."""
     return (
         summary(found)
         | present(stateDescription=_state_description(found))
@@ -176,7 +175,7 @@ def description(found: DedicatedConnector) -> dict[str, Any]:
 
 
 def _state_description(found: DedicatedConnector) -> dict[str, str] | None:
-    """Why it has failed; of one that has not, which of its logs cannot be delivered, since these fail nothing."""
+    """Returns why a connector has failed; else which of its logs cannot be delivered, since that fails no connector."""
     status = found.status
     if status.code:
         return {"code": status.code, "message": status.message}
@@ -190,6 +189,6 @@ def _state_description(found: DedicatedConnector) -> dict[str, str] | None:
 
 
 def restarts_tasks(version: str) -> bool:
-    """Whether a version of Kafka Connect can restart failed tasks alone."""
+    """Tells whether a version of Kafka Connect can restart only failed tasks."""
     found = _VERSION.match(version)
     return found is not None and (int(found[1]), int(found[2])) >= RESTARTS_TASKS_FROM

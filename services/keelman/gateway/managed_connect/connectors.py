@@ -34,8 +34,8 @@ ARN = "connectorArn"
 
 
 class ConnectorChange(NamedTuple):
-    """The changes of an update: the fields of a spec that it sets. `identical` is the member that is named where all of
-    it is so already, "" where something is not."""
+    """The changes of an update: the fields of a spec that it sets. `identical` is the member to name in the error if
+    nothing differs from the present values, "" if something does."""
 
     spec: pb.DedicatedConnectorSpec
     fields: list[str]
@@ -43,9 +43,9 @@ class ConnectorChange(NamedTuple):
 
 
 class Connectors:
-    """Calls on connectors and their operations. `account` says what of the installation one may name; `roles`: client
-    properties for Kafka by execution role; `tls`: those of TLS without IAM; `most_workers`: so many workers an account,
-    0 for any number."""
+    """Calls on connectors and their operations. `account` returns what an account may name of the installation;
+    `roles`: client properties for Kafka by execution role; `tls`: client properties for TLS without IAM;
+    `most_workers`: the limit of workers in an account, 0 for none."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Connectors:
         )
 
     async def create(self, call: Call) -> dict[str, Any]:
-        """Begins to bring up a new one."""
+        """Begins the creation of a connector."""
         body = call.body(CREATE_CONNECTOR)
         documents.checked_config(body["connectorConfiguration"])
         capacity = documents.checked_capacity(body["capacity"])
@@ -103,11 +103,11 @@ class Connectors:
         }
 
     async def describe(self, call: Call) -> dict[str, Any]:
-        """One whole."""
+        """Returns the whole description of a connector."""
         return documents.description(await self.kept.found(call.caller, self._arn(call)))
 
     async def page(self, call: Call) -> dict[str, Any]:
-        """A page of them."""
+        """Returns a page of connectors."""
         prefix = call.parameter("connectorNamePrefix")
         request = calls.ListDedicatedConnectorsRequest(
             page_size=call.max_results, page_token=key_of(call, prefix), connector_prefix=prefix,
@@ -120,7 +120,7 @@ class Connectors:
         )
 
     async def update(self, call: Call) -> dict[str, Any]:
-        """Begins to change its configuration, or its workers."""
+        """Begins a change of a connector's configuration, or of its workers."""
         arn, body, version = self._arn(call), call.body(UPDATE_CONNECTOR), call.parameter("currentVersion")
         if not version:
             raise bad_member("currentVersion", "The parameter is required.")
@@ -131,14 +131,14 @@ class Connectors:
             skip_health_check=body.get("skipHealthValidation", False), max_workers_of_scope=self._most_workers,
         )  # fmt: skip
         request.update_mask.paths.extend(change.fields)
-        # The state service is asked in any case: it knows whether this is the request that made what is there.
+        # Always calls the state service: it knows whether this request itself has made the present change.
         answer = await self._ask(request)
         if change.identical and not answer.HasField("operation"):
             raise bad_member(change.identical, IDENTICAL)
         return self._begun(arn, answer) | {"connectorState": documents.state_of(answer.dedicated_connector)}
 
     async def delete(self, call: Call) -> dict[str, Any]:
-        """Begins to delete one, whatever is under way."""
+        """Begins the deletion of a connector, also during another operation."""
         arn = self._arn(call)
         found = await self.kept.found(call.caller, arn)
         request = calls.DeleteDedicatedConnectorRequest(
@@ -151,15 +151,15 @@ class Connectors:
         return {"connectorArn": str(arn), "connectorState": documents.state_of(answer.dedicated_connector)}
 
     async def pause(self, call: Call) -> dict[str, Any]:
-        """Begins to pause it."""
+        """Begins to pause a connector."""
         return await self._steered(call, calls.PauseDedicatedConnectorRequest)
 
     async def resume(self, call: Call) -> dict[str, Any]:
-        """Has it run again."""
+        """Begins to resume a connector."""
         return await self._steered(call, calls.ResumeDedicatedConnectorRequest)
 
     async def restart(self, call: Call) -> dict[str, Any]:
-        """Begins to restart it, or its failed tasks alone."""
+        """Begins to restart a connector, or only its failed tasks."""
         arn, only_failed = self._arn(call), call.flag("onlyFailedTasks")
         found = await self.kept.found(call.caller, arn)
         version = document_of(found.spec.extra)["kafkaConnectVersion"]
@@ -171,7 +171,7 @@ class Connectors:
         return self._begun(arn, await self._control.ask(request))
 
     async def list_operations(self, call: Call) -> dict[str, Any]:
-        """A page of its operations, the newest first."""
+        """Returns a page of a connector's operations, the newest first."""
         arn = self._arn(call)
         found = await self.kept.found(call.caller, arn)
         part, token = cut(
@@ -181,7 +181,7 @@ class Connectors:
         return {"connectorOperations": [operations.summary(arn, one) for one in part]} | present(nextToken=token)
 
     async def describe_operation(self, call: Call) -> dict[str, Any]:
-        """One operation whole."""
+        """Returns the whole description of an operation."""
         arn = arns.parsed("connectorOperationArn", call.arn, arns.OPERATION, caller=call.caller)
         try:
             found = await self.kept.found(call.caller, arn.connector)
@@ -195,7 +195,7 @@ class Connectors:
     async def _change(
         self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]
     ) -> ConnectorChange:
-        """What an update asks for. Raises WireError for what may not be together."""
+        """Returns the changes of an update. Raises WireError for members that exclude each other."""
         settings = {name: body[name] for name in WORKER_SETTINGS if body.get(name) not in (None, False)}
         if ("connectorConfiguration" in body) == bool(settings):
             raise bad(
@@ -227,7 +227,7 @@ class Connectors:
         return ConnectorChange(spec, fields, _member(settings) if wanted == kept else "")
 
     async def _ask(self, request: Any) -> Any:
-        """The state service's answer. Raises WireError for a version that is not the present one."""
+        """Returns the state service's answer. Raises WireError for a version that is not the present one."""
         try:
             return await self._control.ask(request)
         except Conflict as error:
@@ -272,6 +272,6 @@ def _changed_config(found: pb.DedicatedConnector, config: dict[str, str]) -> Con
 
 
 def _member(settings: Mapping[str, Any]) -> str:
-    """The member that is named where nothing would change."""
+    """Returns the member to name in the error if nothing would change."""
     capacity = settings.get("capacity")
     return next(iter(capacity)) if capacity else next(iter(settings))

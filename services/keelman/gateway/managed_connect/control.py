@@ -1,4 +1,4 @@
-"""Packs and unpacks what this API keeps beside the resources of the state service, and words what it reads there."""
+"""Packs and unpacks this API's data in the `extra` of the state service's resources, and formats values for answers."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from keelman.gateway.access.signatures import SignedCaller
 from keelman.model.errors import KeelmanError
 
 API = "managed-connect"
-"""In the origins of what this API makes."""
+"""The API in the origins of resources that this API creates."""
 DOCUMENT, TAGS = "document", "tags"
-"""In the extra of a resource: what was sent and is answered, as JSON; and its tags."""
+"""The fields in the `extra` of a resource: the document as it was sent, as JSON; and its tags."""
 
 
 def origin_of(caller: SignedCaller, name: str) -> Origin:
-    """Whose a resource is: names are unique in an account."""
+    """Returns the origin of a resource: names are unique in an account."""
     return Origin(api=API, scope=caller.account, key=name)
 
 
 def is_taken(error: KeelmanError) -> bool:
-    """Whether another resource has the name."""
+    """Tells whether an error means that another resource has the name."""
     return error.reason == "ORIGIN_IN_USE"
 
 
 def extra_of(document: dict[str, Any], tags: dict[str, str]) -> Struct:
-    """What is kept beside a resource. The document is one text: numbers stay whole numbers."""
+    """Packs the `extra` of a resource. The document is one text, so that numbers stay whole numbers."""
     made = Struct()
     made.update({DOCUMENT: orjson.dumps(document).decode(), TAGS: tags})
     return made
 
 
 def document_of(extra: Any) -> dict[str, Any]:
-    """What was sent."""
+    """Returns the document in an `extra`, as it was sent."""
     found: dict[str, Any] = orjson.loads(extra[DOCUMENT])
     return found
 
 
 def tags_of(extra: Any) -> dict[str, str]:
-    """The tags."""
+    """Returns the tags in an `extra`."""
     found: dict[str, str] = MessageToDict(extra).get(TAGS, {})
     return found
 
 
 def iso(stamp: Timestamp) -> str:
-    """A time as the clients read it."""
+    """Returns a time in the clients' form."""
     time = stamp.ToDatetime(tzinfo=UTC)
     return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03d}Z"
 
 
 def present(**members: Any) -> dict[str, Any]:
-    """The members that there are: none that is null, and no empty text, list or block."""
+    """Returns the members without nulls and without empty texts, lists and blocks."""
     return {name: value for name, value in members.items() if value not in (None, "", [], {})}

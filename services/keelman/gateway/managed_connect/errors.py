@@ -1,4 +1,4 @@
-"""Errors as the clients read them: a status, a type in a header, and a message in the body."""
+"""Errors in the clients' form: a status, a type in a header, and a message in the body."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MEMBERS: Mapping[str, str] = {
     "source.version": "location.s3Location.objectVersion",
     "source": "location",
 }
-"""Members of the wire by the fields of our resources that they become."""
+"""The members of requests by the corresponding fields of our resources."""
 TAKEN = "A resource with this name already exists."
 LIMIT = "Limit exceeded. Resource limit reached"
 IDENTICAL = (
@@ -56,13 +56,13 @@ REASONS: Mapping[str, str] = {
         "state.buckets."
     ),
 }
-"""What a refusal says, by its reason, where ours would speak of what these clients do not know."""
+"""Messages of errors by reason, in place of our messages with terms that these clients do not know."""
 _OURS = re.compile(r"(?:dedicated connector|worker configuration|plugin import|worker cluster) 'mc-[0-9a-f]{32}'")
 _FIELD = re.compile(r"^([A-Za-z_][\w.\-\[\]]*): ")
 
 
 class WireError(Exception):
-    """An answer that is no success."""
+    """An error as the answer of this API."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -71,37 +71,37 @@ class WireError(Exception):
 
     @property
     def status(self) -> int:
-        """Of the answer."""
+        """The status of the answer."""
         return STATUS[self.kind]
 
 
 def bad(message: str) -> WireError:
-    """400: something of the request is not legal."""
+    """Returns 400: the request is not legal."""
     return WireError("BadRequestException", message)
 
 
 def bad_member(member: str, sentence: str) -> WireError:
-    """400: a member is not legal."""
+    """Returns 400: a member is not legal."""
     return bad(f"Invalid parameter {member}: {sentence}")
 
 
 def not_found(message: str) -> WireError:
-    """404."""
+    """Returns 404."""
     return WireError("NotFoundException", message)
 
 
 def conflict(message: str) -> WireError:
-    """409, which three creates, pause, resume and tags alone declare."""
+    """Returns 409, which only three creates, pause, resume and tags declare."""
     return WireError("ConflictException", message)
 
 
 def taken(member: str) -> WireError:
-    """409: another resource has this name."""
+    """Returns 409: another resource has this name."""
     return conflict(f"Invalid parameter {member}: {TAKEN}")
 
 
 def error_of(error: errors.KeelmanError, *, conflicts: bool = False) -> WireError:
-    """What an error of ours becomes. `conflicts`: the operation declares 409."""
+    """Returns this API's error for an error of ours. `conflicts`: the operation declares 409."""
     match error:
         case errors.InvalidArgument():
             made = bad(worded(error))
@@ -125,7 +125,7 @@ def error_of(error: errors.KeelmanError, *, conflicts: bool = False) -> WireErro
 
 
 def worded(error: errors.KeelmanError) -> str:
-    """The message of a refusal in the words of this API, whose members and resources have other names than ours."""
+    """Returns the message of an error in this API's words, whose members and resources have other names than ours."""
     if error.reason in REASONS:
         return REASONS[error.reason]
     text = _OURS.sub("the resource", error.message)

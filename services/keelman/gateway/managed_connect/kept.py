@@ -1,4 +1,4 @@
-"""Finds connectors, custom plugins and worker configurations by ARN, for their account alone, and retags them."""
+"""Finds connectors, custom plugins and worker configurations by ARN, only in the caller's account, and retags them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ Retag = Callable[[dict[str, str]], dict[str, str]]
 
 
 def kept_arn(kind: str, said: Any, name: str) -> Arn:
-    """The ARN of a resource of this name. `said` has its origin and extra."""
+    """Returns the ARN of a resource with this name. `said` has its origin and extra."""
     return arns.arn_of(kind, document_of(said.extra)["region"], said.origin.scope, said.origin.key, name)
 
 
 class Kept(Generic[T]):
-    """Resources of one kind. `requests` is the module of its requests; `noun` and `field` its names there; `part` the
-    field that has origin and extra, where these are not the resource's own; `how` is said in each request for one."""
+    """Resources of one kind. `requests` is the module of its requests; `noun` and `field` are its names there; `part`
+    is the field with origin and extra, if the resource itself does not have them; `how` are fields of each get request.
+    """
 
     def __init__(
         self, control: Calls, kind: str, requests: Any, *, noun: str, field: str, part: str = "", **how: Any
@@ -34,7 +35,7 @@ class Kept(Generic[T]):
         self._noun, self._field, self._part, self._how = noun, field, part, how
 
     async def found(self, caller: SignedCaller, arn: Arn) -> T:
-        """The resource of an ARN. Raises WireError."""
+        """Returns the resource of an ARN. Raises WireError."""
         request = getattr(self._requests, f"Get{self._noun}Request")(name=arn.resource, **self._how)
         try:
             answer = await self._control.ask(request)
@@ -47,20 +48,20 @@ class Kept(Generic[T]):
         return found
 
     async def all(self, caller: SignedCaller) -> list[T]:
-        """All of an account."""
+        """Returns all resources of the caller's account."""
         request_type = getattr(self._requests, f"List{self._noun}sRequest")
         return await self._control.all(request_type, origin_api=API, origin_scope=caller.account)
 
     def arn_of(self, found: T) -> Arn:
-        """The ARN of a resource."""
+        """Returns the ARN of a resource."""
         return kept_arn(self._kind, self._said(found), found.name)  # type: ignore[attr-defined]
 
     async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
-        """Its tags. Raises WireError."""
+        """Returns the tags of a resource. Raises WireError."""
         return tags_of(self._said(await self.found(caller, arn)).extra)
 
     async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
-        """Gives it the tags that `changed` makes of its present ones. Raises WireError."""
+        """Replaces a resource's tags by the result of `changed` on its present tags. Raises WireError."""
 
         async def work() -> None:
             found: Any = await self.found(caller, arn)

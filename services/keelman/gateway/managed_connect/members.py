@@ -1,11 +1,11 @@
-"""The members of each request, as data: of the service's model of 2021-09-14, and what its clients do not check."""
+"""The members of each request, as data: of the service's model of 2021-09-14, with rules that clients do not check."""
 
 from __future__ import annotations
 
 from keelman.gateway.managed_connect.shapes import Block, Entries, Flag, Items, Kind, Text, Whole
 
 VERSION = "kafkaconnect 2021-09-14, as in botocore 1.44.5"
-"""The model that is served."""
+"""The served model."""
 MCU_COUNTS = (1, 2, 4, 8)
 MAX_WORKERS = 1000
 MAX_RESULTS = 100
@@ -69,7 +69,7 @@ LOG_DELIVERY = Block(
     ("workerLogDelivery",),
 )
 LOG_TARGETS = {"cloudWatchLogs": "logGroup", "firehose": "deliveryStream", "s3": "bucket"}
-"""What must be given where a delivery is enabled."""
+"""The member that an enabled delivery requires, by delivery."""
 CREATE_CONNECTOR = Block(
     {
         "capacity": CAPACITY,

@@ -1,4 +1,4 @@
-"""Shows operations on connectors as this API answers them. Pure."""
+"""Translates operations on connectors to this API's form. Pure."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ STEP_STATES: Mapping[int, str] = {
 
 
 def is_shown(operation: pb.Operation) -> bool:
-    """Whether it is one of this API: creates and deletes are not."""
+    """Tells whether this API shows an operation: it does not show creates and deletes."""
     return operation.kind in UPDATES or operation.kind in VERBS
 
 
 def type_of(operation: pb.Operation) -> str:
-    """What it does."""
+    """Returns the type of an operation."""
     return UPDATES.get(operation.kind) or f"{VERBS[operation.kind]}_CONNECTOR"
 
 
 def state_of(operation: pb.Operation) -> str:
-    """Where it stands."""
+    """Returns the state of an operation."""
     verb = VERBS.get(operation.kind, "UPDATE")
     match operation.state:
         case pb.OPERATION_STATE_PENDING:
@@ -65,7 +65,7 @@ def state_of(operation: pb.Operation) -> str:
 
 
 def summary(connector: Arn, operation: pb.Operation) -> dict[str, Any]:
-    """An operation in a list."""
+    """Returns an operation as in a list."""
     return present(
         connectorOperationArn=str(connector.of_operation(operation.uid)),
         connectorOperationType=type_of(operation),
@@ -76,7 +76,7 @@ def summary(connector: Arn, operation: pb.Operation) -> dict[str, Any]:
 
 
 def description(connector: Arn, operation: pb.Operation) -> dict[str, Any]:
-    """An operation whole."""
+    """Returns the whole description of an operation."""
     return summary(connector, operation) | present(
         connectorArn=str(connector), operationSteps=_steps(operation), errorInfo=_error(operation), **_change(operation)
     )
@@ -102,7 +102,7 @@ def _error(operation: pb.Operation) -> dict[str, str] | None:
 
 
 def _change(operation: pb.Operation) -> dict[str, Any]:
-    """What it changes, before and after."""
+    """Returns the changed settings of an update, before and after it."""
     if not operation.HasField("change") or operation.kind not in UPDATES:
         return {}
     both = {"origin": operation.change.former, "target": operation.change.wanted}

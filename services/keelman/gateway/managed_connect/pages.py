@@ -1,4 +1,4 @@
-"""Makes and reads tokens of pages: opaque, and good for the list alone that gave them. Pure."""
+"""Creates and reads page tokens: opaque, and valid only for the list that returned them. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CHECK_BYTES = 8
 
 
 def token_of(call: Call, prefix: str, key: str) -> str:
-    """The token of the page after `key`; empty where there is none. `prefix`: what the list is of."""
+    """Returns the token of the page after `key`; empty for no further page. `prefix`: the filter of the list."""
     return base64.urlsafe_b64encode(_check(call, prefix, key) + key.encode()).decode() if key else ""
 
 
 def key_of(call: Call, prefix: str) -> str:
-    """The key that a call's token has; empty for the first page. Raises WireError for a token of another list."""
+    """Returns the key in a call's token; empty for the first page. Raises WireError for a token of another list."""
     token = call.parameter("nextToken")
     if not token:
         return ""
@@ -38,7 +38,7 @@ def key_of(call: Call, prefix: str) -> str:
 def page(
     call: Call, prefix: str, items: Iterable[T], key: Callable[[T], str], *, newest_first: bool = False
 ) -> tuple[list[T], str]:
-    """A page of all items in the order of their keys, and the token of the next. Raises WireError."""
+    """Returns a page of all items in the order of their keys, and the token of the next page. Raises WireError."""
     after, most = key_of(call, prefix), call.max_results
     ordered = sorted(items, key=key, reverse=newest_first)
     rest = [one for one in ordered if not after or (key(one) < after if newest_first else key(one) > after)]

@@ -1,5 +1,5 @@
-"""Serves custom plugins: files in buckets, imported when they are created. What workers have built in is one that is
-always there."""
+"""Serves custom plugins: files in buckets, imported when the plugin is created. The workers' built-in connectors are
+one more plugin, which always exists."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _BUCKET = re.compile(r"arn:(?:aws|aws-cn|aws-us-gov):s3:::([a-z0-9][a-z0-9.-]{1,
 
 
 class CustomPlugins:
-    """Calls on custom plugins. `account` says what of the installation one may name; `most`: so many an account, 0 for
-    any number."""
+    """Calls on custom plugins. `account` returns what an account may name of the installation; `most` is the limit of
+    plugins in an account, 0 for none."""
 
     def __init__(self, control: Calls, account: Callable[[str], Account], *, most: int) -> None:
         self._control, self._account, self._most = control, account, most
         self._kept: Kept[PluginImport] = Kept(control, arns.PLUGIN, pb, noun="PluginImport", field="plugin_import")
 
     async def create(self, call: Call) -> dict[str, Any]:
-        """Begins to fetch one: whether its object is there and good shows in its state."""
+        """Begins the import of a plugin: its state then shows whether the object exists and is good."""
         body = call.body(CREATE_CUSTOM_PLUGIN)
         name, location = body["name"], body["location"]["s3Location"]
         bucket = _BUCKET.fullmatch(location["bucketArn"])
@@ -72,11 +72,11 @@ class CustomPlugins:
         except KeelmanError as error:
             raise taken("name") if is_taken(error) else error from None
         state = STATES[answer.plugin_import.state]
-        made = self._kept.arn_of(answer.plugin_import)  # of a request that is repeated: what the first one made
+        made = self._kept.arn_of(answer.plugin_import)  # for a repeated request the ARN of the first
         return {"customPluginArn": str(made), "customPluginState": state, "name": name, "revision": 1}
 
     async def describe(self, call: Call) -> dict[str, Any]:
-        """One, with what is wrong with it."""
+        """Returns one plugin, with its error if it has one."""
         arn = self._arn(call)
         if is_built_in(arn):
             return _built_in(call.caller)
@@ -85,7 +85,7 @@ class CustomPlugins:
         return self._summary(found) | present(stateDescription=failed)
 
     async def page(self, call: Call) -> dict[str, Any]:
-        """A page of them."""
+        """Returns a page of plugins."""
         prefix = call.parameter("namePrefix")
         shown = [self._summary(one) for one in await self._kept.all(call.caller)]
         found = [one for one in (_built_in(call.caller), *shown) if one["name"].startswith(prefix)]
@@ -93,7 +93,7 @@ class CustomPlugins:
         return {"customPlugins": part} | present(nextToken=token)
 
     async def delete(self, call: Call) -> dict[str, Any]:
-        """Deletes one that nobody uses, with its file here; the object in its bucket stays."""
+        """Deletes an unused plugin with its imported file; the object in the bucket stays."""
         arn = self._arn(call)
         if is_built_in(arn):
             raise bad_member("customPluginArn", "What is built in cannot be deleted.")
@@ -103,8 +103,8 @@ class CustomPlugins:
         return {"customPluginArn": str(arn), "customPluginState": "DELETING"}
 
     async def reference(self, caller: SignedCaller, given: list[dict[str, Any]]) -> list[PluginRef]:
-        """What a connector's `plugins` name. Raises WireError: 404 for one that there is not, 400 for one that is not
-        ACTIVE."""
+        """Returns the plugins that a connector's `plugins` name. Raises WireError: 404 for an unknown plugin, 400 for
+        a plugin that is not ACTIVE."""
         plugin = given[0]["customPlugin"]
         arn = arns.parsed(f"{MEMBER}.customPluginArn", plugin["customPluginArn"], arns.PLUGIN, caller=caller)
         found = None if is_built_in(arn) else await self._kept.found(caller, arn)
@@ -118,11 +118,11 @@ class CustomPlugins:
         return [found.plugin]
 
     async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
-        """Its tags."""
+        """Returns the tags of a plugin."""
         return {} if is_built_in(arn) else await self._kept.tags(caller, arn)
 
     async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
-        """Gives it the tags that `changed` makes of its present ones."""
+        """Replaces a plugin's tags by the result of `changed` on its present tags."""
         if is_built_in(arn):
             raise bad_member("resourceArn", "What is built in has no tags.")
         await self._kept.retag(caller, arn, changed)
@@ -153,7 +153,7 @@ class CustomPlugins:
 
 
 def is_built_in(arn: Arn) -> bool:
-    """Whether this is the plugin of what every worker has."""
+    """Tells whether this is the plugin of the built-in connectors."""
     return (arn.name, arn.uuid, arn.number) == (BUILT_IN, BUILT_IN_UUID, BUILT_IN_NUMBER)
 
 

@@ -1,4 +1,4 @@
-"""`/v1/...`: which request is which operation. It is routed on the raw path: an encoded slash is no slash."""
+"""`/v1/...`: routes requests to operations, by the raw path: an encoded slash separates nothing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Route = tuple[str, str]
 
 
 class ManagedConnectApi:
-    """An ASGI application, mounted at /v1. `conflicts`: the routes of operations that declare 409. `caller` says who
-    sent a request, or raises KeelmanError; `replays` refuses what was sent before, None where signatures are not
+    """An ASGI application, mounted at /v1. `conflicts`: the routes of operations that declare 409. `caller` returns the
+    sender of a request, or raises KeelmanError; `replays` refuses repeated requests, None if signatures are not
     verified."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Builds the API: the only wiring of this room."""
+"""Builds the API: the only wiring of this package."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONFLICTS: frozenset[Route] = frozenset(
 
 
 def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) -> dict[str, ASGIApp]:
-    """The ASGI application by its path. Raises InvalidArgument for settings that cannot be."""
+    """Returns the ASGI application by its path. Raises InvalidArgument for illegal settings."""
     control = Calls(channel)
     account = (lambda _: WHOLE) if settings.managed_connect_unsigned else callers.account
     plugins = CustomPlugins(control, account, most=settings.managed_connect_max_plugins)
@@ -72,7 +72,7 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
 
 
 def _unsigned(settings: Settings) -> Callable[[Sent], SignedCaller]:
-    """Takes every caller for one account. Raises InvalidArgument off loopback."""
+    """Maps every caller to one account. Raises InvalidArgument off loopback."""
     host, account = settings.http_host, settings.managed_connect_account
     if host != "localhost" and not _is_loopback(host):
         legal = "false where gateway.http_host is not on loopback: give gateway.managed_connect_access_file"

@@ -1,4 +1,4 @@
-"""Kinds of members of a request, and how a value is held to one. What operations have is data, in `members`. Pure."""
+"""Kinds of members of a request, and the checks of their values. The members of operations are in `members`. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.gateway.managed_connect.errors import bad_member
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of so many characters."""
+    """A text with a length between two bounds."""
 
     least: int = 0
     most: int = 65_536
@@ -21,7 +21,7 @@ class Text:
     legal: str = ""
 
     def checked(self, member: str, value: Any) -> str:
-        """The value. Raises WireError."""
+        """Returns a legal value. Raises WireError."""
         if not isinstance(value, str):
             raise bad_member(member, "A text is expected.")
         if self.values and value not in self.values:
@@ -44,7 +44,7 @@ class Whole:
     values: tuple[int, ...] = ()
 
     def checked(self, member: str, value: Any) -> int:
-        """The value. Raises WireError."""
+        """Returns a legal value. Raises WireError."""
         if not isinstance(value, int) or isinstance(value, bool):
             raise bad_member(member, "A whole number is expected.")
         if self.values and value not in self.values:
@@ -59,7 +59,7 @@ class Flag:
     """True or false."""
 
     def checked(self, member: str, value: Any) -> bool:
-        """The value. Raises WireError."""
+        """Returns a legal value. Raises WireError."""
         if not isinstance(value, bool):
             raise bad_member(member, "true or false is expected.")
         return value
@@ -67,14 +67,14 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of so many."""
+    """A list with a length between two bounds."""
 
     item: Kind
     least: int = 0
     most: int = 1000
 
     def checked(self, member: str, value: Any) -> list[Any]:
-        """The value. Raises WireError."""
+        """Returns a legal value. Raises WireError."""
         if not isinstance(value, list):
             raise bad_member(member, "A list is expected.")
         if not self.least <= len(value) <= self.most:
@@ -92,7 +92,7 @@ class Entries:
     most: int = 2000
 
     def checked(self, member: str, value: Any) -> dict[str, str]:
-        """The value. Raises WireError."""
+        """Returns a legal value. Raises WireError."""
         if not isinstance(value, dict):
             raise bad_member(member, "A map of texts is expected.")
         if len(value) > self.most:
@@ -105,14 +105,14 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Named members; what else is sent is passed over, as new SDKs may send it. `one_of`: exactly one of these."""
+    """Named members; unknown ones are ignored, since new SDKs may send them. `one_of`: exactly one of these."""
 
     members: Mapping[str, Kind] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
 
     def checked(self, member: str, value: Any) -> dict[str, Any]:
-        """The value, without what is null. Raises WireError."""
+        """Returns a legal value, without nulls and unknown members. Raises WireError."""
         if not isinstance(value, dict):
             raise bad_member(member, "A JSON object is expected.")
         given = {name: value[name] for name in self.members if value.get(name) is not None}

@@ -1,4 +1,4 @@
-"""Serves tags: each resource keeps its own."""
+"""Serves tags: each resource stores its own."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Tagged(Protocol):
     """A kind of resources that have tags."""
 
     async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
-        """Those of one. Raises WireError."""
+        """Returns the tags of a resource. Raises WireError."""
 
     async def retag(self, caller: SignedCaller, arn: Arn, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Gives one those that `changed` makes of its present ones. Raises WireError."""
+        """Replaces a resource's tags by the result of `changed` on its present tags. Raises WireError."""
 
 
 class Tags:
@@ -32,12 +32,12 @@ class Tags:
         self._kinds = kinds
 
     async def all(self, call: Call) -> dict[str, Any]:
-        """All tags of a resource."""
+        """Returns all tags of a resource."""
         arn = self._arn(call)
         return {"tags": await self._kinds[arn.kind].tags(call.caller, arn)}
 
     async def add(self, call: Call) -> dict[str, Any]:
-        """Gives a resource these tags beside those that it has."""
+        """Adds tags to a resource."""
         arn, more = self._arn(call), call.body(TAG_RESOURCE)["tags"]
 
         def changed(tags: dict[str, str]) -> dict[str, str]:
@@ -50,7 +50,7 @@ class Tags:
         return {}
 
     async def remove(self, call: Call) -> dict[str, Any]:
-        """Takes tags from a resource; those that it does not have do not matter."""
+        """Removes tags from a resource; ignores tags that it does not have."""
         arn, keys = self._arn(call), set(call.tag_keys)
         await self._kinds[arn.kind].retag(
             call.caller, arn, lambda tags: {key: value for key, value in tags.items() if key not in keys}

@@ -1,4 +1,4 @@
-"""Serves worker configurations: their one revision is a file of properties, sent as base64."""
+"""Serves worker configurations: each has one revision, a file of properties, sent as base64."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACTIVE, DELETING = "ACTIVE", "DELETING"
 
 
 class WorkerConfigurations:
-    """Calls on worker configurations. `most`: so many an account, 0 for any number."""
+    """Calls on worker configurations. `most` is the limit of configurations in an account, 0 for none."""
 
     def __init__(self, control: Calls, *, most: int) -> None:
         self._control, self._most = control, most
@@ -35,7 +35,7 @@ class WorkerConfigurations:
         )  # fmt: skip
 
     async def create(self, call: Call) -> dict[str, Any]:
-        """Keeps a new one."""
+        """Creates a worker configuration."""
         body = call.body(CREATE_WORKER_CONFIGURATION)
         name, description = body["name"], body.get("description", "")
         content = _content(body["propertiesFileContent"])
@@ -55,21 +55,21 @@ class WorkerConfigurations:
         return {key: value for key, value in shown.items() if key != "description"}
 
     async def describe(self, call: Call) -> dict[str, Any]:
-        """One, with its content as it was sent."""
+        """Returns a worker configuration, with its content as it was sent."""
         found = await self.kept.found(call.caller, self._arn(call))
         revision = found.revisions[-1]
         content = base64.b64encode(revision.content).decode()
         return self._summary(found) | {"latestRevision": _revision(revision) | {"propertiesFileContent": content}}
 
     async def page(self, call: Call) -> dict[str, Any]:
-        """A page of them."""
+        """Returns a page of worker configurations."""
         prefix = call.parameter("namePrefix")
         found = [one for one in await self.kept.all(call.caller) if one.origin.key.startswith(prefix)]
         part, token = cut(call, prefix, found, lambda one: one.name)
         return {"workerConfigurations": [self._summary(one) for one in part]} | present(nextToken=token)
 
     async def delete(self, call: Call) -> dict[str, Any]:
-        """Forgets one that nobody uses."""
+        """Deletes an unused worker configuration."""
         arn = self._arn(call)
         await self.kept.found(call.caller, arn)
         request = pb.DeleteWorkerConfigurationRequest(name=arn.resource, request_id=call.request_id)
@@ -77,7 +77,7 @@ class WorkerConfigurations:
         return {"workerConfigurationArn": str(arn), "workerConfigurationState": DELETING}
 
     async def reference(self, caller: SignedCaller, given: dict[str, Any] | None) -> WorkerConfigurationRef | None:
-        """What a connector's `workerConfiguration` names. Raises WireError: 404 for one that there is not."""
+        """Returns the revision that a connector's `workerConfiguration` names. Raises WireError: 404 if unknown."""
         if given is None:
             return None
         member = "workerConfiguration.workerConfigurationArn"

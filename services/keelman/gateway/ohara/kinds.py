@@ -1,4 +1,4 @@
-"""The kinds of objects, as they name each other: which object is there, and what uses it."""
+"""The kinds of objects, for lookups between them: whether an object exists, and which objects use it."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ PLURALS = {
     "volume": "volumes",
     "connector": "connectors",
 }
-"""The path of each kind, in the order in which Ohara checks whether an object is there."""
+"""The path of each kind, in the order in which Ohara checks whether objects exist."""
 _REFERENCES = (Type.OBJECT_KEY, Type.OBJECT_KEYS)
 
 
 class Kinds:
-    """Looks objects up by their kind. The resources may be filled in after this was made: kinds name each other."""
+    """Looks objects up by their kind. The resources may be filled in after creation, since kinds name each other."""
 
     def __init__(self, resources: Mapping[str, Resource]) -> None:
         self._resources = resources
 
     async def all(self, kind: str) -> Sequence[Json]:
-        """All objects of a kind; none where the kind is not served."""
+        """Returns all objects of a kind; none if the kind is not served."""
         resource = self._resources.get(PLURALS.get(kind, ""))
         return [] if resource is None else await resource.list()
 
     async def find(self, kind: str, key: ObjectKey) -> Json | None:
-        """One object; None where there is none."""
+        """Returns one object; None if it does not exist."""
         resource = self._resources.get(PLURALS.get(kind, ""))
         if resource is None:
             return None
@@ -53,7 +53,7 @@ class Kinds:
             return None
 
     async def check(self, definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> None:
-        """Raises OharaError for the first kind of which the settings name objects that are not there."""
+        """Raises OharaError for the first kind of which the settings name missing objects."""
         named: dict[str, dict[ObjectKey, None]] = {}
         for one in definitions:
             if one.reference != "NONE" and one.key in settings and not one.internal:
@@ -67,7 +67,7 @@ class Kinds:
 
 
 def _named(setting: SettingDef, value: Any) -> list[ObjectKey]:
-    """The keys that a setting names."""
+    """Returns the keys that a setting names."""
     if setting.type in _REFERENCES:
         return [key_of(one, setting.key) for one in (value if isinstance(value, list) else [value])]
     if setting.reference == "NODE":

@@ -1,5 +1,5 @@
-"""DELETE `/_private`: forgets the stored objects of some kinds in some groups. It is off unless there is a token, which
-whoever asks must have."""
+"""DELETE `/_private`: deletes the stored objects of some kinds in some groups. It is off unless a token is configured,
+which the caller must send."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LAST_FIRST = (
     "pipeline", "connector", "stream", "shabondi", "topic", "worker", "broker", "zookeeper", "volume", "file", "object",
     "node",
 )  # fmt: skip
-"""The kinds in an order in which nothing is deleted that another one uses."""
+"""The kinds in an order in which no object is deleted before its users."""
 UNAUTHORIZED = "java.lang.SecurityException"
 
 
 class Private:
-    """An ASGI application. `token_file`: None where it is off."""
+    """An ASGI application. It is off if `token_file` is None."""
 
     def __init__(self, resources: Mapping[str, Resource], token_file: Path | None, *, max_body_bytes: int) -> None:
         self._resources = resources
@@ -72,7 +72,7 @@ class Private:
 
 
 async def _wipe(kind: str, resource: Resource, groups: set[str]) -> None:
-    """Deletes the objects of a kind. Raises OharaError for the first one that may not be deleted."""
+    """Deletes the objects of a kind. Raises OharaError for the first object that cannot be deleted."""
     for one in await resource.list():
         key = ObjectKey(one.get("group", DEFAULT_GROUP), one["hostname"] if kind == "node" else one["name"])
         if key.group in groups:
@@ -91,7 +91,7 @@ def _words(value: Any, field: str) -> list[str]:
 
 
 def _is_token(header: str, file: Path) -> bool:
-    """Whether a header has the token that is in the file now. Raises OharaError where it cannot be read."""
+    """Tells whether a header has the present token of the file. Raises OharaError if the file cannot be read."""
     try:
         token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""`/v0/...`: which call goes to which kind of object. It is routed on the raw path: an encoded slash is no slash."""
+"""`/v0/...`: routes calls to kinds of objects, by the raw path: an encoded slash separates nothing."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A path that is no resource's, e.g. GET inspect/workers/{name}. `{name}` matches any one segment."""
+    """A path without a resource, e.g. GET inspect/workers/{name}. `{name}` matches any one segment."""
 
     method: str
     pattern: str
     handler: Handler
 
     def matches(self, call: Call) -> Call | None:
-        """The call with the variables of the pattern; None where it is of another path or method."""
+        """Returns the call with the variables of the pattern; None for another path or method."""
         words = self.pattern.split("/")
         if call.method != self.method or len(words) != len(call.path):
             return None
@@ -46,12 +46,12 @@ class Endpoint:
 
 
 class OharaApi:
-    """An ASGI application, mounted at /v0. Every answer but 202 and downloads is JSON; every error has Ohara's form."""
+    """An ASGI application, mounted at /v0. All answers except 202 and downloads are JSON; errors have Ohara's form."""
 
     def __init__(
         self, resources: Mapping[str, Resource], endpoints: Sequence[Endpoint] = (), *, max_body_bytes: int
     ) -> None:
-        """`endpoints` win over resources of the same path."""
+        """`endpoints` take precedence over resources of the same path."""
         self.resources = resources
         self.endpoints = endpoints
         self._limit = max_body_bytes

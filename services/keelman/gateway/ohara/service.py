@@ -1,4 +1,4 @@
-"""Builds the API: the only wiring of this room."""
+"""Builds the API: the only wiring of this package."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from keelman.workers.rest.asking import Asking
 
 
 def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log: ReadLog) -> dict[str, ASGIApp]:
-    """The ASGI applications by their paths, that for /v0 first. `asking` is how workers are asked: for inspections and
-    validation alone."""
+    """Returns the ASGI applications by their paths, the one for /v0 first. `asking` calls workers, only for inspections
+    and validation."""
     resources: dict[str, Resource] = {}
     endpoints: list[Endpoint] = [*openapi.endpoints(), *container_endpoints(control), *log_endpoints(control, read_log)]
     kinds, kept = Kinds(resources), KeptClasses(control)

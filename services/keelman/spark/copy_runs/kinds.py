@@ -6,10 +6,10 @@ from keelman.api.copy.v1.ticket_pb2 import Plugin
 
 
 def kind_of(plugin: Plugin) -> str:
-    """What a copy run's slot must be; empty for the shared slots of connectors that we ship."""
+    """Returns the kind of slot that a copy run needs; empty for the shared slots of our own connectors."""
     return f"{plugin.folder}\n{plugin.machine}" if plugin.machine else plugin.folder
 
 
 def folder_of(kind: str) -> str:
-    """The plugin's folder."""
+    """Returns the plugin's folder."""
     return kind.partition("\n")[0]

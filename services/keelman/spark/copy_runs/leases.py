@@ -1,4 +1,4 @@
-"""Leases: each worker's right to its copy runs, and the link over which it hears of them. No I/O but the clock."""
+"""Leases: each worker's right to its copy runs, and the link for their updates. No I/O but the clock."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Leases:
         bounds: Bounds | None = None,
         routes: Mapping[str, str] | None = None,
     ) -> list[Owner]:
-        """A lease for a worker that opened a link; ends and returns older incarnations, those among `others` too.
+        """Grants a lease to a worker that opened a link; ends and returns older incarnations, those among `others` too.
 
-        `bounds` is what the worker's slots may use, `routes` are host names of their own; None is none of them.
+        `bounds` limits the worker's slots, `routes` are host names of their own; None: without them.
 
         Raises Conflict for an incarnation that another one has replaced.
         """
@@ -77,7 +77,7 @@ class Leases:
         return old
 
     def renew(self, owner: Owner) -> bool:
-        """Renews the lease; False when another incarnation has taken the worker's place."""
+        """Renews the lease; returns False when another incarnation has taken the worker's place."""
         lease = self._leases.get(owner)
         if lease is None:
             return False
@@ -85,44 +85,45 @@ class Leases:
         return True
 
     def slept(self, seconds: float) -> None:
-        """This process was not awake for so long: renewals of that time are not read yet, and each has its chance."""
+        """Extends leases when this process was not awake for so long: renewals of that time are not read yet, and each
+        has its chance."""
         longest = self._clock() + self._seconds
         for lease in self._leases.values():
             lease.deadline = min(lease.deadline + seconds, longest)
 
     def bounds(self, owner: Owner) -> Bounds:
-        """What the worker's slots may use together."""
+        """Returns the bounds of the worker's slots together."""
         lease = self._leases.get(owner)
         return lease.bounds if lease is not None else Bounds()
 
     def routes(self, owner: Owner) -> Mapping[str, str]:
-        """Addresses of host names that the worker's slots have for themselves."""
+        """Returns addresses of the host names that only the worker's slots have."""
         lease = self._leases.get(owner)
         return lease.routes if lease is not None else {}
 
     def stands(self, owner: Owner) -> bool:
-        """Whether there is a lease that has not lapsed."""
+        """Returns whether there is a lease that has not lapsed."""
         lease = self._leases.get(owner)
         return lease is not None and not lease.lapsed
 
     def holds(self, owner: Owner, link: Link) -> bool:
-        """Whether this is the owner's present link."""
+        """Returns whether this is the owner's present link."""
         lease = self._leases.get(owner)
         return lease is not None and lease.link is link
 
     def unlink(self, owner: Owner, link: Link) -> None:
-        """A link closed; the lease goes on until it lapses."""
+        """Takes note of a closed link; the lease continues until it lapses."""
         if self.holds(owner, link):
             self._leases[owner].link = None
 
     def send(self, owner: Owner, update: RunUpdate) -> None:
-        """Passes an update on; one for a worker without a link is dropped, as its next welcome says how all stands."""
+        """Passes an update on; drops it for a worker without a link, since its next welcome has the whole state."""
         lease = self._leases.get(owner)
         if lease is not None and lease.link is not None:
             lease.link.put(update)
 
     def lapse(self) -> list[Owner]:
-        """The owners whose lease lapsed since the last call; forgets the lapsed leases without a link."""
+        """Returns the owners whose lease lapsed since the last call; forgets the lapsed leases without a link."""
         now, lapsed = self._clock(), []
         for owner, lease in list(self._leases.items()):
             if now <= lease.deadline:

@@ -1,4 +1,4 @@
-"""Applies each change to a copy run, reports it to its worker, and shows it to those who listen."""
+"""Applies each change to a copy run, reports it to its worker, and shows it to the listeners."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RunLife:
         listeners: Sequence[Callable[[CopyRun], None]],
         ended: Callable[[Run], None],
     ) -> None:
-        """`ended` is called once for each copy run, when it has ended and was filed."""
+        """Calls `ended` once for each copy run, when it has ended and was filed."""
         self._book, self._leases, self._listeners, self._ended = book, leases, listeners, ended
 
     def open(self, owner: Owner, order: RunOrder, data: PartRequest | None = None) -> Run:
@@ -41,7 +41,7 @@ class RunLife:
         return run
 
     def explain(self, run: Run, reason: str, message: str) -> None:
-        """Says why a copy run stands where it stands; empty words when all is well."""
+        """Records the reason for a copy run's present state; empty words when all is well."""
         update = self.last(run)
         update.reason, update.message, update.slot = reason, message, run.copy_run.slot
         update.time.FromDatetime(datetime.now(UTC))
@@ -56,13 +56,13 @@ class RunLife:
         self.apply(run, self._final(run.uid, COPY_RUN_STATE_FAILED, reason, message, retriable=True))
 
     def refuse(self, owner: Owner, uid: str, reason: str, message: str, retriable: bool = True) -> None:
-        """Answers an order that cannot be carried out; no copy run is touched."""
+        """Answers an order that cannot be carried out; changes no copy run."""
         self._leases.send(owner, self._final(uid, COPY_RUN_STATE_FAILED, reason, message, retriable=retriable))
 
     def apply(self, run: Run, update: RunUpdate) -> None:
-        """Folds an update in and passes it on when it changes anything; what the task waits for is a change too."""
+        """Applies an update and passes it on when it changes anything; a change of the task's watch counts too."""
         if run.parks and not update.message:
-            update.message = run.copy_run.message or WAITS  # what it waits for, to its end
+            update.message = run.copy_run.message or WAITS  # the reason of its waiting, to its end
         if update.state == COPY_RUN_STATE_ENDED and update.reason == "DRAINED":
             if run.moving:
                 update.reason, update.message = MOVED, run.moving
@@ -98,7 +98,7 @@ class RunLife:
         self._ended(run)
 
     def last(self, run: Run) -> RunUpdate:
-        """How the copy run stands, as an update for its worker."""
+        """Returns the copy run's present state, as an update for its worker."""
         update = RunUpdate()
         update.CopyFrom(run.last)
         update.run_uid, update.state, update.slot = run.uid, run.copy_run.state, run.copy_run.slot

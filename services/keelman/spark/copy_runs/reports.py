@@ -22,7 +22,7 @@ class Publisher(Protocol):
 
 
 class Reporter:
-    """Publishes what changed about copy runs. `flush` is called several times a second."""
+    """Publishes changes of copy runs. `flush` is called several times a second."""
 
     def __init__(self, publisher: Publisher, reporter: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._publisher, self._reporter, self._clock = publisher, reporter, clock
@@ -30,7 +30,7 @@ class Reporter:
         self._held: dict[str, CopyRun] = {}
 
     def changed(self, run: CopyRun) -> None:
-        """A copy run is new or has changed."""
+        """Takes a copy run that is new or has changed."""
         state, reason, when = self._reported.get(run.uid, (None, "", 0.0))
         if (state, reason) == (run.state, run.reason) and self._clock() - when < PROGRESS_SECONDS:
             self._held[run.uid] = run

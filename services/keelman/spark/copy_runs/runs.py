@@ -1,4 +1,4 @@
-"""The copy runs of this service as pure data: how updates change them, which are kept, and for whom.
+"""The copy runs of this service as pure data: their changes by updates, their retention, and their owners.
 
 No I/O and no clock; times come with the calls.
 """
@@ -42,19 +42,19 @@ class Owner:
 
 @dataclass(slots=True)
 class Run:
-    """A copy run and what the service must remember to carry it out."""
+    """A copy run and the state that the service needs to carry it out."""
 
     owner: Owner
     copy_run: CopyRun
     # Orders that came before there was a slot, the start ticket first. Holds secrets: emptied when they are passed on.
     waiting: list[RunOrder] = field(default_factory=list)
     last: RunUpdate = field(default_factory=RunUpdate)
-    plugin: str = ""  # folder of the plugin that its connector comes from; empty for the connectors that we ship
+    plugin: str = ""  # folder of its connector's plugin; empty for our own connectors
     plugin_runs: int = 1  # how many copy runs of that plugin may share a slot
     data: PartRequest | None = None  # the part of a data set that it copies
     writes: int = 0  # number of the last write job
-    held: bool = False  # waits for what Spark says of its data set
-    moving: str = ""  # why it is drained though its worker did not ask for it
+    held: bool = False  # waits for Spark's answer about its data set
+    moving: str = ""  # why it is drained without an order of its worker
     parks: bool = False  # is drained since its task has nothing to copy
 
     @property
@@ -69,17 +69,17 @@ class Run:
 
     @property
     def split(self) -> bool:
-        """Copies a part of its task's backlog."""
+        """Whether it copies a part of its task's backlog."""
         return self.copy_run.part > 0 or len(self.last.parts) > 0
 
     @property
     def live(self) -> bool:
-        """Not ended."""
+        """Whether it has not ended."""
         return self.copy_run.state not in FINAL
 
 
 def opened(ticket: StartTicket, now: datetime) -> CopyRun:
-    """The copy run that a start ticket begins."""
+    """Returns the copy run that a start ticket begins."""
     run = CopyRun(
         uid=ticket.run_uid,
         worker_cluster=ticket.worker_cluster,
@@ -96,10 +96,10 @@ def opened(ticket: StartTicket, now: datetime) -> CopyRun:
 
 
 def fold(run: CopyRun, update: RunUpdate, now: datetime) -> bool:
-    """Folds what a slot reported into the copy run; False when nothing came of it.
+    """Applies a slot's report to the copy run; returns False when it changed nothing.
 
-    States only move forward and an ended copy run stays as it ended, since updates of a lost slot may still
-    come. Progress never goes back either.
+    States only move forward and an ended copy run keeps its end, since updates of a lost slot may still come. Progress
+    never goes back either.
     """
     if run.state in FINAL or not COPY_RUN_STATE_UNSPECIFIED <= update.state <= COPY_RUN_STATE_FAILED:
         return False
@@ -114,7 +114,7 @@ def fold(run: CopyRun, update: RunUpdate, now: datetime) -> bool:
         changed = changed or update.progress != run.progress
         run.progress.CopyFrom(update.progress)
     if run.state in FINAL:
-        run.progress.ClearField("own_metrics")  # they are of a task at work, and ended copy runs are kept
+        run.progress.ClearField("own_metrics")  # they are of a running task, and ended copy runs are kept
     if changed:
         run.update_time.FromDatetime(now)
     return changed
@@ -129,11 +129,11 @@ class RunBook:
         self._ended: dict[tuple[str, str, int], deque[str]] = {}
 
     def add(self, run: Run) -> None:
-        """Adds a new copy run; its uid must not be there."""
+        """Adds a new copy run; its uid must be new."""
         self._runs[run.uid] = self._live[run.uid] = run
 
     def get(self, uid: str) -> Run | None:
-        """The copy run of this uid."""
+        """Returns the copy run of this uid."""
         return self._runs.get(uid)
 
     def ended(self, run: Run) -> None:
@@ -151,15 +151,15 @@ class RunBook:
                 self._runs.pop(uid, None)
 
     def live(self, owner: Owner | None = None) -> list[Run]:
-        """Copy runs that have not ended, of one owner or of all."""
+        """Returns copy runs that have not ended, of one owner or of all."""
         return [r for r in self._live.values() if r.live and (owner is None or r.owner == owner)]
 
     def pending(self) -> list[Run]:
-        """Copy runs without a slot, in the order of their tickets."""
+        """Returns copy runs without a slot, in the order of their tickets."""
         return [r for r in self._live.values() if r.live and not r.copy_run.slot and not r.held]
 
     def matching(self, worker_cluster: str, connector: str, *, include_ended: bool) -> Iterator[CopyRun]:
-        """Copy runs of a worker cluster and a connector; empty names mean all."""
+        """Yields copy runs of a worker cluster and a connector; empty names mean all."""
         for run in (self._runs if include_ended else self._live).values():
             if (include_ended or run.live) and matches(run.copy_run, worker_cluster, connector):
                 yield run.copy_run
@@ -169,5 +169,5 @@ class RunBook:
 
 
 def matches(run: CopyRun, worker_cluster: str, connector: str) -> bool:
-    """Whether a filter lets the copy run through; empty names mean all."""
+    """Returns whether a filter lets the copy run through; empty names mean all."""
     return worker_cluster in ("", run.worker_cluster) and connector in ("", run.connector)

@@ -22,7 +22,7 @@ from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 SCHEMA = "id long"
 Work: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
 KEPT = 64
-# Of the session that reads data. Spark's own default makes a part for each core, and slots are not cores here.
+# For the session that reads data. Spark's own default makes a part for each core, and slots are not cores here.
 SETTINGS = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -40,13 +40,13 @@ COLUMNS = {
 FILES = "FilePartition"
 LASTING = ("AnalysisException", "ParseException", "IllegalArgumentException")
 LASTING_TEXTS = ("MALFORMED_RECORD", "DATA_SOURCE_NOT_FOUND")
-# Neither may these stand in an offset topic, were it as a digest, nor does a new password change what is read.
+# Such keys may not enter an offset topic, even as a digest, nor does a new password change which rows are read.
 SECRET = re.compile("secret|password|token|credential|key|user|url", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class PartRequest:
-    """The part of a data set that a slot is to be given. `task` is worker cluster, connector and number."""
+    """The part of a data set for one slot. `task` is worker cluster, connector and number."""
 
     task: tuple[str, str, int]
     data: DataSet
@@ -56,8 +56,8 @@ class PartRequest:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Spark's split of a data set; the digest is the same as long as every part has the same rows, as far as Spark can
-    say: of files it knows ranges, lengths and times, of a table only the conditions that it asks for."""
+    """Spark's split of a data set; the digest is the same as long as every part has the same rows, as far as Spark
+    knows: for files their ranges, lengths and times, for a table only the conditions of its queries."""
 
     parts: int
     digest: str
@@ -72,22 +72,22 @@ class Unread:
 
 
 LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | Unread], None]], None]
-"""Has Spark look at a task's data set, and calls back with how it splits it or why it cannot read it."""
+"""Has Spark look at a task's data set, and calls back with its split or the reason why it cannot be read."""
 
 
 def wanted(ticket: StartTicket) -> DataSet | PartRequest | None:
-    """What Spark has to read for a copy run: a data set that is to be split, a part of one, or nothing.
+    """Returns the data that Spark has to read for a copy run: a data set to be split, a part of one, or nothing.
 
     Raises ConnectError for a configuration that is not legal.
     """
     config = {**ticket.connector_config, **ticket.task_config}
     name = config.get("connector.class", "")
     if ticket.plugin.folder or not name:
-        return None  # looking for a class that is none of ours loads all of them: not while leases wait to be renewed
+        return None  # a search for a third-party class loads all of them: not while leases wait to be renewed
     try:
         connector: type[Connector] = find_connector(name)
     except NotFound:
-        return None  # the copy run says so
+        return None  # the copy run reports it
     data = connector.data_set(config)
     if data is None or not ticket.bulk.part:
         return data
@@ -96,7 +96,7 @@ def wanted(ticket: StartTicket) -> DataSet | PartRequest | None:
 
 
 class Sessions:
-    """Sessions for data sets, all on the Spark of the slots: their settings are not those that slots need."""
+    """Sessions for data sets, all on the Spark of the slots: their settings differ from those that slots need."""
 
     def __init__(self, session: Any) -> None:
         self.context = session.sparkContext
@@ -104,7 +104,8 @@ class Sessions:
         self._added: set[Path] = set()
 
     def new(self, data: DataSet | DataSink, jars: Sequence[Path]) -> Any:
-        """A session with the data set's settings, jars and Python source. Raises InvalidArgument, what Spark raises."""
+        """Returns a session with the data set's settings, jars and Python source. Raises InvalidArgument and Spark's
+        errors."""
         made = self._session.newSession()
         for key, value in {**SETTINGS, **data.settings}.items():
             made.conf.set(key, value)
@@ -118,14 +119,15 @@ class Sessions:
         return made
 
     def enter(self) -> None:
-        """What loads a driver or a format asks this thread for its classes: they are to be found in the jars too."""
+        """Sets this thread's class loader, in which drivers and formats look for their classes, so that it finds the
+        jars too."""
         if self._added:
             loader = self._session._jsparkSession.sharedState().jarClassLoader()
             self.context._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
 
 
 class DataSets:
-    """The data sets that one Spark reads. All of it blocks: called in threads, several at a time."""
+    """The data sets that one Spark reads. All methods block: call them in threads, several at a time."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -133,7 +135,7 @@ class DataSets:
         self._lock = threading.Lock()
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
-        """Looks at the data set again; `jars` are those of its packages. Raises what Spark raises."""
+        """Looks at the data set again; `jars` are those of its packages. Raises Spark's errors."""
         frame = self._frame(data, jars)
         found = described(frame, shape(data))
         with self._lock:
@@ -144,8 +146,8 @@ class DataSets:
         return found
 
     def read(self, job: str, wanted: PartRequest, work: Work) -> None:
-        """Runs a job over one part, in the job group of its name. Raises KeelmanError when the part is not that any
-        more, and what Spark raises."""
+        """Runs a job over one part, in the job group of its name. Raises KeelmanError when the part has changed, and
+        Spark's errors."""
         with self._lock:
             kept = self._frames.get(wanted.task)
             if kept is not None:
@@ -179,23 +181,24 @@ class DataSets:
 
 
 def python_source(name: str) -> Any:
-    """The class of a Python data source by module:Class. Raises InvalidArgument."""
+    """Returns the class of a Python data source by module:Class. Raises InvalidArgument."""
     module, _, kind = name.partition(":")
     try:
         return getattr(importlib.import_module(module), kind)
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # any error of the module's import
         raise InvalidArgument.of("spark.python.source", name, f"module:Class that can be imported ({error})") from None
 
 
 def shape(data: DataSet) -> str:
-    """What of a data set's description decides which rows come in which order, without what may be secret."""
+    """Returns the part of a data set's description that decides which rows come in which order, without possible
+    secrets."""
     given = {**data.options, **data.settings}
     open_ones = sorted((key, value) for key, value in given.items() if not SECRET.search(key))
     return repr((data.format, data.schema, data.python, open_ones))
 
 
 def described(frame: Any, shape: str) -> Split:
-    """What the parts of a frame are, without reading any; `shape` is what else decides which rows they have."""
+    """Returns the parts of a frame, without reading any; `shape` is the rest that decides which rows they have."""
     digest = hashlib.sha256(shape.encode())
     parts = frame._jdf.queryExecution().toRdd().partitions()
     for part in parts:
@@ -210,14 +213,14 @@ def described(frame: Any, shape: str) -> Split:
 
 
 def lasting(error: BaseException) -> bool:
-    """Whether what Spark was asked would fail again: a configuration or a record that does not fit."""
+    """Returns whether the request would fail again: a configuration or a record that does not fit."""
     if isinstance(error, (InvalidArgument, ConnectError)):
         return True
     return type(error).__name__ in LASTING or any(text in str(error) for text in LASTING_TEXTS)
 
 
 def problem(error: BaseException) -> str:
-    """Why Spark cannot read a data set, in one line."""
+    """Returns why Spark cannot read a data set, in one line."""
     if isinstance(error, KeelmanError):
         return error.message
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

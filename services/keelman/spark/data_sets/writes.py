@@ -15,7 +15,7 @@ from keelman.spark.data_sets.reads import Sessions
 
 
 def sink_of(job: WriteJob) -> DataSink:
-    """What the job's connector has Spark write. Raises InvalidArgument when it is none that does."""
+    """Returns the data set that the job's connector has Spark write. Raises InvalidArgument for other connectors."""
     config = dict(job.config)
     sink = find_connector(config.get("connector.class", "")).data_sink(config)
     if sink is None:
@@ -24,7 +24,7 @@ def sink_of(job: WriteJob) -> DataSink:
 
 
 def write(sessions: Sessions, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
-    """Blocks until all is written. Raises what Spark raises."""
+    """Blocks until all is written. Raises Spark's errors."""
     sessions.context.setJobGroup(name, name, interruptOnCancel=True)
     frame = records(sessions.new(sink, jars), sink, job)
     writer = frame.write.format(sink.format).options(**sink.options).mode("append")
@@ -35,7 +35,7 @@ def write(sessions: Sessions, name: str, job: WriteJob, sink: DataSink, jars: Se
 
 
 def records(session: Any, sink: DataSink, job: WriteJob) -> Any:
-    """The records as a frame, as many parts as there are readers."""
+    """Returns the records as a frame, as many parts as there are readers."""
     from pyspark.sql import functions as sql  # noqa: PLC0415  (a second, and the driver has it loaded by now)
 
     ranges = [Range(one.topic, one.partition, one.begin, one.end) for one in job.ranges]

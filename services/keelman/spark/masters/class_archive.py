@@ -36,12 +36,12 @@ class ClassArchive:
         return self.file.is_file() and self.jars.is_dir()
 
     def class_path(self) -> str:
-        """The class path of a JVM that uses or makes it; the installed jars while they are not linked."""
+        """Returns the class path of a JVM that uses or makes it; the installed jars while they are not linked."""
         return ":".join(map(str, sorted(self.jars.glob("*.jar")) or spark_jars()))
 
 
 def spark_jars() -> list[Path]:
-    """The jars of the installed PySpark, in a fixed order. Raises Internal when there are none."""
+    """Returns the jars of the installed PySpark, in a fixed order. Raises Internal when there are none."""
     found = importlib.util.find_spec("pyspark")
     folder = Path(next(iter(found.submodule_search_locations or ()))) / "jars" if found else None
     jars = sorted(folder.glob("*.jar")) if folder else []
@@ -51,17 +51,17 @@ def spark_jars() -> list[Path]:
 
 
 def archive_of(java: Java) -> ClassArchive:
-    """The archive for this Java and the installed PySpark, whether it was made or not; keelman.spark.archive makes it.
-    Raises Internal."""
+    """Returns the archive for this Java and the installed PySpark, whether it was made or not; keelman.spark.archive
+    makes it. Raises Internal."""
     jars = _Jars.installed()
     own = jars.own_archive(java)
     return own if own.made else jars.linked_archive(java)
 
 
 def linked_archive(java: Java) -> ClassArchive:
-    """The same archive, to be made now: links the jars into the cache, and removes archives of removed environments.
-    Where jars cannot be linked, as to another file system, it belongs to the installed jars. Raises Internal, OSError.
-    """
+    """Returns the same archive, to be made now: links the jars into the cache, and removes archives of removed
+    environments. Where jars cannot be linked, as to another file system, it belongs to the installed jars. Raises
+    Internal, OSError."""
     found = archive_of(java)
     if found.made:
         return found
@@ -101,11 +101,11 @@ class _Jars:
         return _Jars(files, [f"{found.st_size} {found.st_mtime_ns}" for found in (file.stat() for file in files)])
 
     def own_archive(self, java: Java) -> ClassArchive:
-        """For the jars in their own folder."""
+        """Returns the archive for the jars in their own folder."""
         return ClassArchive(self._folder(java, map(str, self.files)) / FILE, self.files[0].parent)
 
     def linked_archive(self, java: Java) -> ClassArchive:
-        """For the jars in the cache."""
+        """Returns the archive for the jars in the cache."""
         folder = self._folder(java, [file.name for file in self.files])
         return ClassArchive(folder / FILE, folder / "jars")
 

@@ -41,7 +41,7 @@ class ConnectServer:
         client, frame = self._session.client, self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA)
         operation = self._operations[job] = str(uuid.uuid4())
         try:
-            # What DataFrame.toArrow() does, with an operation id of ours: a tag of another thread cancels nothing.
+            # The steps of DataFrame.toArrow(), with an operation id of ours: a tag of another thread cancels nothing.
             request = client._execute_plan_request_with_metadata(operation)
             request.plan.CopyFrom(frame._plan.to_proto(client))
             client._execute_and_fetch(request, {})
@@ -72,7 +72,7 @@ class ConnectServer:
         return ""
 
     async def lost(self, unable: Callable[[], None]) -> None:
-        """Raises when the server is gone, or knows this session no more."""
+        """Raises when the server is gone, or no longer knows this session."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
@@ -88,10 +88,10 @@ class ConnectServer:
 async def connect_server(
     master: Master, pack: Pack | None, script: str, *, folder: Path, stop: asyncio.Event
 ) -> AsyncIterator[ConnectServer | None]:
-    """A session of its own on the server, released with the block; None when `stop` came first.
+    """Opens a session of its own on the server, released with the block; None when `stop` came first.
 
-    `script` is what executors run as Python, see `interpreter`; it is put into `folder` on its way.
-    Raises Unavailable (SPARK_LOST) when the server does not answer, FailedPrecondition when a package is missing.
+    `script` is run by executors as their Python, see `interpreter`; it is put into `folder` on its way. Raises
+    Unavailable (SPARK_LOST) when the server does not answer, FailedPrecondition when a package is missing.
     """
     python = folder / "keelman-python"
     python.write_text(script, encoding="utf-8")
@@ -112,9 +112,10 @@ async def connect_server(
 
 
 def interpreter(python: str, variables: Mapping[str, str], archive: str) -> str:
-    """A script that executors run as their Python: a server's executors get no other environment from its clients.
+    """Returns a script that executors run as their Python: a server's executors get no other environment from its
+    clients.
 
-    It stands beside the unpacked `archive`, the folder of the pack, and loads what slots import before the fork.
+    It lies beside the unpacked `archive`, the folder of the pack, and loads the slots' imports before the fork.
     """
     paths = [f'"$here/{archive}"'] if archive else []
     paths += [shlex.quote(variables["PYTHONPATH"])] if variables.get("PYTHONPATH") else []

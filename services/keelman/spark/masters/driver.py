@@ -30,12 +30,12 @@ from keelman.spark.masters.master import Master, MasterKind
 log = get_logger()
 
 LOOK_SECONDS = 1.0
-# A JVM that says nothing for so long starts no slots either, and takes those that run along when it is ended.
+# A JVM that is silent for this time starts no slots either, and its end takes the running ones along.
 FROZEN_SECONDS = 30.0
 
 
 def load_pyspark() -> None:
-    """Imports what the driver needs; about a second, so it is done while the JVM starts."""
+    """Imports the driver's modules; about a second, so it is done while the JVM starts."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # A lost JVM is logged once, by its watcher. py4j logs it by the root logger as well, with a trace.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -50,7 +50,8 @@ def _unlike_py4j(record: logging.LogRecord) -> bool:
 
 
 def open_session(gateway: Gateway, configuration: Mapping[str, str]) -> Any:
-    """The Spark session on a JVM that runs. Blocks for seconds; not for the main thread, where it would take SIGINT."""
+    """Opens the Spark session on a running JVM. Blocks for seconds; not for the main thread, where it would take
+    SIGINT."""
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -66,13 +67,13 @@ def open_session(gateway: Gateway, configuration: Mapping[str, str]) -> Any:
     for key, value in configuration.items():
         conf.set(key, value)
     context = SparkContext(conf=conf, gateway=link)
-    # It prints a trace when the JVM goes before it; the JVM's watcher says that in one line.
+    # It prints a trace when the JVM goes before it; the JVM's watcher reports that in one line.
     context._accumulatorServer.handle_error = lambda request, address: None
     return SparkSession(context)
 
 
 def forget_session() -> None:
-    """Clears what PySpark keeps of its one session, so that another can be opened; its JVM is not asked."""
+    """Clears PySpark's state of its one session, so that another can be opened; makes no call to its JVM."""
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -85,7 +86,8 @@ def forget_session() -> None:
 
 
 def session_configuration(master: str, folder: str) -> dict[str, str]:
-    """Spark's own settings: nothing listens off loopback, is retried behind our back, or is compiled for one row."""
+    """Returns Spark's own settings: nothing listens off loopback, is retried behind our back, or is compiled for one
+    row."""
     return {
         "spark.master": master,
         "spark.app.name": "keelman",
@@ -139,7 +141,7 @@ class Driver:
         write(self._sessions, name, job, sink, jars)
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
-        """How Spark splits a data set now."""
+        """Returns Spark's present split of a data set."""
         return self._data.split(task, data, jars)
 
     def cancel(self, job: str) -> None:
@@ -156,7 +158,7 @@ class Driver:
 
     @property
     def problem(self) -> str:
-        """That a cluster gives it no executor."""
+        """The problem that a cluster gives it no executor."""
         return "" if self._watch is None else self._watch.problem
 
     async def lost(self, unable: Callable[[], None]) -> None:
@@ -187,9 +189,9 @@ class Driver:
 async def driver(
     master: Master, executors: Executors, *, heap_mb: int, folder: Path, stop: asyncio.Event
 ) -> AsyncIterator[Driver | None]:
-    """A driver with its session open, ended with the block; None when `stop` came first.
+    """Opens a driver with its session, ended with the block; None when `stop` came first.
 
-    `folder` is for what Spark writes. Raises Unavailable (SPARK_LOST) when there is no JVM or no master to be had.
+    `folder` is for Spark's files. Raises Unavailable (SPARK_LOST) when no JVM or no master can be had.
     """
     java = find()
     loop = asyncio.get_running_loop()
@@ -220,13 +222,13 @@ async def driver(
 
 
 async def ended(process: Process) -> Unavailable:
-    """Waits for the JVM's end and says so."""
+    """Waits for the JVM's end and returns it as an error."""
     code = await process.wait()
     return Unavailable(f"Spark's JVM (pid {process.pid}) ended: exit code {code}", reason="SPARK_LOST")
 
 
 def _executors(context: Any) -> int:
-    """How many there are beside the driver, which is counted as one."""
+    """Returns the number of executors beside the driver, which is counted as one."""
     try:
         return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
     except Exception:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 
 WITHOUT_SECONDS = 10.0
-"""For so long jobs may wait without any executor: one takes some seconds to start."""
+"""The time that jobs may wait without any executor: one takes some seconds to start."""
 
 
 class ExecutorWatch:
-    """Notified again and again of how many executors and jobs there are."""
+    """Notified again and again of the numbers of executors and jobs."""
 
     def __init__(self, master: str, clock: Callable[[], float] = time.monotonic) -> None:
         """`master` is its name for people."""
@@ -19,7 +19,7 @@ class ExecutorWatch:
         self._noted = False
 
     def note(self, *, executors: int, jobs: int) -> bool:
-        """Whether there is a problem only now."""
+        """Takes the numbers; returns whether a problem has begun just now."""
         if executors or not jobs:
             self._since, self._noted = None, False
         elif self._since is None:
@@ -30,7 +30,7 @@ class ExecutorWatch:
 
     @property
     def problem(self) -> str:
-        """Why no slot can run, for people; empty while one can, or nobody wants one."""
+        """Why no slot can run, for people; empty while one can, or no job waits."""
         if self._since is None or self._clock() - self._since < WITHOUT_SECONDS:
             return ""
         return (

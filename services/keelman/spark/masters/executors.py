@@ -28,7 +28,8 @@ class Executors:
     def of(
         cls, settings: Settings, master: Master, pack: Pack | None, path: Sequence[str], preload: Sequence[str]
     ) -> Executors:
-        """For a driver of our own. `path` are folders that slots import from, `preload` what they load before the fork.
+        """Returns those for a driver of our own. `path` are folders that slots import from, `preload` their modules to
+        load before the fork.
 
         Raises InvalidArgument.
         """
@@ -57,7 +58,7 @@ class Executors:
 
 
 def slot_variables(path: Sequence[str], preload: Sequence[str]) -> dict[str, str]:
-    """The environment of slots."""
+    """Returns the environment of slots."""
     return {
         "PYTHONPATH": os.pathsep.join(path),
         "KEELMAN_SLOT_PRELOAD": ",".join(preload),
@@ -69,14 +70,14 @@ def slot_variables(path: Sequence[str], preload: Sequence[str]) -> dict[str, str
 
 
 def executor_python(settings: Settings) -> str:
-    """The Python that executors of a remote master run."""
+    """Returns the Python that executors of a remote master run."""
     if settings.executor_python:
         return settings.executor_python
     return sys.executable if settings.pack is None else f"python{python_version()}"
 
 
 def properties(file: Path | None) -> dict[str, str]:
-    """Spark's properties from a file, none without one. Raises InvalidArgument when it cannot be read."""
+    """Returns Spark's properties from a file, none without one. Raises InvalidArgument when it cannot be read."""
     if file is None:
         return {}
     try:

@@ -29,20 +29,20 @@ WARM_UP = "warm-up"
 
 
 class Runner(Protocol):
-    """Runs slot jobs, splits and write jobs. All of it blocks, so it is called in threads, each job in a thread of its
-    own."""
+    """Runs slot jobs, splits and write jobs. All methods block, so they are called in threads, each job in a thread of
+    its own."""
 
     def run(self, job: str, work: Work) -> None:
-        """Runs a job of one partition to its end. Raises whatever Spark raises when it failed or was cancelled."""
+        """Runs a job of one partition to its end. Raises Spark's error when it failed or was cancelled."""
 
     def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """Runs a job of one partition over a part of a data set. Raises as `run` does."""
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
-        """How Spark splits a task's data set. Raises whatever Spark raises when it cannot read it."""
+        """Returns Spark's split of a task's data set. Raises Spark's error when it cannot read it."""
 
     def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
-        """Runs a write job. Raises whatever Spark raises when it failed or was cancelled."""
+        """Runs a write job. Raises Spark's error when it failed or was cancelled."""
 
     def cancel(self, job: str) -> None:
         """Cancels a job, if it still runs."""
@@ -56,15 +56,15 @@ class Spark(Runner, Protocol):
         """Why no job can run at present, for people; empty while one can."""
 
     async def lost(self, unable: Callable[[], None]) -> None:
-        """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns. Calls `unable` each time
-        there is a `problem` only now."""
+        """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns. Calls `unable` each time a
+        `problem` begins."""
 
 
 class SparkJobs:
     """The jobs behind the slots; each blocks a thread of its own while its slot lives."""
 
     def __init__(self, spark: Runner, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
-        """`order` is what all slots get alike; `most` is how many jobs there may be at a time."""
+        """`order` is the common part of all slots' orders; `most` is the number of jobs at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
         self._warms_up = False
@@ -78,7 +78,7 @@ class SparkJobs:
     def start(self, slot: Slot, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         """Submits the job of one slot, which gives the slot the rows of `data`, if any.
 
-        `on_end` is called with the slot's id and the error when the job has ended; the error is empty if it ended well.
+        Calls `on_end` with the slot's id and the error when the job has ended; the error is empty if it ended well.
         """
         order = replace(
             self._order, slot=slot.id, token=slot.token, path=folder_of(slot.plugin), routes=dict(slot.routes)
@@ -87,7 +87,7 @@ class SparkJobs:
         self._tasks.start(self._run(slot.id, slot_work(order), data, on_end))
 
     def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | Unread], None]) -> None:
-        """Has Spark look at a data set; `done` gets what it says of it."""
+        """Has Spark look at a data set; calls `done` with the result."""
         self._tasks.start(self._look_at(task, data, done))
 
     def cancel(self, slot_id: str) -> None:
@@ -102,7 +102,7 @@ class SparkJobs:
             self._tasks.start(self._run(WARM_UP, iter, None, self._warmed_up))
 
     def _warmed_up(self, job: str, error: str) -> None:
-        """No slot depends on it."""
+        """Allows the next warm-up; no slot depends on it."""
         self._warms_up = False
 
     def close(self) -> None:
@@ -111,18 +111,18 @@ class SparkJobs:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
-        """Has Spark write for a copy run; `done` gets why it failed, nothing when it did not, and whether it would
-        fail again."""
+        """Has Spark write for a copy run; calls `done` with the error, empty for none, and whether it would fail
+        again."""
         self._tasks.start(self._write(run, job, done))
 
     def cancel_write(self, run: str) -> None:
-        """Cancels what Spark writes for a copy run, if it still does; until it does so no more."""
+        """Cancels Spark's write for a copy run, if it still runs; repeats that until it does not."""
         if run in self._writes:
             self._unwanted.add(run)
             self._tasks.start(self._give_up(run))
 
     async def _give_up(self, run: str) -> None:
-        # Spark forgets to cancel what it has not begun.
+        # Spark forgets to cancel jobs that it has not begun.
         while run in self._writes:
             self.cancel(f"write-{run}")
             await asyncio.sleep(CANCEL_SECONDS)
@@ -138,7 +138,7 @@ class SparkJobs:
             async with self._places.setdefault(place, asyncio.Lock()):
                 if run not in self._unwanted:
                     await asyncio.get_running_loop().run_in_executor(self._threads, write)
-        except (Exception, SystemExit) as error:  # whatever a class of the user's does
+        except (Exception, SystemExit) as error:  # any error of the user's class
             done(problem(error), lasting(error))
         else:
             done("", False)
@@ -177,7 +177,7 @@ class SparkJobs:
 
 
 def short(error: Exception) -> str:
-    """The one line of a Spark error that says what happened: the Python error inside it, else its first line."""
+    """Returns the one line of a Spark error that tells the cause: the Python error inside it, else its first line."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     lines = [line for line in lines if not line.startswith("An error occurred while calling")] or lines
     prefixes = ("keelman.", "ModuleNotFoundError", "ImportError")

@@ -16,7 +16,7 @@ from keelman.spark.masters.class_archive import archive_of
 
 START_SECONDS = 120.0
 END_SECONDS = 1.5
-# What Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions).
+# The packages that Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions).
 OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
     *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
@@ -33,20 +33,21 @@ QUICK = (
     "-XX:MaxMetaspaceSize=256m",
     "-XX:+ExitOnOutOfMemoryError",
 )
-# At another address than the one it was made for the archive is patched all over, and no page of it stays the file's.
+# At an address other than its own the archive is patched all over, and no page of it remains the file's.
 SHARED = ("-Xshare:auto", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Where py4j reaches the JVM."""
+    """The address of the JVM for py4j."""
 
     port: int
     secret: str
 
 
 def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = ()) -> list[str]:
-    """The command line of a JVM that py4j drives. `options` are further JVM flags; with them no archive is used.
+    """Returns the command line of a JVM that py4j drives. `options` are further JVM flags; with them no archive is
+    used.
 
     It starts the gateway class itself: spark-submit costs two more program starts, and a local master needs none of it.
     """
@@ -77,9 +78,8 @@ async def jvm(
 ) -> AsyncIterator[tuple[Process, Gateway]]:
     """Starts the JVM and waits for its gateway; on leaving lets it end, then kills it.
 
-    In `folder`, which only this user may read, the JVM says where its gateway listens and what its secret is. Enter it
-    from the main thread (see keelman.runtime.processes.die_with_parent). Raises Unavailable when the JVM ends before
-    that.
+    In `folder`, which only this user may read, the JVM writes its gateway's port and secret. Enter it from the main
+    thread (see keelman.runtime.processes.die_with_parent). Raises Unavailable when the JVM ends before that.
     """
     info = folder / "gateway"
     info.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Spark that is started again when it is lost, so that the service goes on with its workers' links and leases."""
+"""Spark that is started again when it is lost, so that the service keeps its workers' links and leases."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ RUN_SECONDS = 120.0
 
 
 class Kept:
-    """Jobs on whatever Spark there is now; a job that comes while there is none waits for the next one."""
+    """Jobs on the present Spark; a job that comes while there is none waits for the next one."""
 
     def __init__(self, start: Callable[[], AbstractAsyncContextManager[Spark | None]]) -> None:
-        """`start` makes a context with Spark in it, or None when the service is to stop meanwhile."""
+        """`start` makes a context with Spark in it, or None when the service has to stop meanwhile."""
         self._start = start
         self._spark: Spark | None = None
         self._changed = threading.Condition()
@@ -43,7 +43,7 @@ class Kept:
         return self._lost or ("" if spark is None else spark.problem)
 
     async def live(self, unable: Callable[[], None] = lambda: None) -> None:
-        """Keeps Spark running until cancelled or the service is to stop. Calls `unable` when it can run nothing.
+        """Keeps Spark running until cancelled or the service has to stop. Calls `unable` when it can run nothing.
 
         Raises Unavailable (SPARK_LOST) when the first start fails, or five lives in a row each ended within a minute.
         """
@@ -87,11 +87,11 @@ class Kept:
         self._await(name).write(name, job, sink, jars)
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
-        """How Spark splits a data set; blocks while there is no Spark."""
+        """Returns Spark's split of a data set; blocks while there is no Spark."""
         return self._await(f"look at {'/'.join(map(str, task))}").split(task, data, jars)
 
     def cancel(self, job: str) -> None:
-        """Cancels a job; one that went with its Spark needs none."""
+        """Cancels a job; a job that went with its Spark needs no cancel."""
         with self._changed:
             spark = self._spark
             if job in self._waiting:

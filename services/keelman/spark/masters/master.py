@@ -1,4 +1,4 @@
-"""Spark masters: what the setting names, and what follows from its kind."""
+"""Spark masters: the setting's meaning, and the consequences of its kind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Master:
 
     @property
     def shown(self) -> str:
-        """The name for people: without what may be secret in it."""
+        """The name for people: without possible secrets."""
         return self.url.partition("/;")[0]
 
     @property
@@ -66,9 +66,9 @@ class Master:
 
 
 def unfit(master: Master, ticket: StartTicket) -> str:
-    """Why this master's executors cannot run a ticket's connector; empty when they can.
+    """Returns why this master's executors cannot run a ticket's connector; empty when they can.
 
-    What an unknown connector needs is not known: its task fails and says so.
+    The needs of an unknown connector are not known: its task fails and reports that.
     """
     if not master.remote or master.near:
         return ""

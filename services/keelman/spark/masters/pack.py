@@ -21,7 +21,7 @@ import keelman
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
 
 FOLDER = "keelman-pack"
-"""What the archive is unpacked to, in the folder that an executor works in."""
+"""The name of the unpacked archive in the folder that an executor works in."""
 MANIFEST = "keelman-pack.json"
 ROOTS = ("keelman[slot]", "pyarrow", "pandas")  # the last two are PySpark's, for mapInArrow
 PARTS = ("api", "connect", "connectors", "engine", "kafka", "model", "rpc", "runtime")
@@ -33,7 +33,7 @@ LEFT_OUT_ENDS = (".pyx", ".pxd", ".pxi", ".h", ".hpp", ".a", ".c", ".cc")
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """An archive and what it says of itself. `packages` are name to version, `sizes` name to bytes before packing."""
+    """An archive and its manifest. `packages` are name to version, `sizes` name to bytes before packing."""
 
     file: Path
     version: str
@@ -44,7 +44,7 @@ class Pack:
 
     @classmethod
     def read(cls, file: Path) -> Pack:
-        """Reads an archive's manifest. Raises InvalidArgument when it is none for this keelman and Python."""
+        """Reads an archive's manifest. Raises InvalidArgument when it is not one for this keelman and Python."""
         try:
             with tarfile.open(file, "r:gz") as archive:
                 first = archive.next()
@@ -71,8 +71,8 @@ class Pack:
 def make_pack(file: Path, *, level: int = 6) -> Pack:
     """Makes the archive; it appears complete or not at all. `level` is gzip's.
 
-    Raises FailedPrecondition when a package that slots need is not installed, InvalidArgument for a file that cannot
-    be written.
+    Raises FailedPrecondition when a package that slots need is not installed, InvalidArgument for a file that cannot be
+    written.
     """
     found = installed(ROOTS)
     contents = {name: list(_files(dist)) for name, dist in sorted(found.items()) if name != "keelman"}
@@ -103,7 +103,7 @@ def make_pack(file: Path, *, level: int = 6) -> Pack:
 
 
 def installed(roots: Sequence[str]) -> dict[str, metadata.Distribution]:
-    """The named distributions and all that they require, by normal name. Raises FailedPrecondition."""
+    """Returns the named distributions and all that they require, by normal name. Raises FailedPrecondition."""
     from packaging.requirements import Requirement  # noqa: PLC0415  (only here)
     from packaging.utils import canonicalize_name  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ def installed(roots: Sequence[str]) -> dict[str, metadata.Distribution]:
 
 
 def python_version() -> str:
-    """Major and minor version: what executors must share with this service."""
+    """Returns the major and minor version, which executors must share with this service."""
     return "{}.{}".format(*sys.version_info)
 
 
@@ -139,7 +139,7 @@ def _files(dist: metadata.Distribution) -> Iterator[tuple[Path, str]]:
         name = entry.as_posix()
         path = Path(str(entry.locate()))
         if name.startswith("..") or _left_out(name) or not path.is_file():
-            continue  # scripts stand outside, and a file may have been removed since
+            continue  # scripts are outside, and a file may have been removed since
         yield path, name
 
 
@@ -174,7 +174,7 @@ def _add_text(archive: tarfile.TarFile, name: str, text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`keelman spark pack`: makes the archive, says its size and what is in it. Returns the exit code."""
+    """Runs `keelman spark pack`: makes the archive, prints its size and contents. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="keelman spark pack", description=__doc__, allow_abbrev=False)
     default = f"{FOLDER}-{metadata.version('keelman')}-py{python_version()}.tar.gz"
     parser.add_argument("--output", type=Path, default=Path(default), metavar="FILE", help=f"the archive [{default}]")
@@ -193,7 +193,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def described(pack: Pack) -> Iterator[str]:
-    """What a person wants to know of a pack, largest packages first."""
+    """Yields lines about a pack for people, largest packages first."""
     mib = 1 << 20
     for name, size in sorted(pack.sizes.items(), key=lambda item: -item[1]):
         yield f"{size / mib:8.1f} MiB  {name} {pack.packages[name]}"

@@ -14,7 +14,7 @@ from keelman.spark.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class SlotListener:
-    """A listener for slots alone. Workers stay on loopback, since their link authenticates nobody."""
+    """A listener for slots alone. Workers stay on loopback, since their link authenticates no client."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ class SlotHome:
 
     @classmethod
     def of(cls, settings: Settings, master: Master) -> SlotHome:
-        """Reads the settings. Raises InvalidArgument for what slots could not reach or could not trust."""
+        """Reads the settings. Raises InvalidArgument for an address that slots could not reach or could not trust."""
         tls = Tls.of("spark", settings.tls_certificate, settings.tls_key)
         if not settings.advertised_address:
             if master.remote and not master.near:
@@ -57,7 +57,7 @@ class SlotHome:
 
 
 def split_address(setting: str, address: str) -> tuple[str, int]:
-    """Host and port of host:port or [v6]:port. Raises InvalidArgument naming the setting."""
+    """Returns host and port of host:port or [v6]:port. Raises InvalidArgument naming the setting."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise InvalidArgument.of(setting, address, "host:port")

@@ -1,1 +1,1 @@
-"""Slots: which copy run gets which, and each from its start to its end."""
+"""Slots: their copy runs, and their lives from start to end."""

@@ -10,7 +10,7 @@ from keelman.spark.slots.pool import SlotPool
 from keelman.spark.slots.usage import MEBIBYTE, share_out
 
 log = get_logger()
-# A slot that was ended for its memory takes its time to grow again: not one after the other meanwhile.
+# A slot that was ended for its memory takes its time to grow again: no further one is ended meanwhile.
 REST_SECONDS = 30.0
 # Shares within this of the last ones are not sent again.
 TELL_FROM = 0.05

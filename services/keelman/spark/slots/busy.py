@@ -29,7 +29,7 @@ class Busy:
         self._rates: dict[Task, Rate] = {}
 
     def note(self, task: Task, bytes_per_second: float, now: float) -> None:
-        """Takes up how fast a task copies now. Called each second or so."""
+        """Takes a task's present rate. Called each second or so."""
         if self._most <= 0:
             return
         if bytes_per_second < self._most:
@@ -43,7 +43,7 @@ class Busy:
         rate.is_busy = rate.is_busy or now - rate.busy_since >= BUSY_SECONDS
 
     def has(self, task: Task, now: float) -> bool:
-        """Whether the task is busy."""
+        """Returns whether the task is busy."""
         rate = self._rates.get(task)
         return rate is not None and rate.is_busy and now - rate.last_busy < CALM_SECONDS
 

@@ -28,22 +28,22 @@ class Slot:
     state: SlotState = SlotState.STARTING
     runs: set[str] = field(default_factory=set)
     heard: float = 0.0
-    standstill: float = 0.0  # seconds that it may be silent from `heard` on, beside the usual ones, as it said
+    standstill: float = 0.0  # seconds that it may be silent from `heard` on, beside the usual ones, as it announced
     empty_since: float = 0.0
     pid: int = 0
     memory_bytes: int = 0
     cpu_seconds: float = 0.0
     cpu_rate: float = 0.0  # processors, over the last second or so
     measured_at: float = 0.0
-    cpus: float = 0.0  # what it may use, as it last heard; 0 is without bound
-    plugin: str = ""  # folder of the one plugin that it runs; empty for the connectors that we ship
+    cpus: float = 0.0  # the bound that it last received; 0: without bound
+    plugin: str = ""  # folder of the one plugin that it runs; empty for our own connectors
     alone: bool = False  # takes one copy run only, or the few of its plugin that may share one
     plugin_runs: int = 1  # how many of that plugin's it takes
-    data: str = ""  # the copy run that its Spark job has rows for; empty for most
-    routes: Mapping[str, str] = field(default_factory=dict)  # addresses of host names that it alone has
+    data: str = ""  # the copy run whose rows its Spark job has; empty for most
+    routes: Mapping[str, str] = field(default_factory=dict)  # addresses of host names that only it has
 
     def measured(self, cpu_seconds: float, memory_bytes: int, now: float) -> None:
-        """Takes up what its process reports of itself."""
+        """Takes its process's report about itself."""
         if now > self.measured_at:
             since = self.measured_at or self.started
             self.cpu_rate = max(0.0, cpu_seconds - self.cpu_seconds) / max(now - since, 0.1)
@@ -51,16 +51,16 @@ class Slot:
 
     @property
     def usable(self) -> bool:
-        """Takes copy runs."""
+        """Whether it takes copy runs."""
         return self.state is not SlotState.ENDING
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most slots and copy runs that there may be.
+    """The most slots and copy runs.
 
-    `slots_per_worker` and `runs_per_slot` are of shared slots; `busy_slots` is how many slots of their own a worker's
-    busy tasks may have; `max_slots` counts every slot. With `warm` each worker has an empty slot ready, `max_warm` of
+    `slots_per_worker` and `runs_per_slot` are of shared slots; `busy_slots` is the most slots of their own for a
+    worker's busy tasks; `max_slots` counts every slot. With `warm` each worker has an empty slot ready, `max_warm` of
     all workers at most.
     """
 
@@ -76,8 +76,8 @@ class Limits:
 class Need:
     """A copy run's demand: a slot of its own, for a plugin's folder always, for a busy task if there is room.
 
-    `plugin_runs` copy runs of one plugin may share theirs. With `data`, its own uid, it asks for a slot that is started
-    with the rows that it is to read.
+    `plugin_runs` copy runs of one plugin may share theirs. With `data`, its own uid, it needs a slot that is started
+    with the rows that it has to read.
     """
 
     plugin: str = ""
@@ -91,14 +91,14 @@ SHARED = Need()
 
 @dataclass(frozen=True, slots=True)
 class SlotPlace:
-    """Into this slot."""
+    """A place in this slot."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class NewSlot:
-    """Into a slot that is yet to be started."""
+    """A place in a slot that has yet to be started."""
 
     plugin: str = ""
     alone: bool = False
@@ -108,7 +108,7 @@ class NewSlot:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """There is no place now: why, and an empty slot of another worker that could be ended for it."""
+    """There is no place now: the reason, and an empty slot of another worker that could be ended for it."""
 
     message: str
     evict: Slot | None = None
@@ -117,7 +117,8 @@ class Wait:
 def choose(
     owner: Owner, slots: Iterable[Slot], limits: Limits, need: Need = SHARED, *, may_start: bool = True
 ) -> SlotPlace | NewSlot | Wait:
-    """Where the owner's next copy run goes. `may_start` is False while its memory has no room for another slot."""
+    """Returns the place of the owner's next copy run. `may_start` is False while its memory has no room for another
+    slot."""
     every = list(slots)
     mine = sorted((s for s in every if s.usable and s.owner == owner), key=lambda s: (len(s.runs), s.started, s.id))
     if need.data:
@@ -132,7 +133,7 @@ def choose(
 
 
 def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> SlotPlace | NewSlot | None:
-    """A slot for this copy run alone; None when there is none, or none is asked for."""
+    """Returns a slot for this copy run alone; None when there is none, or none is needed."""
     if not need.plugin and not need.busy:
         return None
     alike = [s for s in mine if s.alone and not s.data and s.plugin == need.plugin]
@@ -147,7 +148,7 @@ def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> SlotPlace 
 def _shared(
     every: list[Slot], mine: list[Slot], owner: Owner, limits: Limits, may_start: bool
 ) -> SlotPlace | NewSlot | Wait:
-    """An empty slot, else a new one, else the least loaded."""
+    """Returns an empty slot, else a new one, else the least loaded."""
     if mine and not mine[0].runs:
         return SlotPlace(mine[0])
     more = len(mine) < limits.slots_per_worker
@@ -175,7 +176,7 @@ def _full(every: list[Slot], owner: Owner, limits: Limits, may_start: bool) -> W
 
 
 def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
-    """Whether a slot is to be started ahead, so that the owner's next copy run finds an empty one attached."""
+    """Returns whether a slot has to be started ahead, so that the owner's next copy run finds an empty one attached."""
     every = list(slots)
     mine = [s for s in every if s.usable and s.owner == owner and not s.alone]
     return (
@@ -188,8 +189,8 @@ def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
 
 
 def keeps(slot: Slot, slots: Iterable[Slot], limits: Limits) -> bool:
-    """Whether an empty slot stays, however long it is empty: the one that its worker's next copy run is to find, of
-    those workers that had a copy run last."""
+    """Returns whether an empty slot stays, however long it is empty: each worker keeps one for its next copy run, as
+    long as it is among the workers that had a copy run last."""
     empty = [s for s in slots if _is_empty(s) and s is not slot]
     newer = [s for s in empty if (s.empty_since, s.id) > (slot.empty_since, slot.id)]
     return _is_empty(slot) and len(newer) < limits.max_warm and all(s.owner != slot.owner for s in empty)

@@ -10,7 +10,7 @@ from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBounds, Slo
 
 
 class Mailbox:
-    """Orders on their way to one slot, and whether its stream is to be closed."""
+    """Orders on their way to one slot, and whether its stream has to be closed."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[AttachResponse] = asyncio.Queue()

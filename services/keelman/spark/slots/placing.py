@@ -19,7 +19,7 @@ from keelman.spark.slots.usage import SLOT_BYTES, claimed, too_much
 
 log = get_logger()
 
-Start: TypeAlias = tuple[Owner, str]  # whose slot, and which plugin's
+Start: TypeAlias = tuple[Owner, str]  # the slot's owner, and its plugin
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class StartProblem:
 
 @dataclass(slots=True)
 class Placing:
-    """Carries out what `slots.choose` says. Used by the dispatcher only."""
+    """Carries out the choices of `slots.choose`. Used by the dispatcher only."""
 
     book: RunBook
     life: RunLife
@@ -52,7 +52,7 @@ class Placing:
         return bool(self._problems)
 
     def place(self, *, warm: bool) -> None:
-        """Gives every copy run without a slot its place, or says why there is none; then has slots started ahead."""
+        """Gives every copy run without a slot its place, or records why there is none; then has slots started ahead."""
         full: set[tuple[Owner, Need]] = set()
         for run in self.book.pending():
             key = run.owner, self._need(run)
@@ -78,7 +78,7 @@ class Placing:
                 self._keep_warm(owner)
 
     def attached(self, slot: Slot) -> None:
-        """A slot called home: what waits for it goes there."""
+        """Sends waiting orders to a slot that called home."""
         self._problems.pop((slot.owner, slot.plugin), None)
         for uid in sorted(slot.runs):
             run = self.book.get(uid)
@@ -86,7 +86,7 @@ class Placing:
                 self._pass_waiting(run, slot)
 
     def unstarted(self, slot: Slot, runs: Iterable[Run], why: str) -> None:
-        """A slot did not start: its copy runs are to be placed again, after a while."""
+        """Has the copy runs of a slot that did not start placed again, after a while."""
         problem = self._problems.setdefault((slot.owner, slot.plugin), StartProblem())
         wait = problem.backoff.next()
         problem.until = self.clock() + wait
@@ -97,23 +97,25 @@ class Placing:
             self.life.explain(run, "SLOT_START_FAILED", problem.message)
 
     def lost(self, slot: Slot, runs: Iterable[Run]) -> None:
-        """A slot died: tasks of a plugin that shared it share none from now on. One of them may have killed it."""
+        """Separates tasks of a plugin that shared a slot which died: they share none from now on. A task among them may
+        have killed it."""
         if slot.plugin and len(slot.runs) > 1:
             self._apart.update((slot.owner, run.task) for run in runs)
 
     def forgive(self, owner: Owner) -> None:
-        """A worker is gone, and its problems with it."""
+        """Forgets a worker that is gone, and its problems."""
         self._apart = {one for one in self._apart if one[0] != owner}
         for key in [k for k in self._problems if k[0] == owner]:
             del self._problems[key]
 
     def keeps(self, slot: Slot) -> bool:
-        """Whether an empty slot stays, however long it is empty."""
+        """Returns whether an empty slot stays, however long it is empty."""
         ready = self.limits.warm and self.leases.stands(slot.owner)
         return ready and keeps(slot, self.pool.slots.values(), self.limits)
 
     def misplaced(self) -> list[tuple[Run, str]]:
-        """Copy runs to be moved now, one of each worker at a time, and why. Their new slots are attached already."""
+        """Returns copy runs to move now, one of each worker at a time, and why. Their new slots are attached
+        already."""
         found: list[tuple[Run, str]] = []
         movers: set[Owner] = {run.owner for run in self.book.live() if run.moving}
         for run in self.book.live():
@@ -136,7 +138,7 @@ class Placing:
         return found
 
     def _is_ready(self, run: Run, need: Need) -> bool:
-        """Whether the slot for a move is there; one that is to be started is started, so that the move is short."""
+        """Returns whether the slot for a move is attached; starts a missing one ahead, so that the move is short."""
         choice = self._choice(run.owner, need)
         if isinstance(choice, Wait):
             return False
@@ -160,7 +162,7 @@ class Placing:
         return choose(owner, self.pool.slots.values(), self.limits, need, may_start=self._may_start(owner))
 
     def _may_start(self, owner: Owner) -> bool:
-        """Whether another slot fits the worker's memory; the first one always does."""
+        """Returns whether another slot fits the worker's memory; the first one always does."""
         bound = self.leases.bounds(owner).memory_bytes
         mine = self.pool.of(owner)
         return not bound or not mine or claimed(mine) + SLOT_BYTES <= bound

@@ -28,37 +28,37 @@ class Jobs(Protocol):
     def start(self, slot: Slot, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         """Submits the job, which gives the slot the rows of `data`, if any.
 
-        `on_end` is called with the slot's id and the error ("" for none) when the job has ended, for whatever reason.
+        Calls `on_end` with the slot's id and the error ("" for none) when the job has ended, for whatever reason.
         """
 
     def cancel(self, slot_id: str) -> None:
         """Cancels the job, if it still runs."""
 
     def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
-        """Has Spark write for a copy run; `done` gets why it failed, nothing when it did not, and whether it would
-        fail again."""
+        """Has Spark write for a copy run; calls `done` with the error, empty for none, and whether it would fail
+        again."""
 
     def cancel_write(self, run: str) -> None:
-        """Cancels what Spark writes for a copy run."""
+        """Cancels Spark's write for a copy run."""
 
 
 class Tenants(Protocol):
-    """Who uses the slots: knows what rows a slot is for, and is notified of what becomes of slots."""
+    """The users of the slots: knows the rows of each slot, and is notified of the slots' ends."""
 
     def data_of(self, slot: Slot) -> PartRequest | None:
-        """The rows that a slot's job is to give it; None for a slot that is given none."""
+        """Returns the rows that a slot's job has to give it; None for a slot without rows."""
 
     def routes_of(self, owner: Owner) -> Mapping[str, str]:
-        """Addresses of host names that the owner's slots have for themselves."""
+        """Returns addresses of the host names that only the owner's slots have."""
 
     def slot_lost(self, slot: Slot, why: str) -> None:
-        """It was given up with all its copy runs."""
+        """Called when the slot was given up with all its copy runs."""
 
     def slot_unstarted(self, slot: Slot, why: str) -> None:
-        """It did not start; its copy runs have no slot any more."""
+        """Called when the slot did not start; its copy runs have no slot any more."""
 
     def slot_ended(self, slot: Slot) -> None:
-        """It is gone for good, and its place is free."""
+        """Called when the slot is gone for good, and its place is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,29 +73,29 @@ class Times:
 
 @dataclass(slots=True)
 class SlotPool:
-    """All slots, by id. Used by the dispatcher, which is their tenants' voice."""
+    """All slots, by id. Used by the dispatcher, which speaks for their tenants."""
 
     jobs: Jobs
     times: Times
     clock: Callable[[], float]
     tenants: Tenants
     end_of: Callable[[int], str]
-    """Says how a slot's process ended, by its pid; empty where that is not known."""
+    """Returns how a slot's process ended, by its pid; empty where that is not known."""
     slots: dict[str, Slot] = field(default_factory=dict)
     _mail: dict[str, Mailbox] = field(default_factory=dict)
     _ending: dict[str, float] = field(default_factory=dict)
     _log_levels: dict[Owner, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, owner: Owner) -> list[Slot]:
-        """The owner's slots."""
+        """Returns the owner's slots."""
         return [s for s in self.slots.values() if s.owner == owner]
 
     def mail(self, slot: Slot) -> Mailbox:
-        """Where the slot's orders go."""
+        """Returns the mailbox for the slot's orders."""
         return self._mail[slot.id]
 
     def log_levels(self, owner: Owner, levels: Mapping[str, str]) -> None:
-        """What was set on the owner, for all its slots, those to come too. Called each second."""
+        """Sets the owner's log levels for all its slots, future ones too. Called each second."""
         if levels == self._log_levels.get(owner, {}):
             return
         self._log_levels[owner] = levels
@@ -114,7 +114,7 @@ class SlotPool:
         return slot
 
     def attach(self, greeting: SlotGreeting) -> Slot:
-        """A slot calls home. Raises Unauthenticated for a wrong or used token, FailedPrecondition when too late."""
+        """Accepts a slot's call. Raises Unauthenticated for a wrong or used token, FailedPrecondition when too late."""
         slot = self.slots.get(greeting.slot)
         if slot is None or not slot.token or not secrets.compare_digest(slot.token.encode(), greeting.token.encode()):
             raise Unauthenticated("wrong or used slot token", reason="SLOT_TOKEN")
@@ -131,7 +131,7 @@ class SlotPool:
         return slot
 
     def beat(self, slot: Slot, beat: SlotBeat) -> None:
-        """A slot is alive; one with a silent loop of a copy run that it still has is given up."""
+        """Takes a slot's sign of life; gives the slot up if the loop of a copy run that it still has is silent."""
         slot.heard = self.clock()
         slot.standstill = min(from_duration(beat.standstill), self.times.slot_start)
         slot.measured(from_duration(beat.cpu_time), beat.memory_bytes, slot.heard)
@@ -141,7 +141,7 @@ class SlotPool:
             self.lost(slot, at.get(silent[0]) or f"the loop of copy run {silent[0]} gave no sign of life")
 
     def detached(self, slot: Slot) -> None:
-        """A slot's stream ended."""
+        """Closes a slot whose stream ended."""
         if slot.usable:
             self.lost(slot, self._ended(slot) or "its link broke")
         self._close(slot)
@@ -154,7 +154,7 @@ class SlotPool:
             "slot_lost", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, why=why, copy_runs=len(slot.runs)
         )
         self._retire(slot)
-        # First, so that what is placed again meanwhile cannot wait for it.
+        # First, so that copy runs that are placed again meanwhile cannot wait for it.
         self.jobs.cancel(slot.id)
         self.tenants.slot_lost(slot, why)
         self._close(slot)
@@ -171,7 +171,7 @@ class SlotPool:
             self.jobs.cancel(slot.id)
 
     def job_ended(self, slot_id: str, error: str) -> None:
-        """The job behind a slot ended; `error` is empty when it ended well."""
+        """Takes the end of the job behind a slot; `error` is empty when it ended well."""
         slot = self.slots.get(slot_id)
         if slot is None:
             return
@@ -188,12 +188,12 @@ class SlotPool:
         self.tenants.slot_ended(slot)
 
     def slept(self, seconds: float) -> None:
-        """This process was not awake for so long: what the slots said meanwhile is not read yet."""
+        """Forgives silence while this process was not awake: the slots' messages of that time are not read yet."""
         for slot in self.slots.values():
             slot.heard += seconds
 
     def judge(self, slot: Slot, now: float, *, kept: bool) -> None:
-        """Ends, cancels or gives up a slot whose time is over; one that is `kept` may be empty for as long as it is."""
+        """Ends, cancels or gives up a slot whose time is over; a slot that is `kept` may be empty for any time."""
         if slot.state is SlotState.ENDING:
             if now - self._ending[slot.id] > ENDING_SECONDS:
                 self._ending[slot.id] = now

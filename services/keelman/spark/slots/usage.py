@@ -1,4 +1,4 @@
-"""Computes what the slots of each worker use, and what each slot may use. Pure."""
+"""Computes the slots' use of each worker, and the share of each slot. Pure."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Usage:
         self._ended: dict[Owner, float] = {}
 
     def ended(self, slot: Slot) -> None:
-        """A slot is gone for good."""
+        """Adds the use of a slot that is gone for good."""
         self._ended[slot.owner] = self._ended.get(slot.owner, 0.0) + slot.cpu_seconds
 
     def forget(self, owners: Iterable[Owner]) -> None:
-        """These workers are gone, and so are their slots."""
+        """Forgets workers that are gone, and so are their slots."""
         for owner in owners:
             self._ended.pop(owner, None)
 
     def known(self) -> list[Owner]:
-        """Workers that had slots."""
+        """Returns workers that had slots."""
         return list(self._ended)
 
     def of(self, owner: Owner, slots: Iterable[Slot]) -> SlotUsage:
-        """What a worker's slots use now; `slots` are its slots."""
+        """Returns the present use of a worker's slots; `slots` are its slots."""
         mine = list(slots)
         return SlotUsage(
             slots=len(mine),
@@ -47,12 +47,12 @@ class Usage:
 
 
 def claimed(slots: Iterable[Slot]) -> int:
-    """Bytes that a worker's slots hold or are about to."""
+    """Returns the bytes that a worker's slots hold or are about to."""
     return sum(max(s.memory_bytes, SLOT_BYTES) for s in slots)
 
 
 def too_much(worker: str, slots: Iterable[Slot], bound: int) -> str:
-    """Why no copy run more fits a worker's memory; empty while one does, and always without a bound (0)."""
+    """Returns why no further copy run fits a worker's memory; empty while one does, and always without a bound (0)."""
     used = sum(s.memory_bytes for s in slots)
     if not bound or used < bound:
         return ""
@@ -63,10 +63,10 @@ def too_much(worker: str, slots: Iterable[Slot], bound: int) -> str:
 
 
 def share_out(cpus: float, slots: Iterable[Slot]) -> Mapping[str, float]:
-    """Processors for each slot, by id, all of them together `cpus`.
+    """Returns processors for each slot, by id, all of them together `cpus`.
 
-    A slot that keeps within its share gets what it uses and a little more; what is left goes to those that want more,
-    in equal parts. Nothing is left idle: when nobody wants more, all get equal parts of the rest on top.
+    A slot that keeps within its share gets its use and a little more; the rest goes to those that want more, in equal
+    parts. Nothing is left idle: when no slot wants more, all get equal parts of the rest on top.
     """
     mine = sorted(slots, key=lambda s: s.cpu_rate)
     shares: dict[str, float] = {}

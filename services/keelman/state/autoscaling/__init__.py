@@ -1,1 +1,1 @@
-"""The number of workers follows what they have to do."""
+"""Autoscaling: the number of workers follows their load."""

@@ -1,7 +1,7 @@
-"""Decides when a worker comes or goes. Pure: times are seconds of one clock that never goes back.
+"""Decides when a worker is added or removed. Pure: times are seconds of one clock that never goes back.
 
-A sample counts when what it says is what the samples before it said, a sample period after the last one that counted.
-What is measured in between takes a series away as soon as it says something else: a load has to last.
+A sample counts when it points the same way as the samples before it and is a sample period later than the last one
+counted. A measure between two samples that points another way discards the series: a load has to last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class Move(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The average use that workers make of what is theirs; None while none reports it. `whole`: all of them do."""
+    """The average use that workers make of their processors; None while none reports it. `whole`: all of them
+    report."""
 
     cpu_percent: float | None
     lag_records: int = 0
@@ -32,19 +33,19 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A series of samples that say the same."""
+    """A series of samples that point the same way."""
 
     move: Move = Move.STAY
     samples: int = 0
     last: float = 0.0
-    """When the last sample that counted was taken."""
+    """The time of the last sample that counted."""
 
 
 NO_TREND = Trend()
 
 
 def leaning(wanted: Autoscale, seen: Measure) -> Move:
-    """What one measure says. Workers that do not report never have one go."""
+    """Returns the step that one measure calls for. Unless all workers report, none is removed."""
     if seen.cpu_percent is None:
         return Move.STAY
     if seen.cpu_percent > wanted.scale_out_cpu_percent or _lags(wanted, seen):
@@ -55,7 +56,7 @@ def leaning(wanted: Autoscale, seen: Measure) -> Move:
 
 
 def followed(trend: Trend, wanted: Autoscale, seen: Measure, now: float) -> Trend:
-    """The series with what was measured now."""
+    """Returns the series, continued with the present measure."""
     move = leaning(wanted, seen)
     if move is Move.STAY:
         return NO_TREND
@@ -67,7 +68,7 @@ def followed(trend: Trend, wanted: Autoscale, seen: Measure, now: float) -> Tren
 
 
 def next_workers(trend: Trend, wanted: Autoscale, workers: int, since_step: float | None) -> int:
-    """How many workers there are to be. `since_step`: seconds since the last step; None: there was none."""
+    """Returns the number of workers to run. `since_step`: seconds since the last step; None: there was none."""
     if trend.samples < wanted.samples:
         return workers
     if since_step is not None and since_step < wanted.cool_down_seconds:
@@ -76,7 +77,7 @@ def next_workers(trend: Trend, wanted: Autoscale, workers: int, since_step: floa
 
 
 def reason(wanted: Autoscale, seen: Measure) -> str:
-    """Why a step is taken after this measure, for people."""
+    """Returns the reason for a step taken after this measure, for people."""
     if seen.cpu_percent is None:
         return ""
     samples = f"in {wanted.samples} sample{'' if wanted.samples == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Looks at what workers use and begins the operations that scale."""
+"""Measures the use of workers and begins the operations that scale."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LOOK_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Autoscaler:
-    """Scales while this process leads, with a store that is fenced by the lease. `usage`: what a worker has reported of
-    late, None where it has not."""
+    """Scales while this process leads, with a store that is fenced by the lease. `usage`: a worker's recent report,
+    None if there is none."""
 
     store: Store
     usage: Callable[[Workload], WorkerUsage | None]
@@ -43,15 +43,15 @@ class Autoscaler:
     _trends: dict[str, Trend] = field(default_factory=dict)
     """By the uid of the worker cluster."""
     _tried: dict[str, float] = field(default_factory=dict)
-    """When tasks were last made to follow; by the same."""
+    """The time when tasks were last made to follow, by the same uid."""
 
     async def run(self) -> None:
-        """Looks until cancelled."""
+        """Runs until cancelled."""
         self._trends.clear()
         await Reconciler("autoscaler", self.look, LOOK_SECONDS).run()
 
     async def look(self) -> None:
-        """One look at each worker cluster that is autoscaled."""
+        """Measures each autoscaled worker cluster once."""
         snapshot, trends = self.store.snapshot, self._trends
         self._trends = {}
         for cluster in list(snapshot.worker_clusters.values()):
@@ -64,7 +64,7 @@ class Autoscaler:
         self._tried = {uid: at for uid, at in self._tried.items() if self.clock() - at < COOL_DOWN_SECONDS}
 
     async def _look_at(self, cluster: WorkerCluster, connector: DedicatedConnector | None, trend: Trend) -> None:
-        """Follows what it uses, and begins a step where one is due."""
+        """Follows the cluster's use, and begins a step if one is due."""
         workers, why = cluster.wanted_workers, TASKS_FOLLOW
         if (wanted := cluster.spec.autoscale) is not None:
             placed = self.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
@@ -85,13 +85,13 @@ class Autoscaler:
             await self._begin(cluster, workers, tasks, why)
 
     async def _is_full(self, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:
-        """Whether a worker more would have nothing to do."""
+        """Returns whether one more worker would have nothing to do."""
         tasks_follow = connector is not None and bool(connector.tasks_max)
         busy = await self.room.of(cluster, tasks_follow=tasks_follow)
         return busy is not None and busy <= cluster.wanted_workers
 
     async def _tasks(self, cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int) -> int:
-        """`tasks.max` of so many workers; 0: that of the configuration."""
+        """Returns `tasks.max` for so many workers; 0: that of the configuration."""
         if connector is None:
             return 0
         wanted, partitions = connector.spec.capacity.autoscale, 0
@@ -99,7 +99,7 @@ class Autoscaler:
             try:
                 partitions = await self.room.partitions(cluster)
             except Unavailable:
-                partitions = connector.tasks_max  # no more than it has, until it is known how many are of use
+                partitions = connector.tasks_max  # no more than its present number, until the useful number is known
         return tasks_max_of(connector.spec, workers, partitions)
 
     async def _begin(self, seen: WorkerCluster, workers: int, tasks: int, why: str) -> None:
@@ -118,7 +118,7 @@ class Autoscaler:
 
 
 def _is_busy(snapshot: Snapshot, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:
-    """Whether something else is being done with it."""
+    """Returns whether another operation is under way on it."""
     if connector is None:
         return snapshot.unfinished_operation(cluster.NOUN, cluster.name) is not None
     under_way = snapshot.unfinished_operation(connector.NOUN, connector.name)

@@ -1,4 +1,4 @@
-"""Measures what the workers of a cluster use, by what they reported last. Pure."""
+"""Measures the use of a cluster's workers, from their last reports. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from keelman.model.workload import Goal, ProcessState, ResourceLimits, Workload
 from keelman.state.autoscaling.decision import Measure
 
 WITHOUT_LIMIT = 1.0
-"""Processors that count as all of a worker without a limit."""
+"""The number of processors that counts as full use of a worker without a limit."""
 
 
 def measured(
     workers: Iterable[Workload], usage: Callable[[Workload], WorkerUsage | None], limits: ResourceLimits
 ) -> Measure:
-    """What those that run use. `usage` gives None for one that has not reported of late."""
+    """Returns the measure of the running workers. `usage` gives None for a worker that has not reported of late."""
     running = [w for w in workers if w.goal is not Goal.REMOVED and w.is_in(ProcessState.RUNNING)]
     found = [one for one in map(usage, running) if one is not None]
     if not found:
@@ -27,7 +27,7 @@ def measured(
 
 
 def is_settled(cluster: WorkerCluster) -> bool:
-    """Whether all of its workers run, and no other: what they use says something only then."""
+    """Returns whether all of its workers run, and no other: only then their use is meaningful."""
     status = cluster.status
     return (
         cluster.goal is ClusterGoal.RUNNING

@@ -1,4 +1,4 @@
-"""Finds how many workers of a cluster can have something to do: a worker more than that would come for nothing."""
+"""Finds how many workers of a cluster can have something to do: more workers would be of no use."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 log = get_logger()
 ANSWER_SECONDS = 5.0
 KEPT_SECONDS = 15.0
-"""So long what brokers said of partitions holds."""
+"""How long the brokers' answer on partitions is used."""
 TOPICS = "topics"
 
 
 def topics_of(connectors: Iterable[Connector]) -> set[str]:
-    """The topics whose partitions say how many tasks of a sink have something to read."""
+    """Returns the topics whose partitions limit the number of tasks of a sink with something to read."""
     return {topic for one in connectors for topic in _read(one)}
 
 
 def room(connectors: Collection[Connector], partitions: Mapping[str, int], *, tasks_follow: bool) -> int | None:
-    """How many workers these connectors can keep busy; None where nothing bounds them. `tasks_follow`: a worker more
-    brings more tasks. A topic that is not among the `partitions` may have any number of them."""
+    """Returns the number of workers that these connectors can keep busy; None if it is unlimited. `tasks_follow`: one
+    more worker brings more tasks. A topic that is not among the `partitions` may have any number of them."""
     total = 0
     for one in connectors:
         bound = _bound(one, partitions, tasks_follow=tasks_follow)
@@ -52,7 +52,7 @@ def _bound(one: Connector, partitions: Mapping[str, int], *, tasks_follow: bool)
 
 
 def _read(one: Connector) -> set[str]:
-    """The topics that a sink names; those that it finds by a pattern bound nothing."""
+    """Returns the topics that a sink names; those that it finds by a pattern limit nothing."""
     if one.type != CONNECTOR_TYPE_SINK:
         return set()
     return {topic.strip() for topic in one.config.get(TOPICS, "").split(",") if topic.strip()}
@@ -60,19 +60,19 @@ def _read(one: Connector) -> set[str]:
 
 @dataclass(slots=True)
 class Room:
-    """Asks the brokers about the partitions. `connectors`: those of a worker cluster as its workers reported them, None
-    while that is not known."""
+    """Queries the brokers about partitions. `connectors`: those of a worker cluster as its workers reported them, None
+    while that is unknown."""
 
     store: Store
     connectors: Callable[[str], Collection[Connector] | None]
     clock: Callable[[], float] = time.monotonic
     _known: dict[str, tuple[float, int | None]] = field(default_factory=dict)
-    """When it was found for a worker cluster, by uid, and what."""
+    """The time and result of the last computation for a worker cluster, by uid."""
     _asked: dict[tuple[str, frozenset[str]], tuple[float, Mapping[str, int] | None]] = field(default_factory=dict)
-    """When brokers were asked about the topics of a worker cluster, and their partitions; None: no answer."""
+    """The time of the last query about the topics of a worker cluster, and their partitions; None: no answer."""
 
     async def of(self, cluster: WorkerCluster, *, tasks_follow: bool) -> int | None:
-        """How many workers of the cluster can have something to do; None where that is not known or not bounded."""
+        """Returns how many workers of the cluster can have something to do; None if that is unknown or unlimited."""
         self._known = {uid: found for uid, found in self._known.items() if self.clock() - found[0] < KEPT_SECONDS}
         if cluster.uid in self._known:
             return self._known[cluster.uid][1]
@@ -87,8 +87,8 @@ class Room:
         return found
 
     async def partitions(self, cluster: WorkerCluster) -> int:
-        """How many partitions the sinks of a cluster read; 0 where that does not bound their tasks. Raises Unavailable
-        while workers or brokers do not say."""
+        """Returns the number of partitions that the sinks of a cluster read; 0 if that does not limit their tasks.
+        Raises Unavailable while workers or brokers do not report."""
         connectors = self.connectors(cluster.name)
         if not connectors:
             raise Unavailable(f"the workers of {cluster.name!r} have not reported yet")
@@ -98,7 +98,7 @@ class Room:
         return room(connectors, found, tasks_follow=True) or 0
 
     async def _partitions(self, cluster: WorkerCluster, topics: set[str]) -> Mapping[str, int] | None:
-        """What brokers said of late, or say now; None: nothing."""
+        """Returns the brokers' recent or present answer; None: no answer."""
         if not topics:
             return {}
         self._asked = {key: found for key, found in self._asked.items() if self.clock() - found[0] < KEPT_SECONDS}

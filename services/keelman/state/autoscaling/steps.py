@@ -1,4 +1,4 @@
-"""The operation that scales: its steps by name, what they are given, and what comes of it. Pure."""
+"""Names the steps of operations that scale, makes their facts and applies their results. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ SET, AWAIT_WORKERS = "set-workers", "await-workers"
 WORKERS, FORMER_WORKERS, TASKS_MAX = "workers", "former_workers", "tasks_max"
 REASON, CLUSTER_UID = "reason", "cluster_uid"
 TASKS_FOLLOW = "tasks.max follows the number of workers"
-"""And that of the partitions, where it is bound to these."""
+"""Also the number of partitions, if `tasks.max` is bound to it."""
 _TAKEN = (StepState.DONE, StepState.SKIPPED)
 
 
 def target_of(cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int) -> Target:
-    """What is scaled: the dedicated connector where the workers are those of one."""
+    """Returns the target of a scaling: the dedicated connector if the workers belong to one, else the worker
+    cluster."""
     goal = f"{workers} worker{'' if workers == 1 else 's'}"
     one = cluster if connector is None else connector
     return Target(one.NOUN, one.name, one.generation, goal)
@@ -33,8 +34,8 @@ def plan_of(
     cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int, tasks: int, why: str, *,
     configured: Mapping[str, str] | None = None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:  # fmt: skip
-    """The steps that give a cluster so many workers, and its connector so many tasks; and their facts. `configured`:
-    the properties of the connector's worker configuration, None where it names none."""
+    """Returns the steps that give a cluster a number of workers, and its connector a number of tasks; and their facts.
+    `configured`: the properties of the connector's worker configuration, None if it names none."""
     steps: tuple[str, ...] = ()
     facts: dict[str, Any] = {
         WORKERS: workers, FORMER_WORKERS: cluster.wanted_workers, REASON: why, CLUSTER_UID: cluster.uid,
@@ -50,8 +51,7 @@ def plan_of(
 def scaled(
     cluster: WorkerCluster | None, facts: Mapping[str, Any], now: datetime, *, back: bool
 ) -> WorkerCluster | None:
-    """The cluster with the number of workers that it is to get, or with the former one; None where there is nothing to
-    be done."""
+    """Returns the cluster with its new number of workers, or with the former one; None if there is nothing to do."""
     if cluster is None or cluster.uid != facts[CLUSTER_UID] or cluster.goal is not ClusterGoal.RUNNING:
         return None
     to, of = facts[WORKERS], facts[FORMER_WORKERS]
@@ -65,7 +65,7 @@ def scaled(
 
 
 def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConnector:
-    """The dedicated connector with the tasks that an operation gave it."""
+    """Returns the dedicated connector with the number of tasks from an operation."""
     written = any(step.name == CONFIGURE and step.state in _TAKEN for step in operation.steps)
     if not written or operation.facts.get("uid_of_dedicated") != connector.uid or operation.back_time is not None:
         return connector

@@ -9,7 +9,7 @@ from keelman.rpc.times import from_duration, to_duration
 
 
 def autoscale_message(wanted: autoscale.Autoscale) -> pb.Autoscale:
-    """Autoscaling on the wire, complete."""
+    """Returns the message of autoscaling, complete."""
     return message_of(
         pb.Autoscale, wanted,
         sample_period=to_duration(wanted.sample_seconds), cool_down=to_duration(wanted.cool_down_seconds),
@@ -17,7 +17,7 @@ def autoscale_message(wanted: autoscale.Autoscale) -> pb.Autoscale:
 
 
 def autoscale_of(message: pb.Autoscale) -> autoscale.Autoscale:
-    """Autoscaling, with defaults for what is 0 or absent."""
+    """Returns the autoscaling of a message, with defaults for fields that are 0 or absent."""
     has_period, has_pause = message.HasField("sample_period"), message.HasField("cool_down")
     return value_of(
         autoscale.Autoscale,
@@ -32,5 +32,5 @@ def autoscale_of(message: pb.Autoscale) -> autoscale.Autoscale:
 
 
 def scaling_message(scaling: autoscale.Scaling) -> pb.Scaling | None:
-    """The last step; None where there was none."""
+    """Returns the message of the last step; None if there was none."""
     return None if scaling.time is None else message_of(pb.Scaling, scaling)

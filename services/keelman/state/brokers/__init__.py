@@ -1,1 +1,1 @@
-"""Asks clusters' brokers on the state service's own account, and takes lost nodes' workers out of their groups."""
+"""Queries clusters' brokers for the state service itself, and takes lost nodes' workers out of their groups."""

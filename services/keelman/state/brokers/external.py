@@ -1,4 +1,4 @@
-"""Asks external broker clusters whether they answer, since no agent reports them."""
+"""Checks whether external broker clusters answer, since no agent reports them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ExternalProbe:
     store: Store
 
     async def reconcile(self) -> None:
-        """Asks all external broker clusters, many at once, and stores each answer that is another than the last."""
+        """Checks all external broker clusters, many at once, and stores each answer that differs from the last."""
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def probe(cluster: BrokerCluster) -> None:
@@ -58,7 +58,8 @@ def _log_clashes(broker_cluster: str, snapshot: Snapshot) -> None:
 
 
 async def _ask(cluster: BrokerCluster) -> tuple[bool, BrokersSeen, str]:
-    """Whether the brokers answer keelman, else why not; and the cluster's id, the last known when they do not."""
+    """Returns whether the brokers answer keelman, else the reason why not; and the cluster's id, the last known when
+    they do not."""
     assert isinstance(cluster.spec, ExternalBrokers)
     try:
         return True, NOT_SEEN, await kafka_cluster_id(cluster.asked_at(cluster.spec.bootstrap_servers), seconds=SECONDS)

@@ -1,7 +1,7 @@
 """Takes the workers of a lost node out of their groups once others have their places, so that their work moves at once.
 
-Their agent would say it, and is lost with them. Without it the group waits for the session of each to end, which begins
-again where its coordinator was lost too, and then for the worker to come back.
+Their agent would do so, but is lost with them. Without a farewell the group waits until the session of each ends (which
+begins again if its coordinator was lost too), and then for the worker to come back.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ SECONDS = 30.0
 TRY_SECONDS = 10.0
 AT_ONCE = 8
 MAX_DELAY, NO_DELAY = "scheduled.rebalance.max.delay.ms", "0"
-"""Under an agent a leader waits for nobody who vanishes, unless its cluster says so."""
+"""Under an agent a leader does not wait for a worker that vanishes, unless its cluster is configured to."""
 SESSION_MS, REBALANCE_MS = 6_000, 60_000
-"""Of the member that only says that another leaves; the workers' own times do not matter to it."""
+"""Of the member that only sends the farewell for another; the workers' own times do not matter to it."""
 
 
 def moved_off(changes: Sequence[Change], snapshot: Snapshot) -> Iterator[Workload]:
-    """The workers as they were that these changes took off nodes that are offline, and that may be members still."""
+    """Yields the former workloads of workers that these changes moved off offline nodes, and that may still be
+    members."""
     for change in changes:
         old, new = change.old, change.new
         if change.noun != WORKLOAD or old is None or old.kind is not WorkloadKind.WORKER or not old.has_run:
@@ -45,19 +46,19 @@ def moved_off(changes: Sequence[Change], snapshot: Snapshot) -> Iterator[Workloa
 
 @dataclass(slots=True)
 class Farewells:
-    """`run` listens to the store for what commits did, and says what is due. What is due when the process ends is not
-    said: then the group waits."""
+    """`run` follows the store's commits and sends farewells. Those still due when the process ends are lost: then the
+    group waits."""
 
     store: Store
     _due: asyncio.Queue[Workload] = field(default_factory=asyncio.Queue)
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Notes whom to say it for."""
+        """Queues the farewells that a commit calls for."""
         for worker in moved_off(changes, self.store.snapshot):
             self._due.put_nowait(worker)
 
     async def run(self) -> None:
-        """Says it, for several at once, for ever."""
+        """Sends the farewells, several at once, for ever."""
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def say(worker: Workload) -> None:

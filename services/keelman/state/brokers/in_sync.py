@@ -1,4 +1,4 @@
-"""Asks the brokers of managed clusters whether all partitions are in sync: before that no running one is changed."""
+"""Checks whether all partitions of managed clusters are in sync: before that no running broker is changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keelman.state.store import Store
 log = get_logger()
 ASK_SECONDS = 5.0
 AGAIN_SECONDS = 10.0
-WAITED_SECONDS = 1.0  # where a change waits for the answer
+WAITED_SECONDS = 1.0  # if a change waits for the answer
 
 
 @dataclass(slots=True)
@@ -30,7 +30,8 @@ class InSyncProbe:
     _asked: dict[tuple[str, str], float] = field(default_factory=dict)
 
     async def reconcile(self) -> None:
-        """Asks where the answer is of other processes than those that run now, or is old; stores another answer."""
+        """Queries the brokers if the last answer is about former processes, or is old; stores an answer that
+        differs."""
         snapshot = self.store.snapshot
         due = []
         for cluster in snapshot.broker_clusters.values():

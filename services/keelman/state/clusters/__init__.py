@@ -1,1 +1,1 @@
-"""Checks and completes broker and worker clusters, and what only one can have: ports, names in Kafka, an origin."""
+"""Checks and completes broker and worker clusters, and their unique properties: ports, names in Kafka, an origin."""

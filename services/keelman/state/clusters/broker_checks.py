@@ -1,4 +1,4 @@
-"""Checks what users want of a broker cluster, and how they change it."""
+"""Checks the specs of broker clusters, and changes of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_PATH = 1024
 
 
 def check(spec: BrokerClusterSpec, snapshot: Snapshot, name: str = "") -> None:
-    """Raises InvalidArgument naming the field, the value and what is legal."""
+    """Raises InvalidArgument naming the field, the value and the legal values."""
     match spec:
         case ManagedBrokers(nodes, properties, port=port):
             check_port("spec.managed.port", port, zero="a free one on each node")
@@ -45,7 +45,7 @@ def check(spec: BrokerClusterSpec, snapshot: Snapshot, name: str = "") -> None:
 
 
 def _client_problems(spec: ExternalBrokers) -> list[Violation]:
-    """What is wrong with the properties of clients, under the field that says it."""
+    """Returns the problems of the properties of clients, under the field that contains each."""
     found, field = client_problems(spec), "spec.external.credential_profile"
     return in_field("spec.external.client_properties", [one for one in found if one.field not in spec.credentials]) + [
         Violation(field, f"{field}: secret {spec.credential_profile!r}, key {one.description}")
@@ -55,8 +55,8 @@ def _client_problems(spec: ExternalBrokers) -> list[Violation]:
 
 
 def client_problems(spec: ExternalBrokers) -> list[Violation]:
-    """What clients would refuse of the properties by which they reach these brokers: key by key, without the values
-    that the credential profile has."""
+    """Returns the problems that clients would find in the properties for these brokers: key by key, without the values
+    of the credential profile."""
     found = []
     for one in client_refusals(spec.connection):
         text = one.description if one.description.startswith(one.field) else f"{one.field}: {one.description}"

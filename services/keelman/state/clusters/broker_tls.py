@@ -1,5 +1,5 @@
-"""Decides which managed broker clusters get TLS, and by what their clients trust them and are trusted. Pure but for the
-keys that it makes."""
+"""Decides which managed broker clusters get TLS, and the certificates by which they and their clients trust each other.
+Pure but for the keys that it makes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from keelman.state.trust.authority import AUTHORITY_YEARS, Authority
 
 TRUSTED = "ssl.truststore.certificates"
 CLIENT_LIFE = timedelta(days=365 * AUTHORITY_YEARS)
-"""A client's certificate is good as long as the CA: it stands in the properties of processes that go on for long."""
+"""A client's certificate is valid as long as the CA: it is in the properties of processes that run for long."""
 
 
 def with_tls(
     spec: BrokerClusterSpec, name: str, snapshot: Snapshot, authority: Authority | None, now: datetime
 ) -> BrokerClusterSpec:
-    """The spec of a new cluster with its TLS decided, and its clients' properties. `authority` is the installation's
-    CA. Raises InvalidArgument for TLS without one."""
+    """Returns the spec of a new cluster with its TLS decided, and its clients' properties. `authority` is the
+    installation's CA. Raises InvalidArgument for TLS without one."""
     if not isinstance(spec, ManagedBrokers):
         return spec
     tls = _decided(spec, snapshot, authority)
@@ -47,7 +47,7 @@ def with_tls(
 
 
 def with_kept_tls(spec: BrokerClusterSpec, old: BrokerClusterSpec) -> BrokerClusterSpec:
-    """A changed spec with what it does not say of TLS, or cannot, as it was."""
+    """Returns a changed spec with the former values of TLS that it leaves out, or cannot set."""
     if not (isinstance(spec, ManagedBrokers) and isinstance(old, ManagedBrokers)):
         return spec
     tls = old.tls if spec.tls is BrokerTls.UNSPECIFIED else spec.tls

@@ -1,4 +1,4 @@
-"""Chooses ports at a create, which are kept in the spec: the same on each node, and nobody else's."""
+"""Chooses ports at a create, which are kept in the spec: the same on each node, and used by nothing else."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from keelman.model.errors import Exhausted
 from keelman.state.snapshot import Snapshot
 
 Chance = Callable[[int], int]
-"""A random number of 0 to below the given one."""
+"""Returns a random number from 0 to below the given one."""
 
 
 def with_worker_ports(spec: WorkerClusterSpec, snapshot: Snapshot, allowed: range) -> WorkerClusterSpec:
-    """The spec with the ports of REST and metrics that it does not name. Raises Exhausted."""
+    """Returns the spec with chosen ports of REST and metrics for those that it does not name. Raises Exhausted."""
     missing = [spec.port, spec.metrics_port].count(0)
     ports = iter(chosen(missing, spec.nodes, snapshot, allowed, apart_from=spec.ports))
     port = spec.port or next(ports)
@@ -23,7 +23,8 @@ def with_worker_ports(spec: WorkerClusterSpec, snapshot: Snapshot, allowed: rang
 
 
 def with_broker_ports(spec: BrokerClusterSpec, snapshot: Snapshot, allowed: range) -> BrokerClusterSpec:
-    """The spec of managed brokers with the ports of clients and metrics that it does not name. Raises Exhausted."""
+    """Returns the spec of managed brokers with chosen ports of clients and metrics for those that it does not name.
+    Raises Exhausted."""
     if not isinstance(spec, ManagedBrokers):
         return spec
     missing = [spec.port, spec.metrics_port].count(0)
@@ -36,8 +37,8 @@ def chosen(
     count: int, nodes: Sequence[str], snapshot: Snapshot, allowed: range, *, apart_from: Collection[int] = (),
     chance: Chance = secrets.randbelow,
 ) -> list[int]:  # fmt: skip
-    """So many ports of the range that no spec names and that nothing has on these nodes; on none at all where no node
-    is named. They begin at a random one: what is free here may be taken on a host by something that nobody knows.
+    """Returns `count` ports of the range that no spec names and that are free on these nodes; on all nodes if none is
+    named. They begin at a random one: a port that is free here may be taken on a host by a process unknown to keelman.
 
     Raises Exhausted (NO_FREE_PORTS).
     """

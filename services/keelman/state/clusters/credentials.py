@@ -22,8 +22,8 @@ FIELD = "spec.external.credential_profile"
 
 
 def with_credentials(spec: BrokerClusterSpec, snapshot: Snapshot) -> BrokerClusterSpec:
-    """The spec with what its credential profile says now. Raises InvalidArgument for a secret that is not there, or
-    that has keys which say nothing of who one is."""
+    """Returns the spec with the present values of its credential profile. Raises InvalidArgument for a missing secret,
+    or if it has keys that are not client properties of authentication or trust."""
     if not isinstance(spec, ExternalBrokers):
         return spec
     if not spec.credential_profile:
@@ -41,8 +41,8 @@ def with_credentials(spec: BrokerClusterSpec, snapshot: Snapshot) -> BrokerClust
 
 
 def rotated(tx: Transaction, secret: Secret) -> None:
-    """Has the broker clusters whose profile a changed secret is go by its new values. Raises InvalidArgument naming the
-    value and the cluster where these cannot be."""
+    """Gives a changed secret's new values to the broker clusters that name it as profile. Raises InvalidArgument naming
+    the value and the cluster if a value is illegal there."""
     for cluster in list(tx.snapshot.broker_clusters.values()):
         spec = cluster.spec
         if not isinstance(spec, ExternalBrokers) or spec.credential_profile != secret.name:
@@ -59,12 +59,12 @@ def rotated(tx: Transaction, secret: Secret) -> None:
 
 
 def _other_key(secret: Secret) -> str:
-    """The first key that says nothing of who one is; empty for none."""
+    """Returns the first key that is no client property of authentication or trust; empty for none."""
     return next((key for key in sorted(secret.values) if not key.startswith(SECURITY)), "")
 
 
 def _problems(spec: ExternalBrokers, whose: str) -> list[Violation]:
-    """What is wrong with an update of a secret: with its values, or with the cluster's own properties beside them."""
+    """Returns the problems of an update of a secret: of its values, or of the cluster's own properties beside them."""
     found = []
     for one in client_problems(spec):
         is_own = one.field in spec.client_properties and one.field not in spec.credentials

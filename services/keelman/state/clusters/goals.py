@@ -1,4 +1,4 @@
-"""Stores what broker clusters and worker clusters share: columns of their rows, and their goals."""
+"""Stores the common parts of broker clusters and worker clusters: columns of their rows, and their goals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ClusterColumns(ResourceRow):
-    """The columns that the rows of both have."""
+    """The columns of both kinds' rows."""
 
     generation: int = Field(sa_type=BigInteger)
     goal: str
@@ -41,7 +41,8 @@ def saved(tx: Transaction, cluster: C) -> C:
 
 
 def with_goal(tx: Transaction, cluster: C, goal: ClusterGoal, *, force: bool = False) -> C:
-    """The cluster as it is, or with another goal in a new generation; with `force` its processes are killed."""
+    """Returns the cluster unchanged, or with another goal in a new generation; with `force` its processes are
+    killed."""
     if cluster.goal is goal and (cluster.force or not force):
         return cluster
     force = goal is not ClusterGoal.RUNNING and (force or cluster.force)

@@ -13,13 +13,13 @@ from keelman.state.snapshot import Snapshot
 
 
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
-    """Raises FailedPrecondition for a group or topic of another worker cluster. Two that both say so may share their
-    offset topic. The group is looked at first, then the topics one after another."""
+    """Raises FailedPrecondition for a group or topic of another worker cluster. Two clusters that both allow it may
+    share their offset topic. The group is checked first, then the topics one after another."""
     _check(name, spec, list(rivals_of(name, spec, snapshot)))
 
 
 def clash(cluster: WorkerCluster, snapshot: Snapshot) -> str:
-    """Says which name a worker cluster that is to run has in common with an older one that is too, as may come out once
+    """Returns the error for a name that a running worker cluster shares with an older running one, as may come out once
     their brokers' Kafka is known; empty when there is none."""
     if cluster.goal is not ClusterGoal.RUNNING:
         return ""
@@ -33,12 +33,12 @@ def clash(cluster: WorkerCluster, snapshot: Snapshot) -> str:
 
 
 def users_of_kafka(broker_cluster: str, snapshot: Snapshot) -> list[WorkerCluster]:
-    """The worker clusters on the Kafka of a broker cluster, under whatever name they know it."""
+    """Returns the worker clusters on the Kafka of a broker cluster, under whatever name they know it."""
     return [user for name in snapshot.names_of_kafka(broker_cluster) for user in snapshot.users_of(name)]
 
 
 def rivals_of(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> Iterator[WorkerCluster]:
-    """Other worker clusters on the same Kafka that have the group or one of the topics."""
+    """Yields the other worker clusters on the same Kafka that have the group or any of the topics."""
     group, topics = group_of(name, spec.properties), topics_of(name, spec.properties)
     for brokers in snapshot.names_of_kafka(spec.broker_cluster):
         found = snapshot.named_in_kafka(brokers, group, topics.values()) - {name}

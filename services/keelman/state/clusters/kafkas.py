@@ -8,7 +8,7 @@ from keelman.model.cluster import BrokerCluster, ExternalBrokers
 
 
 def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:
-    """True when two broker clusters are one Kafka: by its id where both are known, else by a server of both."""
+    """Returns True when two broker clusters are one Kafka: by its id if both are known, else by a server of both."""
     if one.name == other.name:
         return True
     if one.kafka_cluster_id and other.kafka_cluster_id:
@@ -17,13 +17,13 @@ def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:
 
 
 def kafka_keys(cluster: BrokerCluster) -> set[tuple[Any, ...]]:
-    """Under which keys it is found: two that are the same Kafka have one in common."""
+    """Returns the index keys of a broker cluster: two that are the same Kafka share one."""
     found: set[tuple[Any, ...]] = {("kafka at", server) for server in servers_of(cluster)}
     return found | ({("kafka", cluster.kafka_cluster_id)} if cluster.kafka_cluster_id else set())
 
 
 def servers_of(cluster: BrokerCluster) -> set[str]:
-    """host:port of the brokers, as they are known to clients."""
+    """Returns host:port of the brokers, as clients know them."""
     spec = cluster.spec
     text = spec.bootstrap_servers if isinstance(spec, ExternalBrokers) else cluster.status.bootstrap_servers
     return {server.strip().lower() for server in text.split(",") if server.strip()}

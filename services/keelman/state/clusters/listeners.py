@@ -1,4 +1,4 @@
-"""Makes the properties that say where a worker listens. Pure."""
+"""Makes the properties of a worker's listeners. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ OF_PORTS: Mapping[str, str] = {
     ADMIN_LISTENERS: "it follows from spec.admin_port",
     METRICS_LISTENERS: "it follows from spec.metrics_port",
 }
-"""The properties, and why they are not the user's to give."""
+"""The properties, and the reasons why users may not set them."""
 
 
 def listeners(host: str, port: int, *, admin_port: int, metrics_port: int, https: bool) -> dict[str, str]:
-    """The properties of a worker on a host; a port of 0 is of no listener."""
+    """Returns the properties of a worker on a host; a port of 0 means no listener."""
     scheme = "https" if https else "http"
     ports = {LISTENERS: port, ADMIN_LISTENERS: admin_port, METRICS_LISTENERS: metrics_port}
     return {key: f"{scheme}://{joined_address(host, number)}" for key, number in ports.items() if number}

@@ -28,18 +28,18 @@ NOT_SHARED = frozenset(
     ("bootstrap.servers", "client.id", "group.id", "group.instance.id", "transactional.id", "key.serializer",
      "value.serializer", "key.deserializer", "value.deserializer", "enable.auto.commit", "auto.offset.reset")
 )  # fmt: skip
-"""Where to, who of several clients one is, and what is the connector's to say."""
+"""Properties of the address, the identity of each of several clients, and settings that belong to the connector."""
 NO_PROPERTIES: Mapping[str, str] = {}
 WORKER_FIXED = {"bootstrap.servers": "it follows from spec.broker_cluster", **OF_PORTS}
 
 
 def group_of(name: str, properties: Mapping[str, str]) -> str:
-    """Connect's group.id of a worker cluster."""
+    """Returns Connect's group.id of a worker cluster."""
     return properties.get("group.id") or f"keelman-{name}"
 
 
 def topics_of(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Topic by property of a worker cluster's three Connect topics."""
+    """Returns the three Connect topics of a worker cluster, by property."""
     defaults = zip(TOPICS, ("configs", "offsets", "status"), strict=True)
     return {key: properties.get(key) or f"{name}.connect-{what}" for key, what in defaults}
 
@@ -52,16 +52,16 @@ def worker_properties(
     listener: str,
     client_properties: Mapping[str, str] = NO_PROPERTIES,
 ) -> dict[str, str]:
-    """Connect's worker properties of one worker, complete, in the order of their names: ours, those of the broker
-    cluster's clients over ours, the user's over all."""
+    """Returns Connect's worker properties of one worker, complete, in the order of their names: the user's override
+    those of the broker cluster's clients, which override ours."""
     given = {**for_workers(client_properties), **cluster.spec.properties}
     return completed(cluster.name, given, bootstrap_servers=bootstrap_servers, brokers=brokers, listener=listener)
 
 
 def for_workers(client_properties: Mapping[str, str]) -> dict[str, str]:
-    """Client properties of a broker cluster as worker properties. Who one is to the brokers, and how one trusts them,
-    holds for the worker and, as it passes that on, for its connectors' clients; to other brokers it is never sent. All
-    else is each client's own, under its prefix."""
+    """Returns client properties of a broker cluster as worker properties. Authentication and trust hold for the worker
+    and, as it passes them on, for its connectors' clients; they are never sent to other brokers. All other properties
+    get each client's prefix."""
     found: dict[str, str] = {}
     for key, value in client_properties.items():
         if key.startswith(SECURITY) or key == ALLOWED_KEY:
@@ -76,7 +76,7 @@ def for_workers(client_properties: Mapping[str, str]) -> dict[str, str]:
 def completed(
     name: str, given: Mapping[str, str], *, bootstrap_servers: str, brokers: int, listener: str
 ) -> dict[str, str]:
-    """What a user gives, with all that a worker of a cluster of that name has besides."""
+    """Returns a user's properties, completed with the other properties of a worker of a cluster of that name."""
     replicas = str(min(3, brokers))
     complete = {
         "group.id": group_of(name, given),
@@ -92,21 +92,20 @@ def completed(
 
 
 def notes_on(engine: WorkerEngine, given: Mapping[str, str]) -> list[str]:
-    """What workers of an engine make of properties that they do not use, for whoever sets them."""
+    """Returns notes on properties that workers of an engine do not use."""
     return notes(given) if engine is WorkerEngine.KEELMAN else notes_of_kafka_connect(given)
 
 
 def check_worker_properties(
     name: str, spec: WorkerClusterSpec, client_properties: Mapping[str, str] = NO_PROPERTIES
 ) -> None:
-    """Raises InvalidArgument with each property that a worker would refuse at its start, or that is not the user's.
-
-    `client_properties` are those of its broker cluster, over which the user's go."""
+    """Raises InvalidArgument with each property that a worker would refuse at its start, or that users may not set.
+    `client_properties` are those of its broker cluster, which the user's override."""
     given = dict(spec.properties)
     found: list[Violation] = []
     for key, why in WORKER_FIXED.items():
         value = given.pop(key, None)
-        if value or (value == "" and key != ADMIN_LISTENERS):  # an empty one says that there is no such listener
+        if value or (value == "" and key != ADMIN_LISTENERS):  # an empty value means that there is no such listener
             found += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {why}").violations
     if spec.engine is WorkerEngine.KAFKA_CONNECT:
         for provider in secret_providers(given):
@@ -125,7 +124,7 @@ def check_worker_properties(
 
 
 def in_field(field: str, found: Iterable[Violation]) -> list[Violation]:
-    """What is wrong with properties, under the names that these have in a request."""
+    """Returns the violations of properties, under their names in a request."""
     return [
         Violation(name, f"{field}.{text}" if text.startswith(key) else f"{name}: {text}")
         for key, name, text in ((one.field, f"{field}.{one.field}", one.description) for one in found)
@@ -133,6 +132,6 @@ def in_field(field: str, found: Iterable[Violation]) -> list[Violation]:
 
 
 def raise_all(found: Sequence[Violation]) -> None:
-    """Raises InvalidArgument with everything that is wrong, if anything is."""
+    """Raises InvalidArgument with all violations, if there are any."""
     if found:
         raise InvalidArgument.of_all(found)

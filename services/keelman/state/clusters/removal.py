@@ -1,4 +1,4 @@
-"""Refuses to remove a managed cluster's broker where something would be lost, before the change is written."""
+"""Refuses to remove a managed cluster's broker if that would lose anything, before the change is written."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ASK_SECONDS = 10.0
 
 
 async def check_removal(snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerClusterSpec) -> frozenset[str]:
-    """The names of the brokers that the new spec takes away: nothing is on them.
+    """Returns the names of the brokers that the new spec removes: nothing is on them.
 
-    Raises FailedPrecondition for a controller (CONTROLLER), for brokers with replicas (WOULD_LOSE_PARTITIONS) and where
-    the brokers cannot be asked (NOT_RUNNING); Unavailable where they do not answer.
+    Raises FailedPrecondition for a controller (CONTROLLER), for brokers with replicas (WOULD_LOSE_PARTITIONS) and if
+    the brokers cannot be queried (NOT_RUNNING); Unavailable if they do not answer.
     """
     removed = removed_brokers(snapshot, cluster, wanted)
     with_data = [b for b in removed if b.has_run]
@@ -37,7 +37,7 @@ async def check_removal(snapshot: Snapshot, cluster: BrokerCluster, wanted: Brok
 
 
 def removed_brokers(snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerClusterSpec) -> list[Workload]:
-    """The brokers whose nodes the new spec no longer names. Raises FailedPrecondition (CONTROLLER)."""
+    """Returns the brokers whose nodes the new spec no longer names. Raises FailedPrecondition (CONTROLLER)."""
     if not isinstance(wanted, ManagedBrokers):
         return []
     removed = [b for b in brokers_of(snapshot, cluster) if b.node not in wanted.nodes]
@@ -55,7 +55,7 @@ def removed_brokers(snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerCl
 def check_same_removed(
     snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerClusterSpec, checked: frozenset[str]
 ) -> None:
-    """Raises Conflict when, in the transaction that writes it, the spec takes away other brokers than were checked."""
+    """Raises Conflict when, in the transaction that writes it, the spec removes other brokers than were checked."""
     if not checked.issuperset(b.name for b in removed_brokers(snapshot, cluster, wanted)):
         raise Conflict(
             f"broker cluster {cluster.name!r} was changed meanwhile: read it again, then decide", reason="CHANGED"

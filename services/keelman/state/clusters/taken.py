@@ -1,4 +1,4 @@
-"""Checks that no two clusters have what only one can have: ports on hosts, and an origin."""
+"""Checks that no two clusters share ports on hosts, or an origin."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _KINDS = {
 
 
 def check_ports_free(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
-    """Raises InvalidArgument for a port of a cluster of which two nodes share a host; FailedPrecondition for one that
-    another cluster's spec names, on whatever nodes that is, or that something has where the workers are to be."""
+    """Raises InvalidArgument for a fixed port of a cluster with two nodes on one host; FailedPrecondition for a port
+    that another cluster's spec names, on any nodes, or that is taken on the workers' nodes."""
     named = [("spec.port", spec.port), ("spec.metrics_port", spec.metrics_port), ("spec.admin_port", spec.admin_port)]
     named += [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
     hosts = [snapshot.nodes[node].host for node in spec.nodes]
@@ -42,7 +42,7 @@ def check_ports_free(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> 
 
 
 def check_broker_ports_free(name: str, spec: ManagedBrokers, snapshot: Snapshot) -> None:
-    """Raises FailedPrecondition for a port of brokers that something else has or is to have."""
+    """Raises FailedPrecondition for a port of brokers that something else has or will have."""
     for field, port in (("spec.managed.port", spec.port), ("spec.managed.metrics_port", spec.metrics_port)):
         if port:
             _check_port((field, port), (BROKER_CLUSTER, name), spec.nodes, snapshot)
@@ -88,7 +88,7 @@ def _check_port(given: tuple[str, int], mine: _Holder, nodes: Sequence[str], sna
 
 
 def _owners(port: int, mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> Iterator[_Holder]:
-    """What has the port on the given nodes; where none are given, and it is free on some node, nothing."""
+    """Yields the owners of the port on the given nodes; without given nodes, none if the port is free on some node."""
     found: dict[str, list[_Holder]] = {}
     for node in nodes or [n.name for n in snapshot.nodes.values() if n.takes_new]:
         owners = [snapshot.workloads[owner] for owner in port_owners(snapshot, node, port)]

@@ -1,4 +1,4 @@
-"""Checks what users want of a worker cluster, and how they change it."""
+"""Checks the specs of worker clusters, and changes of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
 
 
 def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
-    """Raises InvalidArgument naming the field, the value and what is legal, or FailedPrecondition for a name that is
-    taken in Kafka by another worker cluster or a broker cluster that is being deleted."""
+    """Raises InvalidArgument naming the field, the value and the legal values, or FailedPrecondition for a name in
+    Kafka that another worker cluster has or a broker cluster that is being deleted."""
     if spec.broker_cluster not in snapshot.broker_clusters:
         known = ", ".join(sorted(snapshot.broker_clusters)) or "there is none yet: create one first"
         raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
@@ -45,7 +45,7 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
 
 
 def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
-    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be changed
+    """Raises InvalidArgument for a change of a fixed field, FailedPrecondition for a change that is not possible
     now."""
     old = cluster.spec
     check_same("spec.origin", old.annotations.origin, new.annotations.origin)

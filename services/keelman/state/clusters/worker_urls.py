@@ -1,4 +1,4 @@
-"""Finds where the workers of a cluster answer Connect's REST, as the snapshot knows it."""
+"""Finds the URLs at which the workers of a cluster answer Connect's REST, as the snapshot knows them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class WorkerUrls:
     reports: Memberships
 
     async def of(self, cluster: str) -> Sequence[str]:
-        """The URLs of the running workers of a cluster, members of their group first.
+        """Returns the URLs of the running workers of a cluster, members of their group first.
 
-        Raises NotFound for an unknown worker cluster, FailedPrecondition (NOT_RUNNING) for one that is not to run,
-        Unavailable (NO_RUNNING_WORKER) when none of its workers runs.
+        Raises NotFound for an unknown worker cluster, FailedPrecondition (NOT_RUNNING) if it shall not run, Unavailable
+        (NO_RUNNING_WORKER) when none of its workers runs.
         """
         found = self.store.snapshot.worker_cluster(cluster)
         if found.goal is not ClusterGoal.RUNNING:
@@ -45,7 +45,7 @@ class WorkerUrls:
         return [rest_url(w) for w in sorted(running, key=lambda w: not self._has_joined(w))]
 
     async def heeds_ids(self, cluster: str) -> bool:
-        """Whether its workers do a request once by its id."""
+        """Returns whether its workers do a request once by its id."""
         found = self.store.snapshot.worker_clusters.get(cluster)
         return found is not None and found.spec.engine is WorkerEngine.KEELMAN
 

@@ -1,1 +1,2 @@
-"""The database: its connection and transactions, the tables that are no noun's, requests that were answered before."""
+"""The database: its connection and transactions, the tables that belong to no noun, the answers to repeated
+requests."""

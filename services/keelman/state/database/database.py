@@ -28,12 +28,12 @@ from keelman.state.secrets.sealing import SEALER, Sealer
 POSTGRESQL = "postgresql://"
 BUSY_SECONDS = 10
 IDLE_SECONDS = 10
-"""A transaction that stands still for so long is ended by PostgreSQL: its process is frozen, or its host is lost, and
-all other writers wait for it."""
+"""PostgreSQL ends a transaction after this idle time: its process is frozen, or its host is lost, and all other writers
+wait for it."""
 STOOD_STILL = "25P03"
-"""PostgreSQL's code of that."""
+"""PostgreSQL's code for such an end."""
 SILENT_SECONDS = 10
-"""So long a connection is waited for whose other end says nothing."""
+"""How long a connection is kept whose other end is silent."""
 REACH: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -41,7 +41,7 @@ REACH: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": SILENT_SECONDS * 1000,
 }
-"""How connections to PostgreSQL are given up where the way there is cut; the system's own way takes a quarter of an
+"""Options that give up connections to PostgreSQL when the network is cut; the system's defaults take a quarter of an
 hour and more."""
 OF_SERVER = {
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
@@ -55,7 +55,7 @@ _WRITES = "keelman_writes"
 _REVISION = col(CounterRow.name) == "revision"
 _TURN = sa.select(col(CounterRow.value)).where(_REVISION).with_for_update()
 COMMITTED = "keelman_committed"
-"""The channel of PostgreSQL on which each commit sends its revision to whoever listens."""
+"""The channel of PostgreSQL on which each commit sends its revision to its listeners."""
 _KEY = sa.select(col(SealingRow.proof), col(SealingRow.handed_on))
 _NOTIFY = sa.select(sa.func.pg_notify(COMMITTED, sa.bindparam("revision")))
 _COUNT = sa.update(CounterRow).where(_REVISION).values(value=sa.bindparam("revision"))
@@ -63,7 +63,7 @@ _COUNT = sa.update(CounterRow).where(_REVISION).values(value=sa.bindparam("revis
 
 @dataclass(slots=True)
 class Turn:
-    """A writer's turn. `revision` is the last number given out: whoever numbers a change counts it up."""
+    """A writer's turn. `revision` is the last number used: a writer increments it for each change that it numbers."""
 
     session: AsyncSession
     revision: int
@@ -72,22 +72,22 @@ class Turn:
 @dataclass(slots=True)
 class Database:
     """Opens transactions. All writers of a database take turns on the revision counter's row, so that revisions are
-    committed in their order; readers wait for nobody."""
+    committed in their order; readers do not wait."""
 
     engine: AsyncEngine
     sealer: Sealer | None = None
-    """What seals and opens the secrets in rows; each session has it."""
+    """Seals and opens the secrets in rows; each session has it."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_sole(self) -> bool:
-        """Whether no other process can have this database: an SQLite file is locked."""
+        """True if no other process can have this database: an SQLite file is locked."""
         return self.engine.dialect.name == "sqlite"
 
     @contextlib.asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
-        """A session that sees one state of the database and writes nothing."""
+        """Opens a session that sees one state of the database and writes nothing."""
         with _translate():
             # READ COMMITTED, which writers need after their turn, would show each query another moment.
             engine = self.engine
@@ -99,7 +99,7 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Turn]:
-        """One transaction: all of the block is stored, or nothing."""
+        """Opens one transaction: all of the block is stored, or nothing."""
         with _translate():
             async with (
                 self._turn,
@@ -124,7 +124,7 @@ class Database:
                 hit("revision-counted")
 
     async def _follow_key(self, session: AsyncSession) -> None:
-        """Takes the key that another state service has sealed everything with."""
+        """Takes over the key with which another state service has sealed everything."""
         if self.is_sole or self.sealer is None:
             return
         row = (await (await session.connection()).execute(_KEY)).one_or_none()
@@ -134,14 +134,14 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def between_writes(self) -> AsyncIterator[AsyncEngine]:
-        """The engine, while no writer of this process is in a transaction."""
+        """Yields the engine, while no writer of this process is in a transaction."""
         with _translate():
             async with self._turn:
                 yield self.engine
 
     @contextlib.asynccontextmanager
     async def aside(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction that writes nothing that has a revision: on PostgreSQL no writer waits for it."""
+        """Opens one transaction for writes without a revision: on PostgreSQL no writer waits for it."""
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(_translate())
             if self.is_sole:
@@ -154,7 +154,8 @@ class Database:
 
 @contextlib.asynccontextmanager
 async def open_database(url: str) -> AsyncIterator[Database]:
-    """The database of a path or a postgresql:// URL, migrated. Holds a lock beside an SQLite file while it is open.
+    """Opens the database of a path or a postgresql:// URL, migrated. Holds a lock beside an SQLite file while it is
+    open.
 
     Raises FailedPrecondition when another process has the file, InvalidArgument for a path or URL that cannot be used,
     Unavailable when PostgreSQL does not answer.
@@ -176,13 +177,13 @@ async def open_database(url: str) -> AsyncIterator[Database]:
 
 
 def reach(url: str) -> dict[str, Any]:
-    """`REACH`, but for what the URL says otherwise."""
+    """Returns `REACH` without the options that the URL sets itself."""
     said = sa.make_url(url).query
     return {name: value for name, value in REACH.items() if name not in said}
 
 
 def driver_url(url: str) -> str:
-    """A postgresql:// URL as SQLAlchemy has it for the driver that we use."""
+    """Returns a postgresql:// URL as SQLAlchemy has it for our driver."""
     return "postgresql+psycopg" + url.removeprefix("postgresql")
 
 
@@ -202,8 +203,8 @@ def _postgresql(url: str) -> AsyncEngine:
 
 
 class _RolledBack(sqlite3.Connection):
-    """Ends its transaction when it is closed, as it is for a task that is canceled within one. SQLite itself leaves it
-    open, and all writers waiting, until nobody holds a cursor of it: garbage collection may take its time."""
+    """Ends its transaction when it is closed, as happens when a task is canceled within one. SQLite itself leaves it
+    open, with all writers waiting, until no cursor of it is left: garbage collection may take its time."""
 
     def close(self) -> None:
         """Closes it."""
@@ -213,7 +214,8 @@ class _RolledBack(sqlite3.Connection):
 
 
 def sqlite_engine(path: Path, **options: Any) -> AsyncEngine:
-    """The engine of an SQLite file. `options` are those of SQLAlchemy: the simulation connects in a way of its own."""
+    """Returns the engine of an SQLite file. `options` are those of SQLAlchemy: the simulation connects in its own
+    way."""
     arguments = {"timeout": BUSY_SECONDS, "factory": _RolledBack}
     engine = create_async_engine(f"sqlite+aiosqlite:///{path}", connect_args=arguments, **options)
 
@@ -241,7 +243,7 @@ def sqlite_engine(path: Path, **options: Any) -> AsyncEngine:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Held through the file's descriptor, so the kernel lets go of it however this process ends."""
+    """Holds a lock through the file's descriptor, so the kernel releases it however this process ends."""
     lock = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

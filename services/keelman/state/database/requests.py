@@ -1,4 +1,4 @@
-"""Answers a repeated request as the first time."""
+"""Answers a repeated request as it did the first time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ M = TypeVar("M", bound=_Message)
 
 
 async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Callable[[], Awaitable[M]]) -> M:
-    """What `make` answers; for a request id of the last day the stored answer, read into `empty`.
+    """Returns the answer of `make`; for a request id of the last day the stored answer, read into `empty`.
 
     Raises InvalidArgument for an id that is not legal or was used for another method.
     """

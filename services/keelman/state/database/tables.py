@@ -1,4 +1,4 @@
-"""The tables that are no noun's. Times are whole microseconds since 1970 UTC."""
+"""The tables that belong to no noun. Times are whole microseconds since 1970 UTC."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OutboxRow(SQLModel, table=True):
 
 
 class HeldRow(SQLModel):
-    """Which process does what only one may do."""
+    """The process that holds a task which only one may do."""
 
     holder: str
     epoch: int = Field(sa_type=BigInteger)
@@ -34,7 +34,7 @@ class HeldRow(SQLModel):
 
 
 class RelayRow(HeldRow, table=True):
-    """Who publishes the outbox, and how far it is: one row."""
+    """The process that publishes the outbox, and its progress: one row."""
 
     __tablename__ = "relay"
     id: int = Field(primary_key=True)
@@ -42,20 +42,20 @@ class RelayRow(HeldRow, table=True):
 
 
 class LeaseRow(HeldRow, table=True):
-    """Who has a lease; one row for each."""
+    """The process that has a lease; one row for each lease."""
 
     __tablename__ = "lease"
     name: str = Field(primary_key=True)
 
 
 class SealingRow(SQLModel, table=True):
-    """Proves of a key that the secrets in all rows are sealed with it: one row."""
+    """Proves that the secrets in all rows are sealed with a key: one row."""
 
     __tablename__ = "sealing"
     id: int = Field(primary_key=True)
     proof: str = Field(sa_type=Text)
     handed_on: str = Field(default="", sa_type=Text)
-    """For a while after a change the key, sealed with the one before, for state services that have that one."""
+    """For a while after a change the new key, sealed with the former one, for state services that have the former."""
     change_time: int = Field(default=0, sa_type=BigInteger)
 
 

@@ -1,1 +1,1 @@
-"""Dedicated connectors: what may stand in one, the worker cluster that comes of it, and where it stands."""
+"""Dedicated connectors: their checks, the worker cluster made for each, and their states."""

@@ -1,4 +1,4 @@
-"""Checks dedicated connectors. The errors name the field, the value and what is legal. Pure."""
+"""Checks dedicated connectors. The errors name the field, the value and the legal values. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _TOPIC_PART = re.compile(r"[A-Za-z0-9._-]*")
 
 
 def check(name: str, spec: DedicatedConnectorSpec, snapshot: Snapshot) -> None:
-    """Raises InvalidArgument for what is never legal, FailedPrecondition for an origin of another one. What its worker
-    cluster says to the rest is checked as that is written."""
+    """Raises InvalidArgument for values that are never legal, FailedPrecondition for an origin of another connector.
+    Checks of its worker cluster against the rest follow when that is written."""
     legal = "1 to 128 letters, digits, '.', '_' and '-': it is part of the names of its topics"
     if not _CONNECTOR.fullmatch(spec.connector):
         raise InvalidArgument.of("spec.connector", spec.connector[:200], legal)
@@ -67,12 +67,12 @@ def check_change(old: DedicatedConnectorSpec, new: DedicatedConnectorSpec) -> No
 
 
 def changes_config(old: DedicatedConnectorSpec, new: DedicatedConnectorSpec) -> bool:
-    """Whether its configuration becomes another one."""
+    """Returns whether its configuration changes."""
     return dict(old.config) != dict(new.config)
 
 
 def changes_workers(old: DedicatedConnectorSpec, new: DedicatedConnectorSpec) -> bool:
-    """Whether its workers become others."""
+    """Returns whether its workers change."""
     return _workers(old) != _workers(new)
 
 
@@ -84,7 +84,7 @@ def _workers(spec: DedicatedConnectorSpec) -> tuple[object, ...]:
 
 
 def check_version(connector: DedicatedConnector, version: str) -> None:
-    """Raises Conflict for a version that is not the present one."""
+    """Raises Conflict for a version other than the present one."""
     if version and version != connector.version:
         raise Conflict(
             f"version: {version!r} is not the present one of {connector.name!r}, which is {connector.version!r}",

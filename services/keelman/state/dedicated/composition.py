@@ -16,29 +16,29 @@ from keelman.state.snapshot import Snapshot
 from keelman.workers.configurations import DEFAULT_PROPERTIES, ROLES, converters_of_plugins, properties_of, without
 
 KEELMAN = "keelman"
-"""API of the origins of what a dedicated connector makes."""
+"""The API in the origins of resources that a dedicated connector creates."""
 TOPIC_PREFIX = "keelman_connect_"
 OWN_TOPICS = {"config.storage.topic": "configs", OFFSET_TOPIC: "offsets", "status.storage.topic": "status"}
 FIXED = ("group.id", "config.storage.topic", "status.storage.topic")
-"""Worker properties that are each incarnation's own."""
+"""Worker properties that differ in each incarnation."""
 
 
 def internal_topics(spec: DedicatedConnectorSpec) -> dict[str, str]:
-    """The topics that its workers have unless a property names another, by property."""
+    """Returns the topics of its workers, by property, unless a property names another."""
     return {key: f"{spec.topic_prefix}{what}_{spec.connector}_{spec.topic_suffix}" for key, what in OWN_TOPICS.items()}
 
 
 def worker_cluster_spec(
     connector: DedicatedConnector, broker_cluster: str, configured: Mapping[str, str] | None
 ) -> WorkerClusterSpec:
-    """Its worker cluster. `configured`: the properties of its worker configuration, None where it names none.
+    """Returns the spec of its worker cluster. `configured`: the properties of its worker configuration, None if it
+    names none.
 
-    The group is another one in each incarnation, as transactional ids carry it; a named offset topic may be that of
-    several.
+    Each incarnation has another group, as transactional ids contain it; several may share a named offset topic.
     """
     spec = connector.spec
     given = {**(DEFAULT_PROPERTIES if configured is None else configured), **spec.properties}
-    if spec.engine is WorkerEngine.KEELMAN:  # its workers know their own converters alone: others are the connector's
+    if spec.engine is WorkerEngine.KEELMAN:  # its workers know only their own converters: others are the connector's
         given = {**DEFAULT_PROPERTIES, **without(given, converters_of_plugins(given))}
     return WorkerClusterSpec(
         broker_cluster=broker_cluster,
@@ -57,7 +57,7 @@ def worker_cluster_spec(
 
 
 def _autoscale(spec: DedicatedConnectorSpec) -> Autoscale | None:
-    """Without tasks: these are the connector's."""
+    """Returns the autoscaling without tasks: these are the connector's."""
     wanted = spec.capacity.autoscale
     if wanted is None:
         return None
@@ -65,21 +65,21 @@ def _autoscale(spec: DedicatedConnectorSpec) -> Autoscale | None:
 
 
 def tasks_max_of(spec: DedicatedConnectorSpec, workers: int, partitions: int = 0) -> int:
-    """`tasks.max` of a connector with so many workers and partitions to read, 0 where nobody knows these; 0: that of
-    its configuration."""
+    """Returns `tasks.max` of a connector with so many workers and partitions to read (0: unknown); 0 means that of its
+    configuration."""
     wanted = spec.capacity.autoscale
     return 0 if wanted is None else wanted.tasks_max(workers, partitions)
 
 
 def _log_delivery(spec: DedicatedConnectorSpec) -> LogDelivery | None:
-    """In a folder of the connector's name, unless another is given."""
+    """Returns the log delivery, in a folder of the connector's name unless it names another."""
     wanted = spec.log_delivery
     return None if wanted is None else dataclasses.replace(wanted, name=wanted.name or spec.connector)
 
 
 def runtime_config(connector: DedicatedConnector, configured: Mapping[str, str] | None) -> dict[str, str]:
-    """The configuration as its workers are given it: with converters of plugins that its workers are to have as their
-    own, where it has none itself. `configured`: as of `worker_cluster_spec`."""
+    """Returns the configuration for its workers: with the converters of plugins that its workers would have as their
+    own, if it has none itself. `configured`: as of `worker_cluster_spec`."""
     spec = connector.spec
     converters = {}
     if spec.engine is WorkerEngine.KEELMAN:
@@ -92,9 +92,9 @@ def runtime_config(connector: DedicatedConnector, configured: Mapping[str, str] 
 
 
 def configured_by(spec: DedicatedConnectorSpec, snapshot: Snapshot) -> dict[str, str] | None:
-    """The properties of the worker configuration that a spec names; None where it names none.
+    """Returns the properties of the worker configuration that a spec names; None if it names none.
 
-    Raises NotFound for one, and for a revision, that there is not.
+    Raises NotFound for an unknown configuration or revision.
     """
     ref = spec.worker_configuration
     if ref is None:
@@ -104,7 +104,7 @@ def configured_by(spec: DedicatedConnectorSpec, snapshot: Snapshot) -> dict[str,
 
 
 def brokers_of(spec: DedicatedConnectorSpec) -> ExternalBrokers:
-    """The broker cluster that is made for what a spec leads to."""
+    """Returns the spec of the broker cluster to create for a connector's spec."""
     content = ExternalBrokers(spec.bootstrap_servers, spec.client_properties)
     digest = hashlib.sha256(repr(content_of(content)).encode()).hexdigest()
     origin = Origin(KEELMAN, f"{DedicatedConnector.NOUN}-brokers", digest)
@@ -112,12 +112,12 @@ def brokers_of(spec: DedicatedConnectorSpec) -> ExternalBrokers:
 
 
 def is_made(cluster: BrokerCluster) -> bool:
-    """Whether a broker cluster was made for dedicated connectors, and goes with the last of them."""
+    """Returns whether a broker cluster was created for dedicated connectors, to be deleted with the last of them."""
     origin = cluster.spec.annotations.origin
     return origin is not None and (origin.api, origin.scope) == (KEELMAN, f"{DedicatedConnector.NOUN}-brokers")
 
 
 def content_of(brokers: ExternalBrokers) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """What two broker clusters have in common that are one."""
+    """Returns a value that is equal for two specs of the same brokers."""
     servers = tuple(sorted({one.strip().lower() for one in brokers.bootstrap_servers.split(",") if one.strip()}))
     return servers, tuple(sorted(brokers.connection.items()))

@@ -1,4 +1,4 @@
-"""Does what users ask of dedicated connectors: each in one transaction, which begins the operation for the rest."""
+"""Does users' requests for dedicated connectors: each in one transaction, which begins an operation for the rest."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ SUPERSEDED = "its connector is being deleted"
 
 
 def new_name() -> str:
-    """A name for a connector to which its maker gives none."""
+    """Returns a name for a connector that is created without one."""
     return f"mc-{uuid.uuid4().hex}"
 
 
 def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[DedicatedConnector, Operation]:
-    """A new dedicated connector with its worker cluster, which is asked to run."""
+    """Stores a new dedicated connector with its worker cluster, and starts that cluster."""
     check_free("dedicated connector", name, tx.snapshot.dedicated_connectors)
     uid = str(uuid.uuid4())
     spec = dataclasses.replace(
@@ -88,8 +88,8 @@ def update(
     version: str = "",
     skip_health_check: bool = False,
 ) -> tuple[DedicatedConnector, Operation | None]:
-    """The dedicated connector with the spec that `change` makes of its present one, and the operation that brings its
-    workers there; None where nothing of it reaches them."""
+    """Changes the spec of the dedicated connector by `change`. Returns it with the operation that brings its workers
+    there; None if the change does not reach them."""
     connector = _found(tx, name, etag)
     check_version(connector, version)
     spec = _with_revision(tx.snapshot, change(connector.spec))
@@ -127,7 +127,7 @@ def update(
 
 
 def pause(tx: Transaction, name: str, etag: str) -> tuple[DedicatedConnector, Operation]:
-    """Asks it to pause."""
+    """Begins to pause the connector."""
     connector = _found(tx, name, etag)
     _check_state(tx, connector, DedicatedState.RUNNING)
     return _begun(
@@ -136,7 +136,7 @@ def pause(tx: Transaction, name: str, etag: str) -> tuple[DedicatedConnector, Op
 
 
 def resume(tx: Transaction, name: str, etag: str) -> tuple[DedicatedConnector, Operation]:
-    """Asks it to run again."""
+    """Begins to resume the connector."""
     connector = _found(tx, name, etag)
     _check_state(tx, connector, DedicatedState.PAUSED)
     return _begun(
@@ -145,7 +145,7 @@ def resume(tx: Transaction, name: str, etag: str) -> tuple[DedicatedConnector, O
 
 
 def restart(tx: Transaction, name: str, etag: str, *, only_failed: bool) -> tuple[DedicatedConnector, Operation]:
-    """Asks it to start again, or what of it has failed."""
+    """Begins to restart the connector, or only its failed parts."""
     connector = _found(tx, name, etag)
     _check_state(tx, connector, DedicatedState.RUNNING, DedicatedState.FAILED)
     wakes = _wakes(tx, connector, start=True)
@@ -153,7 +153,8 @@ def restart(tx: Transaction, name: str, etag: str, *, only_failed: bool) -> tupl
 
 
 def delete(tx: Transaction, name: str, etag: str, *, version: str = "") -> tuple[DedicatedConnector, Operation]:
-    """Asks for its end, whatever is under way; asked again, for nothing more."""
+    """Begins to delete the connector and cancels any other operation on it; a repeated call returns the delete under
+    way."""
     connector = _found(tx, name, etag)
     check_version(connector, version)
     under_way = tx.snapshot.unfinished_operation(DEDICATED_CONNECTOR, name)
@@ -181,7 +182,7 @@ def _begun(
 
 
 def _wakes(tx: Transaction, connector: DedicatedConnector, *, start: bool) -> bool:
-    """Whether its workers have been stopped, as by a create that failed; with `start` they are to run again."""
+    """Returns whether its workers have been stopped, as by a create that failed; with `start` it starts them."""
     if tx.snapshot.worker_cluster(connector.name).goal is ClusterGoal.RUNNING:
         return False
     if start:
@@ -190,7 +191,7 @@ def _wakes(tx: Transaction, connector: DedicatedConnector, *, start: bool) -> bo
 
 
 def _check_state(tx: Transaction, connector: DedicatedConnector, *legal: DedicatedState) -> None:
-    """Raises FailedPrecondition while an operation is under way, and for a state in which this cannot be asked for."""
+    """Raises FailedPrecondition while an operation is under way, and for a state other than the legal ones."""
     check_no_operation(tx, DEDICATED_CONNECTOR, connector.name)
     state = state_of(connector, None)
     if state not in legal:
@@ -202,7 +203,7 @@ def _check_state(tx: Transaction, connector: DedicatedConnector, *legal: Dedicat
 
 
 def _broker_cluster(tx: Transaction, spec: DedicatedConnectorSpec) -> str:
-    """Name of the broker cluster that a spec leads to, which is made where there is none."""
+    """Returns the name of the broker cluster that a spec leads to; creates the cluster if there is none."""
     if spec.broker_cluster:
         return spec.broker_cluster
     wanted = brokers_of(spec)
@@ -215,8 +216,8 @@ def _broker_cluster(tx: Transaction, spec: DedicatedConnectorSpec) -> str:
 
 
 def _with_revision(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> DedicatedConnectorSpec:
-    """The spec with the newest revision of its worker configuration where it names none: a later one comes by an update
-    only. Raises NotFound."""
+    """Returns the spec with the newest revision of its worker configuration if it names none: later revisions take an
+    update. Raises NotFound."""
     ref = spec.worker_configuration
     if ref is None or ref.revision:
         return spec

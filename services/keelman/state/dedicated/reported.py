@@ -1,4 +1,4 @@
-"""Decides which reports of a dedicated connector's workers say something of it as it is now, and returns these."""
+"""Selects the reports of a dedicated connector's workers that are about its present incarnation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def reported_of(connector: DedicatedConnector, snapshot: Snapshot, reports: Memberships, now: datetime) -> Reported:
-    """What its workers reported last; nothing where they are stopped."""
+    """Returns its workers' last reports; nothing if they are stopped."""
     cluster = snapshot.worker_clusters.get(connector.name)
     if cluster is None or cluster.status.state is ClusterState.STOPPED:
         return NOTHING_REPORTED
@@ -37,13 +37,13 @@ def _is_in_group(worker: Workload, reports: Memberships) -> bool:
 
 
 def _own(connector: DedicatedConnector, found: Connector | None) -> Connector | None:
-    """Reports of an earlier incarnation count for nothing."""
+    """Returns the report; None if it is of an earlier incarnation."""
     is_own = found is not None and bool(connector.connector_uid) and found.uid == connector.connector_uid
     return found if is_own else None
 
 
 def _is_newest(connector: DedicatedConnector, snapshot: Snapshot, silence: float, now: datetime) -> bool:
-    """Whether the last report came after the last operation, which knew better than any before it."""
+    """Returns whether the last report came after the last operation, which knew more than any report before it."""
     operation = snapshot.operations.get(connector.operation)
     if not math.isfinite(silence) or operation is None or operation.end_time is None:
         return math.isfinite(silence)

@@ -1,4 +1,4 @@
-"""Decides how the steps of operations on dedicated connectors go on, by what they see. Pure."""
+"""Decides the outcomes of the steps of operations on dedicated connectors, from their observations. Pure."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from keelman.state.snapshot import Snapshot
 
 LOOK_AGAIN_SECONDS = 0.2
 NO_NODE_AFTER = timedelta(seconds=5)
-"""For so long it may be chance that no node takes a worker, or that all say that their brokers are out of reach."""
+"""How long it may be chance that no node takes a worker, or that all report their brokers as unreachable."""
 START_WITHIN = timedelta(seconds=180)
-"""So long it may take where no cause is known: the first worker of a node waits for its Spark service."""
+"""The longest start without a known cause of delay: the first worker of a node waits for its Spark service."""
 MIN_HEALTHY = timedelta(seconds=1)
-"""So long at least a connector is watched from the moment when it runs."""
+"""The shortest time that a connector is watched once it runs."""
 NO_CLASS = "Failed to find any class"
 
 
 def workers_outcome(
     cluster: WorkerCluster, snapshot: Snapshot, observed: int, waited: timedelta, *, placed: bool = False
 ) -> Outcome:
-    """Whether the workers run as wanted. Raises FailedPrecondition once it is known why they do not, and after
-    START_WITHIN. `observed` is the newest generation that the planner has seen; `placed`: they are to be elsewhere, so
-    that it does not do that they run."""
+    """Returns whether the workers run as wanted. Raises FailedPrecondition once the cause is known why they do not, and
+    after START_WITHIN. `observed` is the newest generation that the planner has seen; `placed`: they have to move, so
+    it is not enough that they run."""
     status, workers = cluster.status, snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
     if observed < cluster.generation:
         return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
@@ -54,25 +54,25 @@ def workers_outcome(
 
 
 def is_queued(workers: Iterable[Workload]) -> bool:
-    """Whether one of them is to start once others of its node have started: that time is not its own."""
+    """Returns whether a worker waits for the start of others on its node: that time does not count as its own."""
     return any(worker.status is not None and worker.status.reason == START_QUEUED for worker in workers)
 
 
 def health(
     goal: DefinitionGoal, connector: Connector, waited: timedelta, *, without_tasks: timedelta, had_failed: bool
 ) -> Outcome:
-    """Whether a connector is healthy after a change so long ago: it and its tasks run. Raises FailedPrecondition when
-    it has failed. `without_tasks`: for so long it has been seen to run and have none; `had_failed`: before the change
-    already."""
+    """Returns whether a connector is healthy so long after a change: it and its tasks run. Raises FailedPrecondition
+    when it has failed. `without_tasks`: for how long it has been seen to run without tasks; `had_failed`: already
+    before the change."""
     if has_failed(connector) and not had_failed and goal is DefinitionGoal.RUNNING:
         raise FailedPrecondition(failure_of(connector), reason=failure_reason(connector))
     return awaited(goal, connector, waited, without_tasks=without_tasks, was_running=had_failed)
 
 
 def watched(outcome: Done, waited: timedelta, healthy: timedelta, lasts: timedelta) -> Outcome:
-    """The outcome of a connector that is healthy, once it has been so until `lasts` after its change, and for some time
-    where it took long to start: a task runs before it writes its first record. `healthy`: it has been so for so long.
-    """
+    """Returns the outcome of a healthy connector, once it has been healthy until `lasts` after its change, and for some
+    time if its start took long: a task runs before it writes its first record. `healthy`: for how long it has been
+    so."""
     left = max(lasts - waited, min(lasts, MIN_HEALTHY) - healthy)
     if left <= timedelta(0):
         return outcome
@@ -81,7 +81,7 @@ def watched(outcome: Done, waited: timedelta, healthy: timedelta, lasts: timedel
 
 
 def coded(error: KeelmanError) -> KeelmanError:
-    """The error with the reason that says why the connector does not run, where its text or reason names that."""
+    """Returns the error with the reason why the connector does not run, if its text or reason names that."""
     if NO_CLASS in error.message:
         return FailedPrecondition(error.message, reason="CLASS_NOT_FOUND")
     if error.reason == "CONNECTOR_FAILED":

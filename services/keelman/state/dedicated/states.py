@@ -1,4 +1,4 @@
-"""Derives where a dedicated connector stands from its operations, its brokers, its workers and their reports. Pure."""
+"""Derives the state of a dedicated connector from its operations, its brokers, its workers and their reports. Pure."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ UNDER_WAY = {
     OperationKind.DELETE_DEDICATED: DedicatedState.DELETING,
 }
 BROKERS_AWAY = timedelta(seconds=12)
-"""For so long brokers may be out of reach: a restart takes some seconds, and external ones are asked every 10 s."""
+"""How long brokers may be unreachable: a restart takes some seconds, and external ones are checked every 10 s."""
 WORKERS_AWAY = timedelta(seconds=15)
-"""For so long no worker may be ready: one that is restarted or placed elsewhere takes some seconds."""
+"""How long no worker may be ready: a worker that is restarted or placed elsewhere takes some seconds."""
 WORKER_REASONS = {
     "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
     "UNAUTHENTICATED": "BROKERS_REFUSE",
     "PERMISSION_DENIED": "TOPIC_NOT_ALLOWED",
 }
-"""Reasons of a worker's failure that are its brokers'."""
+"""Reasons of a worker's failure that its brokers cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The last reports of a dedicated connector's workers. `connector`: None where they say nothing of it as it is now;
-    `is_fresh`: they still report; `in_group`: whether one of them has its place in the group, which it has by its
-    brokers; None where nothing is known of that."""
+    """The last reports of a dedicated connector's workers. `connector`: None if they report nothing of the present
+    connector; `is_fresh`: they still report; `in_group`: whether any of them has its place in the group, and so reaches
+    its brokers; None if that is unknown."""
 
     connector: Connector | None = None
     is_fresh: bool = False
@@ -64,7 +64,7 @@ NOTHING_REPORTED = Reported()
 
 
 def state_of(connector: DedicatedConnector, under_way: Operation | None) -> DedicatedState:
-    """Where it stands by what is stored; `under_way` is its operation that has not ended."""
+    """Returns the connector's state from stored facts alone; `under_way` is its operation that has not ended."""
     if connector.goal is DedicatedGoal.ABSENT:
         return DedicatedState.DELETING
     if under_way is not None and under_way.kind in UNDER_WAY:
@@ -77,7 +77,7 @@ def state_of(connector: DedicatedConnector, under_way: Operation | None) -> Dedi
 def standing(
     connector: DedicatedConnector, under_way: Operation | None, snapshot: Snapshot, reported: Reported, now: datetime
 ) -> tuple[DedicatedState, DedicatedFailure | None]:
-    """Where it stands by what is known of its brokers and workers too, and why it has failed."""
+    """Returns the connector's state from its brokers and workers too, and the reason if it has failed."""
     state = state_of(connector, under_way)
     fresh = reported.connector if reported.is_fresh else None
     if state is DedicatedState.FAILED and (fresh is None or not _runs(fresh)):
@@ -96,11 +96,11 @@ def standing(
 def _failure_of_brokers(
     connector: DedicatedConnector, snapshot: Snapshot, reported: Reported, now: datetime
 ) -> DedicatedFailure | None:
-    """That nobody reaches its brokers, or none of its workers does. Where keelman never did, what it finds there says
-    nothing of its workers."""
+    """Returns the failure if its brokers are unreachable, or unreachable from all its workers. While keelman has never
+    reached them, its own findings tell nothing of the workers."""
     workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
     away = brokers_away(workers, snapshot)
-    # By its place in its group a worker reaches brokers, and not the coordinator of its connector's consumers.
+    # A place in its group proves that a worker reaches brokers, but not the coordinator of its connector's consumers.
     if away is not None and (away.reason == CONSUMER_GROUP_UNREACHABLE or not reported.in_group):
         return DedicatedFailure(code_of(away.reason), away.message)
     cluster = snapshot.broker_clusters.get(connector.broker_cluster)
@@ -119,8 +119,8 @@ def _failure_of_report(reported: Connector | None) -> DedicatedFailure | None:
 def _failure_of_workers(
     connector: DedicatedConnector, snapshot: Snapshot, reported: Reported, now: datetime
 ) -> DedicatedFailure | None:
-    """That none of its workers has a Spark service, one does not come up until somebody changes something, or none has
-    been ready for long. On a node that is offline for keelman workers may run on."""
+    """Returns the failure if none of its workers has a Spark service, one cannot come up without a change by a user, or
+    none has been ready for long. On a node that is offline for keelman workers may still run."""
     cluster = snapshot.worker_clusters.get(connector.name)
     if cluster is None:
         return None
@@ -140,19 +140,20 @@ def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:
 
 
 def brokers_away(workers: Sequence[Workload], snapshot: Snapshot) -> WorkloadStatus | None:
-    """What an agent says of the first of these workers where they run and none reaches its brokers."""
+    """Returns the status of the first of these workers if they run and none reaches its brokers."""
     return _out_of_reach(workers, snapshot, BROKER_PROBLEMS)
 
 
 def _out_of_reach(workers: Sequence[Workload], snapshot: Snapshot, reasons: Container[str]) -> WorkloadStatus | None:
-    """The same of these reasons. What was last said on nodes that are offline counts for nothing."""
+    """Returns the first worker's status if all that run report any of these reasons. Reports from offline nodes do not
+    count."""
     heard = [w for w in workers if w.goal is Goal.RUNNING and not snapshot.is_offline(w.node)]
     said = [w.current for w in heard if w.current is not None and w.current.reason in reasons]
     return said[0] if said and len(said) == len(heard) else None
 
 
 def workers_reason(workers: Sequence[Workload]) -> str:
-    """Why workers do not run, as in an operation's error."""
+    """Returns the reason why workers do not run, as in an operation's error."""
     for worker in workers:
         if worker.status is not None and worker.is_in(ProcessState.FAILED) and worker.status.reason in WORKER_REASONS:
             return WORKER_REASONS[worker.status.reason]
@@ -160,12 +161,12 @@ def workers_reason(workers: Sequence[Workload]) -> str:
 
 
 def failure(reported: Connector) -> DedicatedFailure:
-    """Why a connector that has failed has."""
+    """Returns the failure of a connector that has failed."""
     return DedicatedFailure(code_of(failure_reason(reported)), failure_of(reported))
 
 
 def failure_reason(reported: Connector) -> str:
-    """The reason of that, as in an operation's error."""
+    """Returns the reason of the failure, as in an operation's error."""
     return "START_FAILED" if reported.state == CONNECTOR_STATE_FAILED else "TASK_FAILED"
 
 

@@ -1,4 +1,4 @@
-"""The steps of operations on dedicated connectors by name, what they are given, and what comes of it. Pure."""
+"""Names the steps of operations on dedicated connectors, makes their facts and applies their results. Pure."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ STEPS: Mapping[OperationKind, tuple[str, ...]] = {
 }
 UPDATES = (OperationKind.UPDATE_WORKERS, OperationKind.UPDATE_CONFIG)
 WAKING = (REACH, START)
-"""Come first where the workers had been stopped."""
+"""Precede the other steps if the workers had been stopped."""
 RECONFIGURES = "reconfigures"
-"""Fact of an update of workers: the configuration that these are given becomes another one too."""
+"""Fact of an update of workers: their configuration changes too."""
 SKIP_HEALTH, ONLY_FAILED, FORMER_GOAL, WAKES = "skip_health_check", "only_failed", "former_goal", "wakes"
-"""Facts. WAKES: true where the workers had been stopped, as a create that failed leaves them."""
+"""Facts. WAKES: true if the workers had been stopped, as a failed create leaves them."""
 FORMER_CLUSTER, WANTED_CLUSTER = "former_workers", "wanted_workers"
 """Facts of an update: the specs of the worker cluster before and after."""
 
 
 def facts_of(connector: DedicatedConnector, configured: Mapping[str, str] | None, **more: Any) -> dict[str, Any]:
-    """What the steps are given: secrets in it are sealed by their keys. `configured`: the properties of its worker
-    configuration, None where it names none."""
+    """Returns the facts that the steps get: secrets in them are sealed by their keys. `configured`: the properties of
+    the connector's worker configuration, None if it names none."""
     given = {
         "worker_cluster": connector.name, "connector": connector.spec.connector,
         "config": runtime_config(connector, configured), "uid_of_dedicated": connector.uid,
@@ -58,25 +58,26 @@ def facts_of(connector: DedicatedConnector, configured: Mapping[str, str] | None
 
 
 def specs_of(former: DedicatedConnectorSpec, wanted: DedicatedConnectorSpec) -> dict[str, Any]:
-    """Facts of an update."""
+    """Returns the facts of an update."""
     return {FORMER_SPEC: plain(former), WANTED_SPEC: plain(wanted)}
 
 
 def plan_of(kind: OperationKind, *, wakes: bool) -> tuple[str, ...]:
-    """The steps of an operation. `wakes`: its workers had been stopped; an update of these starts them as they are to
-    be."""
+    """Returns the steps of an operation. `wakes`: its workers had been stopped; an update of workers starts them by
+    itself."""
     return (*WAKING, *STEPS[kind]) if wakes and kind is not OperationKind.UPDATE_WORKERS else STEPS[kind]
 
 
 def stops_workers(operation: Operation) -> bool:
-    """Whether an operation leaves the workers stopped: nobody is served by those of a connector that never came up."""
+    """Returns whether an operation leaves the workers stopped: workers of a connector that never came up are of no
+    use."""
     if not operation.has_ended or operation.state is OperationState.SUCCEEDED:
         return False
     return operation.kind is OperationKind.CREATE_DEDICATED or operation.facts.get(WAKES, False)
 
 
 def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConnector:
-    """The dedicated connector with what became of its operation."""
+    """Returns the dedicated connector with the result of its operation."""
     if connector.operation != operation.name or not operation.has_ended:
         return connector
     is_update = operation.kind in UPDATES
@@ -101,8 +102,8 @@ def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConne
 
 
 def _kept(former: Annotations, wanted: Annotations, present: Annotations) -> Annotations:
-    """What users say of it beside its spec, once an update is taken back: what was said since the update began stays,
-    such as tags; what the update itself changed of `extra`, key by key, is what it was."""
+    """Returns the annotations after an update is rolled back: changes since the update began stay, such as tags; keys
+    of `extra` that the update itself changed get their former values."""
     before, asked, now = (dict(one.extra or {}) for one in (former, wanted, present))
     for key in before.keys() | asked.keys():
         if before.get(key) != asked.get(key):

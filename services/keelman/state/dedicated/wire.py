@@ -17,7 +17,7 @@ from keelman.state.secrets.hidden import shown_spec
 
 
 def spec_message(wanted: DedicatedConnectorSpec) -> dedicated_connector_pb2.DedicatedConnectorSpec:
-    """What a user wants of a dedicated connector, on the wire, complete."""
+    """Returns the message of a dedicated connector's spec, complete."""
     spec = message_of(
         dedicated_connector_pb2.DedicatedConnectorSpec,
         wanted,
@@ -35,8 +35,8 @@ def spec_message(wanted: DedicatedConnectorSpec) -> dedicated_connector_pb2.Dedi
 
 
 def spec_of(message: dedicated_connector_pb2.DedicatedConnectorSpec) -> DedicatedConnectorSpec:
-    """What a user wants of a dedicated connector. Raises InvalidArgument for an unknown engine, and for a credential
-    profile, which broker clusters alone have."""
+    """Returns the spec of a message. Raises InvalidArgument for an unknown engine, and for a credential profile, which
+    only broker clusters have."""
     if profile := message.external.credential_profile:
         legal = "empty: create a broker cluster with it, and name that as spec.broker_cluster"
         raise InvalidArgument.of("spec.external.credential_profile", profile, legal)
@@ -67,7 +67,7 @@ def _capacity_of(message: dedicated_connector_pb2.DedicatedCapacity) -> Capacity
 
 
 def change_message(operation: Operation) -> operation_pb2.DedicatedConnectorChange | None:
-    """What an operation changes, secrets hidden; None where it changes no spec."""
+    """Returns the change of spec by an operation, secrets hidden; None if it changes no spec."""
     if FORMER_SPEC not in operation.facts:
         return None
     former, wanted = (

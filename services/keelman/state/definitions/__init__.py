@@ -1,1 +1,1 @@
-"""Connector definitions: what may stand in one, and whether its connector is still what was applied."""
+"""Connector definitions: their checks, and the drift of their connectors from the applied specs."""

@@ -1,4 +1,4 @@
-"""Checks connector definitions. The errors name the field, the value and what is legal."""
+"""Checks connector definitions. The errors name the field, the value and the legal values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MAX_CONFIG_BYTES = 512 << 10
 
 
 def check(name: str, spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:
-    """Raises InvalidArgument for what is never legal, FailedPrecondition for a connector or origin of another one."""
+    """Raises InvalidArgument for values that are never legal, FailedPrecondition for a connector or origin of another
+    one."""
     connector = spec.connector
     if not connector.strip() or len(connector) > MAX_CONNECTOR or not connector.isprintable():
         legal = f"1 to {MAX_CONNECTOR} printable characters"
@@ -49,7 +50,7 @@ def check_config(connector: str, config: Mapping[str, str]) -> None:
 
 
 def check_worker_cluster(spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:
-    """Raises InvalidArgument for a worker cluster that is not there, FailedPrecondition for one being deleted."""
+    """Raises InvalidArgument for an unknown worker cluster, FailedPrecondition for one being deleted."""
     clusters = snapshot.worker_clusters
     if spec.worker_cluster not in clusters:
         known = sorted(clusters)
@@ -60,7 +61,8 @@ def check_worker_cluster(spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> N
 
 
 def check_change(definition: ConnectorDefinition, new: ConnectorDefinitionSpec) -> None:
-    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be now."""
+    """Raises InvalidArgument for a change of a fixed field, FailedPrecondition for a change that is not possible
+    now."""
     old = definition.spec
     check_same("spec.origin", old.annotations.origin, new.annotations.origin)
     if (old.worker_cluster, old.connector) == (new.worker_cluster, new.connector):

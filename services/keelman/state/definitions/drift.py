@@ -1,4 +1,4 @@
-"""Says how a connector, as its workers report it, differs from what was applied. Pure.
+"""Tells how a connector, as its workers report it, differs from the applied definition. Pure.
 
 Reports have secrets hidden: two that are hidden alike count as the same.
 """
@@ -14,11 +14,11 @@ from keelman.model.connectors.connector_definition import AppliedDefinition, Con
 from keelman.state.definitions.states import STEADY, state_of
 
 REPORTED_WITHIN = timedelta(seconds=5)
-"""So long at most it takes until reports say what was applied."""
+"""The longest time until reports show the applied definition."""
 
 
 def drifts(definition: ConnectorDefinition, connector: Connector | None, now: datetime) -> list[str]:
-    """How the connector differs, for people; `connector` is None when its workers report none of its name."""
+    """Returns how the connector differs, for people; `connector` is None when its workers report none of its name."""
     applied = definition.applied
     if definition.applying or (applied.time is not None and now < applied.time + REPORTED_WITHIN):
         return []

@@ -16,22 +16,23 @@ from keelman.model.errors import FailedPrecondition
 from keelman.state.operations.moves import Done, Outcome, Waiting
 
 STEADY = ("RUNNING", "PAUSED", "STOPPED")
-"""States that say what somebody asked for; the others come and go by themselves."""
+"""States that a user requests; the others come and go by themselves."""
 LOOK_AGAIN_SECONDS = 0.3
 STALE = timedelta(seconds=3)
-"""So long a connector that ran before may still be shown as it was."""
+"""How long a connector that ran before may still be reported in its former state."""
 NO_TASKS = timedelta(seconds=5)
-"""A connector that runs so long and has no tasks has none to do."""
+"""A connector that runs for so long without tasks has none to do."""
 MAX_CAUSE = 500
 
 
 def awaited(
     goal: DefinitionGoal, connector: Connector, waited: timedelta, *, without_tasks: timedelta, was_running: bool
 ) -> Outcome:
-    """What comes of waiting for a goal for so long. `without_tasks`: for so long the connector has been seen to run and
-    have no tasks; `was_running`: with something else than it was given now.
+    """Returns the outcome of waiting for a goal for so long. `without_tasks`: for how long the connector has been seen
+    to run without tasks; `was_running`: it ran before, with another configuration.
 
-    Raises FailedPrecondition (CONNECTOR_FAILED) when it has failed."""
+    Raises FailedPrecondition (CONNECTOR_FAILED) when it has failed.
+    """
     is_fresh = not was_running or waited >= STALE
     if goal is DefinitionGoal.RUNNING and has_failed(connector) and is_fresh:
         raise FailedPrecondition(failure_of(connector), reason="CONNECTOR_FAILED")
@@ -45,7 +46,7 @@ def awaited(
 
 
 def _missing(goal: DefinitionGoal, connector: Connector) -> str:
-    """What is not yet as it is to be; empty when all is."""
+    """Returns which part is not in the wanted state yet; empty when all are."""
     if state_of(connector) != goal:
         return f"the connector is {state_of(connector)}"
     for task in connector.tasks:
@@ -58,22 +59,22 @@ def _missing(goal: DefinitionGoal, connector: Connector) -> str:
 
 
 def runs_without_tasks(connector: Connector) -> bool:
-    """Whether it runs, and its tasks are still to come, if there are any."""
+    """Returns whether it runs, and its tasks are still to come, if there are any."""
     return connector.state == CONNECTOR_STATE_RUNNING and not connector.tasks
 
 
 def state_of(one: Connector | ConnectorTask) -> str:
-    """The state by Connect's name."""
+    """Returns the state by Connect's name."""
     return ConnectorState.Name(one.state).removeprefix("CONNECTOR_STATE_")
 
 
 def has_failed(connector: Connector) -> bool:
-    """Whether it, or a task of it, has failed."""
+    """Returns whether the connector, or a task of it, has failed."""
     return CONNECTOR_STATE_FAILED in (connector.state, *(task.state for task in connector.tasks))
 
 
 def failure_of(connector: Connector) -> str:
-    """Which part of it has failed, and the first line of why."""
+    """Returns which part of the connector has failed, and the first line of the reason."""
     if connector.state == CONNECTOR_STATE_FAILED:
         return f"the connector failed: {_first_line(connector.trace)}"
     task = next(task for task in connector.tasks if task.state == CONNECTOR_STATE_FAILED)

@@ -1,1 +1,1 @@
-"""Events: the outbox put out to Kafka and to those who watch, and where the events' brokers are."""
+"""Events: the outbox, published to Kafka and to watches, and the addresses of the events' brokers."""

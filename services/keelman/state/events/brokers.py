@@ -1,4 +1,4 @@
-"""Finds where the events' broker cluster is and how it is reached, and waits for a change of that."""
+"""Finds the addresses and client properties of the events' broker cluster, and waits for a change of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EventsBrokers:
-    """Bootstrap servers and the client properties, named as in Java, of who asks them."""
+    """Bootstrap servers and client properties, named as in Java, for clients of the events' brokers."""
 
     bootstrap_servers: str
     client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def events_brokers(store: Store, cluster: str) -> EventsBrokers | None:
-    """The brokers of the events' broker cluster; None while it has no address."""
+    """Returns the brokers of the events' broker cluster; None while it has no address."""
     found = store.snapshot.broker_clusters.get(cluster)
     if found is None or not found.status.bootstrap_servers:
         return None
@@ -30,7 +30,8 @@ def events_brokers(store: Store, cluster: str) -> EventsBrokers | None:
 
 
 async def events_moved(store: Store, hub: Hub, cluster: str, brokers: EventsBrokers) -> None:
-    """Returns when the events' broker cluster is another, or reached otherwise; to have no address is not another."""
+    """Returns when the events' broker cluster has another address or other client properties; a missing address is no
+    change."""
     with hub.subscribe((BROKER_CLUSTER, cluster)) as changed:
         while True:
             changed.clear()

@@ -1,10 +1,10 @@
-"""The relay: publishes the outbox in order, one process at a time.
+"""Publishes the outbox in order, one process at a time: the holder of the relay's lease.
 
-Whoever has the relay's lease publishes. How far it is, it notes a moment later, for many events at once. One that ended
-before, or lost the lease, may have sent a few events again: a reader drops what is not newer than its last.
+The holder stores its progress a moment later, for many events at once. A holder that ended before that, or lost the
+lease, may have sent a few events again: a reader drops events that are not newer than its last.
 
-After the event of a delete comes a tombstone, so that what is gone leaves the compacted topic; what is published again
-has both again, and a name that is used again comes after them.
+After the event of a delete comes a tombstone, so that deleted resources leave the compacted topic; if published again,
+both come again, and the events of a reused name come after them.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ from keelman.state.store import Store
 log = get_logger()
 KEPT = 10_000
 NOTE_SECONDS = 0.5
-"""So long after an event was published it is noted, with all that were meanwhile; after a crash these come again."""
+"""The time from the publishing of an event until the progress is stored, with all events meanwhile; after a crash these
+are sent again."""
 TOPICS = tuple(event_topic(noun) for noun in NOUNS)
 
 
 class Publisher(Protocol):
-    """Where the relay publishes: the brokers."""
+    """The relay's destination: the brokers."""
 
     async def publish(self, facts: Sequence[Fact]) -> None:
         """Returns when all are stored in this order; raises Unavailable when some may not be."""
 
 
 def relay_lease(database: Database, seconds: float = 6.0, **given: Any) -> Lease:
-    """The lease of who publishes a database's outbox; `given` is for Lease."""
+    """Returns the lease to publish a database's outbox; `given` is for Lease."""
     return Lease(database, "relay", seconds, table=RelayRow, key=1, **given)
 
 
@@ -105,15 +106,15 @@ class Relay:
                     await changed.wait()
                     continue
                 facts = [fact for change in found for fact in facts_of(change)]
-                # A tombstone that comes too late would hide a name that is used again: before one the database is
-                # asked, whatever the clock says, which may have stood still.
+                # A tombstone that comes too late would hide a reused name: before one the lease is renewed in the
+                # database, whatever the clock shows, which may have halted.
                 await (self.lease.renew() if len(facts) > len(found) else self.lease.confirm())
                 await publisher.publish(facts)
                 self._published = found[-1].revision
                 self._unnoted.set()
 
     async def _note(self) -> None:
-        """Stores how far it is, soon after it went on, and trims the outbox."""
+        """Stores the progress soon after each publishing, and trims the outbox."""
         while True:
             await self._unnoted.wait()
             await asyncio.sleep(NOTE_SECONDS)
@@ -132,7 +133,7 @@ class Relay:
 
 
 def facts_of(change: WatchedChange) -> list[Fact]:
-    """The records of an event: one, and a tombstone after that of a delete."""
+    """Returns the records of an event: one, and a tombstone after that of a delete."""
     topic = event_topic(change.noun)
     fact = Fact(topic, change.name, change.event)
     gone = event_pb2.Event.FromString(change.event).type == event_pb2.EVENT_TYPE_DELETED

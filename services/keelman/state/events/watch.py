@@ -1,7 +1,7 @@
-"""Serves watches: what there is at one revision, then each change of the outbox in the order of revisions.
+"""Serves watches: the resources at one revision, then each change of the outbox in the order of revisions.
 
-Changes are kept for a while, for all watches of this process and for the relay; a watch that is slower than that reads
-the outbox itself, in batches, and begins again with a snapshot where the outbox has been trimmed meanwhile.
+Changes are kept for a while, for all watches of this process and for the relay; a slower watch reads the outbox itself,
+in batches, and begins again with a snapshot if the outbox has been trimmed meanwhile.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from keelman.state.snapshot import Snapshot
 from keelman.state.store import Store
 
 PART = 1000
-PART_BYTES = 1 << 20  # a client that sets nothing takes messages of up to 4 MiB
+PART_BYTES = 1 << 20  # a client with default settings accepts messages of up to 4 MiB
 KEPT, KEPT_BYTES = 2000, 16 << 20
-BATCH = 200  # of a watch that is slower
-SLICE = 50  # so many are encoded before others have a turn
-QUIET = 500  # revisions that concern a watch in nothing, after which it hears how far it has come
+BATCH = 200  # of a slower watch
+SLICE = 50  # the number encoded before others have a turn
+QUIET = 500  # after this number of revisions without a match a watch gets the present revision
 QUIET_SECONDS = 10.0
 
 
@@ -48,7 +48,7 @@ class WatchedChange:
 
 
 async def changes_between(session: AsyncSession, after: int, newest: int, most: int) -> list[WatchedChange]:
-    """The next changes in their order, up to the newest, at most so many; those that are trimmed are missing."""
+    """Returns the next changes in their order, up to the newest, at most `most`; trimmed ones are missing."""
     statement = select(OutboxRow).where(col(OutboxRow.revision) > after, col(OutboxRow.revision) <= newest)
     rows = (await session.exec(statement.order_by(col(OutboxRow.revision)).limit(most))).all()
     return [WatchedChange(row.revision, row.noun, row.name, row.payload) for row in rows]
@@ -56,7 +56,7 @@ async def changes_between(session: AsyncSession, after: int, newest: int, most: 
 
 @dataclass(slots=True)
 class Tail:
-    """The newest changes, for all who ask: those that this process commits as they are, others' read once."""
+    """The newest changes, for all readers: this process's own commits as they are, others' read once."""
 
     store: Store
     _kept: deque[WatchedChange] = field(default_factory=deque)
@@ -65,15 +65,16 @@ class Tail:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def add(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Takes in the rows of the outbox that a commit of this process wrote, where they are the next ones."""
+        """Adds the rows of the outbox that a commit of this process wrote, if they are the next ones."""
         if events and events[0]["revision"] == self._newest + 1:
             self._keep([WatchedChange(e["revision"], e["noun"], e["name"], e["payload"]) for e in events])
             self._newest = events[-1]["revision"]
 
     async def after(self, revision: int) -> tuple[Sequence[WatchedChange], bool]:
-        """The next changes after a revision, not all of them where they are many; and whether none before them is lost.
+        """Returns the next changes after a revision, not all of them if they are many; and whether none before them is
+        lost.
 
-        What is lost has been trimmed from the outbox, or the revision has not been yet.
+        Changes are lost if the outbox was trimmed, or if the revision is in the future.
         """
         async with self._turn:
             if self._newest < self.store.revision:
@@ -96,7 +97,7 @@ class Tail:
         if len(found) == newest - self._newest:
             self._keep(found)
         else:
-            self._kept.clear()  # whoever is so far behind reads the outbox
+            self._kept.clear()  # a reader that far behind reads the outbox
             self._size = 0
         self._newest = newest
 
@@ -109,18 +110,18 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class WatchFilter:
-    """The resources that a watch is of; no name means all."""
+    """The resources of a watch; no name means all."""
 
     nouns: Sequence[str]
     name: str
 
     def matches(self, noun: str, name: str) -> bool:
-        """Whether a resource is watched."""
+        """Returns whether a resource is watched."""
         return noun in self.nouns and self.name in ("", name)
 
     @property
     def subjects(self) -> list[Hashable]:
-        """What it is to be woken for."""
+        """The subjects that wake the watch."""
         return [(noun, self.name) if self.name else noun for noun in self.nouns]
 
 
@@ -134,11 +135,11 @@ class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> AsyncIterator[pb.WatchResponse]:
-        """A snapshot where one is due, then changes, until the client goes or this service stops."""
+        """Sends a snapshot if one is due, then changes, until the client leaves or this service stops."""
         wanted, revision = checked(request), request.from_revision
         due, sent = revision == 0, -1
         if revision > self.store.revision:
-            await self.store.catch_up()  # it may have been another process that gave it
+            await self.store.catch_up()  # another process may have given this revision
         with self.commits.subscribe(*wanted.subjects) as changed:
             while not self.stopping.is_set():
                 if due:
@@ -165,7 +166,7 @@ class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
 
 
 def checked(request: pb.WatchRequest) -> WatchFilter:
-    """What a request asks for; raises InvalidArgument for a noun that there is not, and for a revision below 0."""
+    """Returns the filter of a request; raises InvalidArgument for an unknown noun, and for a revision below 0."""
     for number, noun in enumerate(request.nouns):
         if noun not in NOUNS:
             raise InvalidArgument.of(f"nouns[{number}]", noun, f"one of {', '.join(NOUNS)}")
@@ -175,7 +176,7 @@ def checked(request: pb.WatchRequest) -> WatchFilter:
 
 
 def parts_of(changes: Iterable[WatchedChange], wanted: WatchFilter) -> Iterator[pb.WatchResponse]:
-    """The changes that are wanted, in parts that fit into a message each."""
+    """Yields the wanted changes, in parts that fit into a message each."""
     part, size = pb.WatchResponse(), 0
     for change in changes:
         if not wanted.matches(change.noun, change.name):
@@ -191,7 +192,7 @@ def parts_of(changes: Iterable[WatchedChange], wanted: WatchFilter) -> Iterator[
 
 
 def everything(snapshot: Snapshot, wanted: WatchFilter) -> list[Any]:
-    """What there is and is wanted, by noun and name: kept while it is sent, and so as it is now."""
+    """Returns the wanted resources, by noun and name: a copy that stays as it is while it is sent."""
     found = []
     for noun in wanted.nouns:
         resources = snapshot.resources(noun)
@@ -201,7 +202,7 @@ def everything(snapshot: Snapshot, wanted: WatchFilter) -> list[Any]:
 
 
 async def snapshot_parts(resources: Sequence[Any], revision: int, now: datetime) -> AsyncIterator[pb.WatchResponse]:
-    """The parts of a snapshot that fit into a message each; the last one has the revision."""
+    """Yields the parts of a snapshot that fit into a message each; the last one has the revision."""
     part, size = pb.WatchResponse(snapshot=True), 0
     for number, resource in enumerate(resources):
         if number % SLICE == SLICE - 1:

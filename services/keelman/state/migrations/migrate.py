@@ -15,7 +15,7 @@ VERSION_TABLE = "alembic_version"
 # Two states that start at once on one PostgreSQL take turns; the number only has to be the same in both.
 MIGRATION_LOCK = 7410_0001
 USED_LOCK = 7410_0002
-"""Held by all state services of one PostgreSQL together, or alone by whoever changes the key of its secrets."""
+"""Held by all state services of one PostgreSQL together, or alone by a process that changes the key of its secrets."""
 
 
 async def migrate(engine: AsyncEngine, to: str = NEWEST) -> None:

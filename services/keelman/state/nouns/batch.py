@@ -26,12 +26,12 @@ MAX_WRITES = 1000
 
 
 class _NotStored(Exception):
-    """Ends a transaction of which nothing is to be stored."""
+    """Ends a transaction that shall store nothing."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """One write: whose it is, what it is asked for, and what came of it so far."""
+    """One write: its API, its request, and its results so far."""
 
     api: NounApi
     steps: Steps
@@ -41,14 +41,14 @@ class _Work:
     refused: KeelmanError | None = None
 
     async def get_ready(self) -> None:
-        """Does what comes before the transaction."""
+        """Does the work that precedes the transaction."""
         try:
             self.ready = await self.steps.ready(self.api, self.request)
         except KeelmanError as error:
             self.refused = error
 
     def result(self, tx: Transaction) -> pb.WriteResult:
-        """Writes, and says what came of it."""
+        """Writes, and returns the result."""
         if self.refused is not None:
             return pb.WriteResult(error=_write_error(self.refused))
         events = len(tx.events)
@@ -61,7 +61,7 @@ class _Work:
         return pb.WriteResult(answer=packed(answer), changed=len(tx.events) > events)
 
     def done(self) -> None:
-        """Does what follows once all is stored."""
+        """Does the work that follows once all is stored."""
         for one in self.made:
             self.steps.done(self.api, one)
 
@@ -74,7 +74,7 @@ class BatchApi(BatchServiceServicer):
         self._writers = dict(_writers(apis))
 
     async def WriteBatch(self, request: pb.WriteBatchRequest, context: Context) -> pb.WriteBatchResponse:
-        """Does them in their order; nothing is stored where one is refused, or all are only to be judged."""
+        """Does the writes in their order; stores nothing if one is refused, or if all are only validated."""
         works = self._works(request)
         for work in works:
             await work.get_ready()
@@ -110,7 +110,7 @@ class BatchApi(BatchServiceServicer):
 
 
 def _writers(apis: Sequence[NounApi]) -> Iterator[tuple[tuple[str, str], tuple[NounApi, Steps]]]:
-    """The RPCs that write, by the full names of their services and their own."""
+    """Yields the RPCs that write, by the full names of their services and their own."""
     for api in apis:
         for name in dir(type(api)):
             if (steps := steps_of(getattr(type(api), name))) is not None:

@@ -57,7 +57,7 @@ class BrokerClusterRow(ClusterColumns, table=True):
 
 
 def spec_message(wanted: BrokerClusterSpec) -> broker_cluster_pb2.BrokerClusterSpec:
-    """What a user wants of a broker cluster, on the wire, complete."""
+    """Returns the message of a broker cluster's spec, complete."""
     said = annotated(wanted.annotations)
     if isinstance(wanted, ManagedBrokers):
         return broker_cluster_pb2.BrokerClusterSpec(
@@ -67,7 +67,7 @@ def spec_message(wanted: BrokerClusterSpec) -> broker_cluster_pb2.BrokerClusterS
 
 
 def spec_of(message: broker_cluster_pb2.BrokerClusterSpec) -> BrokerClusterSpec:
-    """What a user wants of a broker cluster; raises InvalidArgument when neither kind is given."""
+    """Returns the spec of a message; raises InvalidArgument when neither kind is given."""
     match message.WhichOneof("kind"):
         case "managed":
             return value_of(ManagedBrokers, message.managed, annotations=annotations_of(message))
@@ -78,10 +78,10 @@ def spec_of(message: broker_cluster_pb2.BrokerClusterSpec) -> BrokerClusterSpec:
 
 
 def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerCluster:
-    """A broker cluster as users and events see it."""
+    """Returns a broker cluster as users and events see it."""
     spec, client = shown_spec(cluster.spec), {}
     if isinstance(spec, ManagedBrokers) and spec.client_properties:
-        client = {**spec.client_properties, TRUSTED: cluster.spec.client_properties[TRUSTED]}  # anybody may know the CA
+        client = {**spec.client_properties, TRUSTED: cluster.spec.client_properties[TRUSTED]}  # the CA is public
     status = message_of(
         broker_cluster_pb2.BrokerClusterStatus, cluster.status, kafka_cluster_id=cluster.kafka_cluster_id,
         client_properties=client,
@@ -93,7 +93,7 @@ NOUN = Noun(BrokerCluster, BrokerClusterRow, broker_cluster_message)
 
 
 def _sent(spec: BrokerClusterSpec, stored: BrokerClusterSpec | None = None) -> BrokerClusterSpec:
-    """The spec that a user sends, with stored secrets where hidden ones came back."""
+    """Returns the spec that a user sent, with the stored secrets in place of hidden ones."""
     kind = "managed" if isinstance(spec, ManagedBrokers) else "external"
     return kept_spec(spec, stored if isinstance(stored, type(spec)) else None, kind)
 
@@ -107,7 +107,7 @@ def _check_managed(cluster: BrokerCluster) -> None:
 
 
 def create(tx: Transaction, name: str, spec: BrokerClusterSpec, *, stopped: bool = False) -> BrokerCluster:
-    """A new broker cluster that is asked to run, or `stopped`, which an external one cannot be."""
+    """Stores a new broker cluster that shall run, or `stopped`, which an external one cannot be."""
     if stopped and isinstance(spec, ExternalBrokers):
         raise InvalidArgument.of("stopped", True, "false: whoever runs external brokers starts and stops them")
     check_free("broker cluster", name, tx.snapshot.broker_clusters)
@@ -124,7 +124,7 @@ def create(tx: Transaction, name: str, spec: BrokerClusterSpec, *, stopped: bool
 def update(
     tx: Transaction, name: str, etag: str, change: Callable[[BrokerClusterSpec], BrokerClusterSpec]
 ) -> BrokerCluster:
-    """The broker cluster with the spec that `change` makes of its present one."""
+    """Changes the spec of the broker cluster by `change`."""
     cluster = present(tx, BrokerCluster, name, etag)
     check_not_deleted(cluster)
     spec = with_credentials(with_kept_tls(change(cluster.spec), cluster.spec), tx.snapshot)
@@ -147,7 +147,7 @@ def _servers(spec: BrokerClusterSpec) -> str:
 
 
 def delete(tx: Transaction, name: str, etag: str) -> BrokerCluster:
-    """Asks for the end of a broker cluster and of its data."""
+    """Begins to delete a broker cluster and its data."""
     cluster = present(tx, BrokerCluster, name, etag)
     if cluster.goal is not ClusterGoal.DELETED and (users := _users(tx, name)):
         names = ", ".join(u.name for u in users)
@@ -168,7 +168,7 @@ def delete(tx: Transaction, name: str, etag: str) -> BrokerCluster:
 
 
 def start(tx: Transaction, name: str, etag: str) -> BrokerCluster:
-    """Asks the brokers to run."""
+    """Sets the goal that the brokers run."""
     cluster = present(tx, BrokerCluster, name, etag)
     _check_managed(cluster)
     check_not_deleted(cluster)
@@ -176,7 +176,7 @@ def start(tx: Transaction, name: str, etag: str) -> BrokerCluster:
 
 
 def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> BrokerCluster:
-    """Asks the brokers to stop, or has them killed; their data stays."""
+    """Sets the goal that the brokers stop, or with `force` that they are killed; their data stays."""
     cluster = present(tx, BrokerCluster, name, etag)
     _check_managed(cluster)
     check_not_deleted(cluster)
@@ -191,7 +191,7 @@ def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> Broke
 
 
 def _users(tx: Transaction, name: str) -> list[WorkerCluster]:
-    """Its worker clusters, but for those that are being deleted and run no more."""
+    """Returns its worker clusters, except those that are being deleted and no longer run."""
     return [user for user in tx.snapshot.users_of(name) if not tx.snapshot.is_past(user)]
 
 
@@ -214,7 +214,7 @@ class BrokerClusterApi(NounApi, grpc.BrokerClusterServiceServicer):
         return create(tx, request.name, spec, stopped=request.stopped)
 
     async def _removal(self, request: pb.UpdateBrokerClusterRequest) -> Any:
-        """What the brokers say of those that an update takes away."""
+        """Returns the brokers' report on those that an update removes."""
         seen = self._snapshot.broker_cluster(request.name)
         return await check_removal(self._snapshot, seen, _changed(request)(seen.spec))
 
@@ -237,7 +237,7 @@ class BrokerClusterApi(NounApi, grpc.BrokerClusterServiceServicer):
 
 
 def _changed(request: pb.UpdateBrokerClusterRequest) -> Callable[[BrokerClusterSpec], BrokerClusterSpec]:
-    """What a request makes of a spec."""
+    """Returns the function that applies a request to a spec."""
     return lambda spec: _sent(spec_of(masked(spec_message(spec), request.spec, request.update_mask)), spec)
 
 

@@ -1,4 +1,4 @@
-"""Connectors, as workers have reported them; they are no resources of the state service's own."""
+"""Connectors, as workers have reported them; the state service does not keep them as resources."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from keelman.state.resources.noun import Parts
 from keelman.state.snapshot import WORKER_CLUSTER
 
 LOOK_SECONDS = 1.0
-"""So often a watch looks whether workers have fallen silent."""
+"""How often a watch checks whether workers have fallen silent."""
 TOGETHER_SECONDS = 0.05
-"""For so long what is reported is gathered for a watch."""
+"""How long a watch gathers reports before it answers."""
 ENDED = (ClusterState.STOPPED, ClusterState.STOPPING, ClusterState.DELETING)
 
 
 @dataclass(slots=True)
 class _Shown:
-    """The worker clusters that are to run and are not reported; looked for again for all watches together."""
+    """The worker clusters that shall run and are not reported; all watches share one check."""
 
     unreported: list[str] = field(default_factory=list)
     looked_at: float | None = None
@@ -35,7 +35,7 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
-    """Lists and watches of connectors that ask no worker."""
+    """Lists and watches of connectors without calls to workers."""
 
     parts: Parts
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -44,8 +44,8 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
     async def ListConnectorReports(
         self, request: pb.ListConnectorReportsRequest, context: Context
     ) -> pb.ListConnectorReportsResponse:
-        """A page of what was reported. Raises NotFound for an unknown worker cluster, InvalidArgument for more names
-        than a page has."""
+        """Returns a page of the reported connectors. Raises NotFound for an unknown worker cluster, InvalidArgument for
+        more names than a page has."""
         if len(request.connectors) > LARGEST_SIZE:
             raise InvalidArgument.of("connectors", len(request.connectors), f"at most {LARGEST_SIZE}")
         snapshot, known = self.parts.store.snapshot, self.parts.reports
@@ -67,8 +67,8 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
     async def WatchConnectorReports(
         self, request: pb.WatchConnectorReportsRequest, context: Context
     ) -> AsyncIterator[pb.WatchConnectorReportsResponse]:
-        """The present connectors, or what is new since a revision, then each change. Raises NotFound for an unknown
-        worker cluster."""
+        """Sends the present connectors, or the changes since a revision, then each change. Raises NotFound for an
+        unknown worker cluster."""
         if request.worker_cluster:
             self.parts.store.snapshot.worker_cluster(request.worker_cluster)
         known, revision = self.parts.reports.connectors, request.from_revision
@@ -91,12 +91,12 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
 
     def _running(self) -> list[str]:
-        """The worker clusters that are to run, by name."""
+        """Returns the names of the worker clusters that shall run."""
         snapshot = self.parts.store.snapshot
         return [n for n in snapshot.names(WORKER_CLUSTER) if snapshot.worker_clusters[n].status.state not in ENDED]
 
     def _unreported(self, *, now: bool) -> list[str]:
-        """Those of them that are not reported, as of a moment ago, or of now."""
+        """Returns the running worker clusters that are not reported, as of a moment ago, or of now."""
         known, shown, revision = self.parts.reports.connectors, self._shown, self.parts.store.revision
         is_old = shown.looked_at is None or known.clock() - shown.looked_at >= LOOK_SECONDS
         if is_old or (now and shown.revision != revision):

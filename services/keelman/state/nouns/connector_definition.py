@@ -1,4 +1,4 @@
-"""Connector definitions: connectors as users want them, applied by operations that somebody asks for."""
+"""Connector definitions: connectors as users want them, applied by operations on request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ConnectorDefinitionRow(ResourceRow, table=True):
-    """A connector definition; `spec` is JSON of what is wanted and what was applied, `status` of its last operation."""
+    """A connector definition; `spec` is JSON of the wanted and the applied spec, `status` of its last operation."""
 
     __tablename__ = "connector_definition"
     generation: int = Field(sa_type=BigInteger)
@@ -48,12 +48,13 @@ class ConnectorDefinitionRow(ResourceRow, table=True):
 
 
 def spec_message(wanted: ConnectorDefinitionSpec) -> connector_definition_pb2.ConnectorDefinitionSpec:
-    """What a user wants of a connector, on the wire, complete."""
+    """Returns the message of a connector's spec, complete."""
     return message_of(connector_definition_pb2.ConnectorDefinitionSpec, wanted, **annotated(wanted.annotations))
 
 
 def spec_of(message: connector_definition_pb2.ConnectorDefinitionSpec, default: str) -> ConnectorDefinitionSpec:
-    """What a user wants of a connector; its name in the worker cluster is the default where none is given."""
+    """Returns the spec of a message; `default` is the connector's name in the worker cluster if the message has
+    none."""
     return value_of(
         ConnectorDefinitionSpec, message,
         connector=message.connector or default, annotations=annotations_of(message),
@@ -63,7 +64,7 @@ def spec_of(message: connector_definition_pb2.ConnectorDefinitionSpec, default: 
 def definition_message(
     definition: ConnectorDefinition, *, with_secrets: bool = False
 ) -> connector_definition_pb2.ConnectorDefinition:
-    """A connector definition as events have it, and as users see it but for its connector."""
+    """Returns a connector definition as events have it, and as users see it but for its connector."""
     applied = definition.applied
     status = message_of(
         connector_definition_pb2.ConnectorDefinitionStatus, definition,
@@ -85,7 +86,7 @@ NOUN = Noun(
 
 
 def create(tx: Transaction, name: str, spec: ConnectorDefinitionSpec) -> ConnectorDefinition:
-    """A new connector definition; nothing is applied."""
+    """Stores a new connector definition; applies nothing."""
     check_free("connector definition", name, tx.snapshot.connector_definitions)
     check_worker_cluster(spec, tx.snapshot)
     check(name, spec, tx.snapshot)
@@ -95,7 +96,7 @@ def create(tx: Transaction, name: str, spec: ConnectorDefinitionSpec) -> Connect
 def update(
     tx: Transaction, name: str, etag: str, change: Callable[[ConnectorDefinitionSpec], ConnectorDefinitionSpec]
 ) -> ConnectorDefinition:
-    """The connector definition with the spec that `change` makes of its present one."""
+    """Changes the spec of the connector definition by `change`."""
     definition = present(tx, ConnectorDefinition, name, etag)
     spec = change(definition.spec)
     if spec == definition.spec:
@@ -109,7 +110,7 @@ def update(
 
 
 def apply(tx: Transaction, request: pb.ApplyConnectorDefinitionRequest) -> tuple[ConnectorDefinition, Operation]:
-    """The connector definition with an operation that brings its connector to what it says."""
+    """Begins an operation that brings the connector to its definition; returns the definition and the operation."""
     definition = present(tx, ConnectorDefinition, request.name, request.etag)
     check_no_operation(tx, CONNECTOR_DEFINITION, definition.name)
     goal = _goal_of(request.goal) if request.goal else definition.goal
@@ -125,7 +126,7 @@ def apply(tx: Transaction, request: pb.ApplyConnectorDefinitionRequest) -> tuple
 
 def delete(tx: Transaction, name: str, etag: str, *, keep_connector: bool) -> ConnectorDefinition:
     """Forgets a connector definition. Raises FailedPrecondition while an operation on it has not ended, and while its
-    worker cluster has the connector unless that is to stay."""
+    worker cluster has the connector unless the caller keeps it there."""
     definition = present(tx, ConnectorDefinition, name, etag)
     check_no_operation(tx, CONNECTOR_DEFINITION, name)
     spec, clusters = definition.spec, tx.snapshot.worker_clusters
@@ -142,7 +143,7 @@ def delete(tx: Transaction, name: str, etag: str, *, keep_connector: bool) -> Co
 
 
 def _nothing_to_do(definition: ConnectorDefinition, goal: DefinitionGoal, snapshot: Snapshot) -> bool:
-    """Whether the connector can only be absent already. Raises FailedPrecondition where its worker cluster is not to
+    """Returns whether the connector is surely absent already. Raises FailedPrecondition if its worker cluster shall not
     run."""
     cluster = snapshot.worker_clusters.get(definition.spec.worker_cluster)
     if cluster is not None and cluster.goal is ClusterGoal.RUNNING:
@@ -220,10 +221,10 @@ class ConnectorDefinitionApi(NounApi, grpc.ConnectorDefinitionServiceServicer):
     def _with_connector(
         self, definition: ConnectorDefinition, made: connector_definition_pb2.ConnectorDefinition
     ) -> connector_definition_pb2.ConnectorDefinition:
-        """A connector definition with its connector, as far as its workers report."""
+        """Adds the connector to a definition's message, as far as its workers report."""
         spec, reports = definition.spec, self.parts.reports
         cluster = self._snapshot.worker_clusters.get(spec.worker_cluster)
-        # What workers said before they were stopped is no longer so.
+        # Reports from before the workers were stopped are outdated.
         is_down = cluster is None or cluster.status.state is ClusterState.STOPPED
         if is_down or not reports.connectors.reported(spec.worker_cluster):
             return made

@@ -62,7 +62,7 @@ class DedicatedConnectorRow(ResourceRow, table=True):
 def dedicated_message(
     connector: DedicatedConnector, *, with_secrets: bool = False
 ) -> dedicated_connector_pb2.DedicatedConnector:
-    """A dedicated connector as events have it: with what is stored of its status."""
+    """Returns a dedicated connector as events have it: with the stored part of its status."""
     status = message_of(
         dedicated_connector_pb2.DedicatedConnectorStatus, connector,
         worker_cluster=connector.name, version=connector.version,
@@ -85,7 +85,7 @@ def _of_origin(connector: DedicatedConnector, wanted: Origin) -> bool:
 
 
 def _steering(work: Callable[[Any, Transaction, Any], Made]) -> Any:
-    """An RPC that writes once the workers are not being scaled by themselves."""
+    """Makes an RPC that writes once no automatic scaling of the workers is under way."""
     return rpc(Steps(lambda self, tx, request, _: work(self, tx, request), before=lambda api, r: api.settled(r.name)))
 
 
@@ -157,7 +157,7 @@ class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
         )
 
     async def settled(self, name: str) -> None:
-        """Waits while the workers of a dedicated connector are being scaled by themselves."""
+        """Waits while the workers of a dedicated connector are scaled automatically."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SCALING_SECONDS):
                 with self.parts.commits.subscribe(OPERATION) as changed:
@@ -178,7 +178,7 @@ class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
         under_way: Operation | None,
         made: dedicated_connector_pb2.DedicatedConnector,
     ) -> dedicated_connector_pb2.DedicatedConnector:
-        """The message of a dedicated connector, with all that is known of it."""
+        """Returns the message of a dedicated connector, with its complete status."""
         snapshot = self._snapshot
         status, now = made.status, self.parts.store.database.clock()
         reported = reported_of(connector, snapshot, self.parts.reports, now)
@@ -197,7 +197,7 @@ class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
 
 
 def _check_quota(snapshot: Snapshot, name: str, spec: DedicatedConnectorSpec, former: int, most: int) -> None:
-    """Raises Exhausted where one that had `former` workers gets more of them, and its scope more than `most`."""
+    """Raises Exhausted if a connector that had `former` workers gets more of them, and its scope more than `most`."""
     if (wanted := spec.capacity.most_workers) <= former:
         return
     others = (one.spec for one in snapshot.dedicated_connectors.values() if one.name != name)

@@ -1,4 +1,4 @@
-"""Documents: JSON that an API built on ours keeps, with what is secret in it apart."""
+"""Documents: JSON that an API built on keelman keeps, with its secrets apart."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 10  # its event has to fit into a record of Kafka
 MAX_SECRET_NAME = 255
-PAGE_BYTES = 2 << 20  # clients that set nothing take messages of up to 4 MiB
-SECRETS = "secrets"  # under a key of this name all is secret, for the sealer and for who shows it
+PAGE_BYTES = 2 << 20  # clients with default settings accept messages of up to 4 MiB
+SECRETS = "secrets"  # all values under a key of this name are secret, for the sealer and for answers
 
 
 class DocumentRow(ResourceRow, table=True):
@@ -41,7 +41,7 @@ class DocumentRow(ResourceRow, table=True):
 
 
 def document_message(document: Document, *, with_secrets: bool = False) -> document_pb2.Document:
-    """A document as users see it, and with its secrets hidden as events do."""
+    """Returns a document as users see it; with its secrets hidden, as events do."""
     content, secrets = document.content, document.secrets
     if not with_secrets:
         content, secrets = shown_json(content), shown_json(secrets, SECRETS)
@@ -55,7 +55,7 @@ NOUN = Noun(
 
 
 def found(snapshot: Snapshot, kind: str, scope: str, key: str) -> Document:
-    """The document of a kind, scope and key. Raises NotFound."""
+    """Returns the document of a kind, scope and key. Raises NotFound."""
     check_document_key("", kind, scope, key)
     document = snapshot.documents.get(document_name(kind, scope, key))
     if document is None:
@@ -67,10 +67,10 @@ def found(snapshot: Snapshot, kind: str, scope: str, key: str) -> Document:
 
 
 def put(tx: Transaction, request: pb.PutDocumentRequest) -> Document:
-    """The document of a request, stored.
+    """Stores the document of a request and returns it.
 
-    Raises AlreadyExists for one that is there and was to be new, Conflict for an etag that is not the present one's,
-    InvalidArgument for what cannot be kept.
+    Raises AlreadyExists if it exists and `create_only` is set, Conflict for an etag other than the present one,
+    InvalidArgument for content that cannot be kept.
     """
     given = request.document
     check_document_key("document.", given.kind, given.scope, given.key)
@@ -97,7 +97,7 @@ def put(tx: Transaction, request: pb.PutDocumentRequest) -> Document:
 
 
 def delete(tx: Transaction, request: pb.DeleteDocumentRequest) -> Document:
-    """The document that is gone. Raises NotFound, and Conflict for an etag that is not the present one."""
+    """Deletes a document and returns it. Raises NotFound, and Conflict for an etag other than the present one."""
     document = found(tx.snapshot, request.kind, request.scope, request.key)
     check_etag(document.name, request.etag, document.etag)
     tx.drop(DOCUMENT, document.name)
@@ -129,12 +129,12 @@ class DocumentApi(NounApi, grpc.DocumentServiceServicer):
     )
 
     async def GetDocument(self, request: pb.GetDocumentRequest, context: Context) -> pb.GetDocumentResponse:
-        """One document."""
+        """Returns one document."""
         document = found(self.parts.store.snapshot, request.kind, request.scope, request.key)
         return pb.GetDocumentResponse(document=document_message(document, with_secrets=request.with_secrets))
 
     async def ListDocuments(self, request: pb.ListDocumentsRequest, context: Context) -> pb.ListDocumentsResponse:
-        """A page of documents; of large ones fewer than were asked for."""
+        """Returns a page of documents; fewer than requested if they are large."""
         limit, after = page_limit(request.page_size), tuple(key_of(request.page_token).split("\0"))
         if request.kind:
             checked_name("kind", request.kind)

@@ -51,17 +51,17 @@ class NodeRow(ResourceRow, table=True):
 
 
 def spec_message(spec: NodeSpec) -> node_pb2.NodeSpec:
-    """What a user wants of a node, on the wire."""
+    """Returns the message of a node's spec."""
     return message_of(node_pb2.NodeSpec, spec, capacity=limits_message(spec.capacity))
 
 
 def figures_of(message: node_pb2.NodeFigures) -> NodeFigures:
-    """What a heartbeat says of its host."""
+    """Returns the figures of a host in a heartbeat."""
     return value_of(NodeFigures, message)
 
 
 def node_message(node: Node, pinned_workloads: Sequence[str] = ()) -> node_pb2.Node:
-    """A node; `pinned_workloads` are those that keep a draining node from being empty."""
+    """Returns the message of a node; `pinned_workloads` are those that keep a draining node from being empty."""
     status = message_of(node_pb2.NodeStatus, node, address=node.host, pinned_workloads=pinned_workloads)
     return message_of(node_pb2.Node, node, spec=spec_message(node.spec), status=status)
 
@@ -70,20 +70,20 @@ NOUN = Noun(Node, NodeRow, node_message)
 
 
 def check(spec: NodeSpec) -> None:
-    """Raises InvalidArgument naming the field, the value and what is legal."""
+    """Raises InvalidArgument naming the field, the value and the legal values."""
     check_labels("spec.labels", spec.labels)
     check_limits("spec.capacity", spec.capacity.cpus, spec.capacity.memory_bytes)
 
 
 def create(tx: Transaction, name: str, spec: NodeSpec) -> Node:
-    """A node whose agent has not come yet."""
+    """Stores a node whose agent has not come yet."""
     check_free("node", name, tx.snapshot.nodes)
     check(spec)
     return tx.put(Node(name, str(uuid.uuid4()), tx.now, tx.now, NodeState.EXPECTED, agent_address="", spec=spec))
 
 
 def update(tx: Transaction, name: str, etag: str, change: Callable[[NodeSpec], NodeSpec]) -> Node:
-    """The node with the spec that `change` makes of its present one."""
+    """Changes the spec of the node by `change`."""
     node = present(tx, Node, name, etag)
     spec = change(node.spec)
     if spec == node.spec:
@@ -93,7 +93,7 @@ def update(tx: Transaction, name: str, etag: str, change: Callable[[NodeSpec], N
 
 
 def delete(tx: Transaction, name: str, etag: str) -> None:
-    """Forgets a node without an agent that carries nothing and that no cluster names, and whose certificate that is."""
+    """Forgets a node without an agent that carries nothing and that no cluster names, together with its certificate."""
     node = present(tx, Node, name, etag)
     brokers, workers = (_naming(tx.snapshot, noun, name) for noun in (BROKER_CLUSTER, WORKER_CLUSTER))
     if named := ", ".join(sorted({*brokers, *workers})):
@@ -115,13 +115,13 @@ def delete(tx: Transaction, name: str, etag: str) -> None:
 
 
 def _naming(snapshot: Snapshot, noun: str, node: str) -> list[str]:
-    """Clusters of a noun that name a node, but for those that are being deleted."""
+    """Returns the clusters of a noun that name a node, except those that are being deleted."""
     clusters = snapshot.resources(noun)
     return sorted(name for name in snapshot.pinned_to(noun, node) if clusters[name].goal is not ClusterGoal.DELETED)
 
 
 def register(tx: Transaction, node: Node) -> Node:
-    """The node as its agent's registration makes it; one that is new gets a uid."""
+    """Stores the node as its agent's registration describes it; a new node gets a uid."""
     old = tx.snapshot.nodes.get(node.name)
     if old is None:
         return tx.put(dataclasses.replace(node, uid=str(uuid.uuid4())))
@@ -131,10 +131,10 @@ def register(tx: Transaction, node: Node) -> Node:
 
 
 def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
-    """Stores whether a node is heard of."""
+    """Stores whether a node reports."""
     node = tx.snapshot.nodes[name]
     if node.state is NodeState.EXPECTED:
-        return  # it is heard of when its agent comes
+        return  # its state changes when its agent comes
     if (node.state, node.message) != (state, message):
         tx.put(dataclasses.replace(node, state=state, message=message))
 

@@ -34,7 +34,7 @@ ASKED = "somebody asked it to end"
 
 
 class OperationRow(ResourceRow, table=True):
-    """An operation; `target`, `content` and `spec` are JSON: what it is about, where it stands, its facts."""
+    """An operation; `target`, `content` and `spec` are JSON: its target, its progress, its facts."""
 
     __tablename__ = "operation"
     kind: str
@@ -44,7 +44,7 @@ class OperationRow(ResourceRow, table=True):
 
 
 def operation_message(operation: Operation) -> operation_pb2.Operation:
-    """An operation as users and events see it."""
+    """Returns an operation as users and events see it."""
     change, rollback = change_message(operation), _rollback(operation)
     return message_of(operation_pb2.Operation, operation, change=change, rollback=rollback)
 
@@ -70,7 +70,7 @@ def begin(
     *,
     origin: Origin | None = None,
 ) -> Operation:
-    """A new operation, stored with the rest of the transaction; the runner does its steps. `facts` is JSON for them.
+    """Stores a new operation with the rest of the transaction; the runner does its steps. `facts` is JSON for them.
 
     Raises FailedPrecondition (OPERATION_UNDER_WAY) while the target has another that has not ended.
     """
@@ -97,17 +97,17 @@ def check_no_operation(tx: Transaction, noun: str, name: str) -> None:
 
 
 def with_operation(fields: dict[str, Any], operation: Operation | None) -> dict[str, Any]:
-    """The fields of an answer to what may have begun an operation."""
+    """Returns the fields of an answer to a request that may have begun an operation."""
     return fields if operation is None else fields | {"operation": operation_message(operation)}
 
 
 def _new_name(tx: Transaction) -> str:
-    """A name that comes after those of earlier operations in their order."""
+    """Returns a name that sorts after those of earlier operations."""
     return f"op-{micros(tx.now):014x}-{os.urandom(2).hex()}"
 
 
 def cancel(tx: Transaction, request: pb.CancelOperationRequest) -> Operation:
-    """Notes that an operation is to end."""
+    """Stores the request to end an operation."""
     if len(request.reason) > MAX_REASON:
         raise InvalidArgument.of("reason", f"{request.reason[:20]}...", f"at most {MAX_REASON} characters")
     operation = present(tx, Operation, request.name, request.etag)

@@ -1,4 +1,4 @@
-"""Plans: what the planner decided, and why. The newest ones are kept."""
+"""Plans: the planner's decisions, with reasons. The newest ones are kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlanRow(SQLModel, table=True):
 
 
 async def save(tx: Transaction, revision: int, changes: Sequence[PlanChange]) -> None:
-    """Stores a plan whose first change has this revision, and forgets the oldest beyond those that are kept."""
+    """Stores a plan whose first change has this revision, and forgets the oldest plans beyond the limit."""
     if not changes:
         return
     connection = await tx.session.connection()
@@ -49,12 +49,12 @@ async def save(tx: Transaction, revision: int, changes: Sequence[PlanChange]) ->
 
 
 def of_row(row: PlanRow) -> StoredPlan:
-    """The plan of a row."""
+    """Returns the plan of a row."""
     return StoredPlan(row.revision, moment(row.time), tuple(read(PlanChange, one) for one in row.changes))
 
 
 def plan_message(plan: StoredPlan) -> plan_pb2.Plan:
-    """A plan as users see it."""
+    """Returns a plan as users see it."""
     return message_of(plan_pb2.Plan, plan)
 
 
@@ -65,7 +65,7 @@ class PlanApi(grpc.PlanServiceServicer):
     parts: Parts
 
     async def ListPlans(self, request: pb.ListPlansRequest, context: Context) -> pb.ListPlansResponse:
-        """A page of plans, the newest first; of a workload where one is named."""
+        """Returns a page of plans, the newest first; those of one workload if the request names it."""
         limit, after = page_limit(request.page_size), key_of(request.page_token)
         statement = select(PlanRow).order_by(col(PlanRow.revision).desc())
         if after:

@@ -1,4 +1,4 @@
-"""Plugins: files that workers load, each of a name and a version."""
+"""Plugins: files that workers load, each with a name and a version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class PluginRow(ResourceRow, table=True):
-    """A plugin; `content` is JSON of its classes and problems, `spec` of what others keep with it."""
+    """A plugin; `content` is JSON of its classes and problems, `spec` of its origin and extra."""
 
     __tablename__ = "plugin"
     file_name: str = Field(sa_type=Text)
@@ -54,7 +54,7 @@ class PluginRow(ResourceRow, table=True):
 
 
 def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugin_pb2.Plugin:
-    """A plugin as users and events see it; answers name the worker clusters that use it."""
+    """Returns a plugin as users and events see it; answers name the worker clusters that use it."""
     extra = shown_extra(plugin.extra or {}) or None
     return message_of(
         plugin_pb2.Plugin, plugin, name=plugin.plugin, version=plugin.version, extra=extra,
@@ -66,7 +66,7 @@ NOUN = Noun(Plugin, PluginRow, plugin_message, {"content": ("classes", "problems
 
 
 def newest_first(plugins: Iterable[Plugin]) -> list[Plugin]:
-    """Plugins in the order of their names, of each the newest version first."""
+    """Returns plugins in the order of their names, of each the newest version first."""
     return sorted(plugins, key=cmp_to_key(_compared))
 
 
@@ -78,7 +78,7 @@ def _compared(one: Plugin, other: Plugin) -> int:
 
 
 def found(snapshot: Snapshot, name: str, version: str) -> Plugin:
-    """The plugin of a name and version, of the newest where that is empty. Raises NotFound."""
+    """Returns the plugin of a name and version, the newest if the version is empty. Raises NotFound."""
     mine = newest_first(one for one in snapshot.plugins.values() if one.plugin == name)
     for one in mine:
         if version in ("", one.version):
@@ -91,7 +91,7 @@ def found(snapshot: Snapshot, name: str, version: str) -> Plugin:
 
 
 def same(snapshot: Snapshot, made: Plugin) -> Plugin | None:
-    """The plugin of the same name, version and file, if there is one. Raises AlreadyExists for that of another file."""
+    """Returns the plugin of the same name, version and file, if there is one. Raises AlreadyExists for another file."""
     present = snapshot.plugins.get(made.name)
     if present is None or present.sha256 == made.sha256:
         return present
@@ -103,11 +103,11 @@ def same(snapshot: Snapshot, made: Plugin) -> Plugin | None:
 
 
 def create(tx: Transaction, made: Plugin, quotas: Quotas) -> Plugin:
-    """The plugin, stored; that of the same file which has its name and version already is what was asked for, unless
-    it is to have an origin of its own.
+    """Stores the plugin and returns it. A stored plugin of the same name, version and file is returned instead, unless
+    the new one has an origin of its own.
 
-    Raises AlreadyExists for one of another file or origin, FailedPrecondition for an origin that another has, Exhausted
-    beyond the quota.
+    Raises AlreadyExists for another file or origin, FailedPrecondition for an origin that another has, Exhausted beyond
+    the quota.
     """
     check_origin(PLUGIN, "", made.origin, tx.snapshot, field="header.origin")
     present = same(tx.snapshot, made)
@@ -123,7 +123,7 @@ def create(tx: Transaction, made: Plugin, quotas: Quotas) -> Plugin:
 
 
 def update(tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
-    """The plugin with the description, labels and extra of a request, as far as its mask names them."""
+    """Changes the description, labels and extra of a plugin, as far as the request's mask names them."""
     plugin = found(tx.snapshot, request.name, checked_version("version", request.version))
     check_etag(plugin.name, request.etag, plugin.etag)
     for path in request.update_mask.paths:
@@ -141,7 +141,7 @@ def update(tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
 
 
 def delete(tx: Transaction, request: pb.DeletePluginRequest) -> Plugin:
-    """The plugin that is gone. Raises FailedPrecondition while worker clusters use it."""
+    """Deletes a plugin and returns it. Raises FailedPrecondition while worker clusters use it."""
     plugin = found(tx.snapshot, request.name, checked_version("version", request.version))
     check_etag(plugin.name, request.etag, plugin.etag)
     if users := ", ".join(tx.snapshot.users_of_plugin(plugin.name)):
@@ -161,7 +161,7 @@ def delete(tx: Transaction, request: pb.DeletePluginRequest) -> Plugin:
 
 
 def import_of(snapshot: Snapshot, plugin: Plugin) -> str:
-    """The name of the plugin import that a plugin is of; empty of one that was uploaded."""
+    """Returns the name of the plugin import that made a plugin; empty for an uploaded one."""
     made = snapshot.plugin_imports.get(plugin.plugin)
     return "" if made is None or made.plugin_origin != plugin.origin else made.name
 
@@ -173,11 +173,11 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
     UpdatePlugin = verb(update)
 
     async def GetPlugin(self, request: pb.GetPluginRequest, context: Context) -> pb.GetPluginResponse:
-        """One plugin."""
+        """Returns one plugin."""
         return pb.GetPluginResponse(plugin=self._shown(found(self._snapshot, request.name, request.version)))
 
     async def ListPlugins(self, request: pb.ListPluginsRequest, context: Context) -> pb.ListPluginsResponse:
-        """A page of plugins."""
+        """Returns a page of plugins."""
         limit, after = page_limit(request.page_size), key_of(request.page_token)
         wanted = newest_first(
             one
@@ -191,7 +191,7 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
     async def UploadPlugin(
         self, requests: AsyncIterator[pb.UploadPluginRequest], context: Context
     ) -> pb.UploadPluginResponse:
-        """Receives a file, looks into it and stores it."""
+        """Receives a file, inspects it and stores it."""
         first = await anext(aiter(requests), None)
         if first is None or first.WhichOneof("piece") != "header":
             raise InvalidArgument.of("piece", "" if first is None else "chunk", "a header first, then chunks")
@@ -224,13 +224,13 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
     async def ListWorkerPlugins(
         self, request: pb.ListWorkerPluginsRequest, context: Context
     ) -> pb.ListWorkerPluginsResponse:
-        """A page of what workers found. Raises NotFound for an unknown worker cluster."""
+        """Returns a page of workers' reports on plugins. Raises NotFound for an unknown worker cluster."""
         found = worker_plugins(self.parts, request.worker_cluster)
         part, token = page(found, worker_plugin_key, request.page_size, request.page_token)
         return pb.ListWorkerPluginsResponse(worker_plugins=part, next_page_token=token)
 
     def _forget(self, gone: Plugin) -> None:
-        """Forgets the file of a plugin that is gone."""
+        """Forgets the file of a deleted plugin."""
         hit("plugin-forgotten")
         self.parts.plugins.forget(gone)
 
@@ -243,7 +243,7 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
         return {PLUGIN: plugin_message(made, tx.snapshot.users_of_plugin(made.name))}
 
     def _check_room(self, header: pb.UploadHeader) -> None:
-        """Refuses a file that cannot be kept before it comes, unless it may be one that is there, or is sent again."""
+        """Refuses a file that cannot be kept before it comes, unless it may be stored already, or is sent again."""
         if not header.request_id:
             check_origin(PLUGIN, "", origin_of(header), self._snapshot, field="header.origin")
         self.parts.plugins.quotas.check_file(header.size_bytes)
@@ -266,7 +266,7 @@ async def _chunks(requests: AsyncIterator[pb.UploadPluginRequest]) -> AsyncItera
 
 
 def _is_after(plugin: Plugin, key: str) -> bool:
-    """Whether a plugin comes after that of a key in the order of lists, which may be gone."""
+    """Returns whether a plugin comes after a key's plugin, which may be gone, in the order of lists."""
     return _compared(plugin, dataclasses.replace(plugin, name=key)) > 0
 
 

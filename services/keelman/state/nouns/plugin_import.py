@@ -34,7 +34,7 @@ DELETED = "its plugin import was deleted"
 
 
 class PluginImportRow(ResourceRow, table=True):
-    """A plugin import; `content` is JSON of where its file is and what came of it, `spec` of what is said of it."""
+    """A plugin import; `content` is JSON of its source and its result, `spec` of its annotations."""
 
     __tablename__ = "plugin_import"
     state: str
@@ -42,7 +42,7 @@ class PluginImportRow(ResourceRow, table=True):
 
 
 def import_message(made: PluginImport) -> plugin_import_pb2.PluginImport:
-    """A plugin import as users and events see it."""
+    """Returns a plugin import as users and events see it."""
     message = message_of(plugin_import_pb2.PluginImport, made, **annotated(shown_spec(made).annotations))
     if made.state is PluginImportState.ACTIVE:
         message.plugin.CopyFrom(plugin_pb2.PluginRef(name=made.name, version=VERSION, sha256=made.sha256))
@@ -54,17 +54,17 @@ NOUN = Noun(PluginImport, PluginImportRow, import_message, {"content": CONTENT, 
 
 
 def answered(made: PluginImport, snapshot: Snapshot) -> plugin_import_pb2.PluginImport:
-    """A plugin import with who uses its plugin."""
+    """Returns a plugin import with the users of its plugin."""
     message = import_message(made)
     message.users.extend(snapshot.users_of_plugin(plugin_key(made.name, VERSION)))
     return message
 
 
 def create(tx: Transaction, request: pb.CreatePluginImportRequest) -> PluginImport:
-    """A new plugin import, whose file an operation fetches.
+    """Stores a new plugin import, whose file an operation fetches.
 
-    Raises InvalidArgument for a source that cannot be, AlreadyExists and FailedPrecondition for a name and an origin
-    that another has.
+    Raises InvalidArgument for an illegal source, AlreadyExists and FailedPrecondition if another has the name or the
+    origin.
     """
     check_free("plugin import", request.name, tx.snapshot.plugin_imports)
     if any(one.plugin == request.name for one in tx.snapshot.plugins.values()):
@@ -78,18 +78,18 @@ def create(tx: Transaction, request: pb.CreatePluginImportRequest) -> PluginImpo
 
 
 def source_of(message: plugin_import_pb2.PluginSource) -> PluginSource:
-    """Where a file is."""
+    """Returns the source of a file."""
     return value_of(PluginSource, message)
 
 
 def update(tx: Transaction, request: pb.UpdatePluginImportRequest) -> PluginImport:
-    """The plugin import with other words about it."""
+    """Changes the annotations of the plugin import."""
     found = present(tx, PluginImport, request.name, request.etag)
     return tx.put(reworded(found, import_message(found), PLUGIN_IMPORT, request))
 
 
 def delete(tx: Transaction, request: pb.DeletePluginImportRequest) -> tuple[PluginImport, Plugin | None]:
-    """The plugin import that is gone, with its plugin. Raises FailedPrecondition for one whose plugin is used."""
+    """Deletes a plugin import with its plugin, and returns both. Raises FailedPrecondition if its plugin is used."""
     found = present(tx, PluginImport, request.name, request.etag)
     key = plugin_key(found.name, VERSION)
     if users := ", ".join(tx.snapshot.users_of_plugin(key)):
@@ -119,7 +119,7 @@ class PluginImportApi(NounApi, grpc.PluginImportServiceServicer):
     CreatePluginImport, UpdatePluginImport = verb(create), verb(update)
 
     def _forget(self, gone: tuple[PluginImport, Plugin | None]) -> None:
-        """Forgets the file of one that is gone."""
+        """Forgets the file of a deleted plugin import."""
         if gone[1] is not None:
             self.parts.plugins.forget(gone[1])
 

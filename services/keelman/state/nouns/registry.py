@@ -1,4 +1,4 @@
-"""The nouns that there are: each file of this folder that has a NOUN, or the API of one."""
+"""Finds the nouns: each file of this folder that has a NOUN, or the API of one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DELETED = event_pb2.EVENT_TYPE_DELETED
 
 
 def all_services(parts: Parts) -> list[Service]:
-    """The gRPC services of all nouns, and that of several writes together."""
+    """Returns the gRPC services of all nouns, and that of several writes together."""
     apis = [module.API(parts) for module in _MODULES if hasattr(module, "API")]
     return [*map(Service.of, apis), Service.of(BatchApi(parts.store, apis))]
 
 
 def event_of(kind: event_pb2.EventType.ValueType, resource: Any, revision: int, time: datetime) -> event_pb2.Event:
-    """An event, with the resource as users see it."""
+    """Returns an event, with the resource as users see it."""
     noun = NOUNS[resource.NOUN]
     event = event_pb2.Event(revision=revision, time=to_timestamp(time), type=kind, name=resource.name)
     getattr(event, noun.name).CopyFrom(noun.message(resource))
@@ -36,5 +36,5 @@ def event_of(kind: event_pb2.EventType.ValueType, resource: Any, revision: int, 
 
 
 def event_bytes(kind: event_pb2.EventType.ValueType, resource: Any, revision: int, time: datetime) -> bytes:
-    """An event as it stands in the outbox and in its topic."""
+    """Returns an event as the bytes in the outbox and in its topic."""
     return event_of(kind, resource, revision, time).SerializeToString(deterministic=True)

@@ -1,4 +1,4 @@
-"""Secrets: values that workers are given beside their spec, and that no answer, list or event has."""
+"""Secrets: values that workers get beside their spec, and that no answer, list or event contains."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from keelman.state.snapshot import SECRET, Snapshot
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
-MAX_TOTAL_BYTES = 2 << 20  # a node is sent all that its workers may read in one message of at most 4 MiB
-SECRETS = "secrets"  # what stands under a key of this name is sealed as a whole
+MAX_TOTAL_BYTES = 2 << 20  # one message of at most 4 MiB brings a node all values that its workers may read
+SECRETS = "secrets"  # the value under a key of this name is sealed as a whole
 CHANGED = ("values", "description", "labels")
 
 
 class SecretRow(ResourceRow, table=True):
-    """A secret; `spec` is JSON of its values, sealed, and of what is said of it."""
+    """A secret; `spec` is JSON of its sealed values and its annotations."""
 
     __tablename__ = "secret"
 
 
 def secret_message(secret: Secret) -> secret_pb2.Secret:
-    """A secret as users and events see it."""
+    """Returns a secret as users and events see it."""
     said = secret.annotations
     return message_of(
         secret_pb2.Secret, secret, description=said.description, labels=said.labels, keys=sorted(secret.values)
@@ -49,14 +49,14 @@ NOUN = Noun(Secret, SecretRow, secret_message, {"spec": {"annotations": "annotat
 
 
 def answered(secret: Secret, snapshot: Snapshot) -> secret_pb2.Secret:
-    """A secret with what is known to refer to it."""
+    """Returns a secret with the resources that are known to refer to it."""
     made = secret_message(secret)
     made.users.extend(users_of(secret.name, snapshot))
     return made
 
 
 def create(tx: Transaction, request: pb.CreateSecretRequest) -> Secret:
-    """A new secret."""
+    """Stores a new secret."""
     checked_secret_name("name", request.name)
     if request.name in tx.snapshot.resources(SECRET):
         raise AlreadyExists(f"name: a secret named {request.name!r} exists already: choose another name")
@@ -67,7 +67,7 @@ def create(tx: Transaction, request: pb.CreateSecretRequest) -> Secret:
 
 
 def update(tx: Transaction, request: pb.UpdateSecretRequest) -> Secret:
-    """The secret with other values, or other words about it."""
+    """Changes the values, description or labels of the secret."""
     found = present(tx, Secret, request.name, request.etag)
     paths = list(request.update_mask.paths) or CHANGED
     if wrong := next((path for path in paths if path not in CHANGED), ""):
@@ -89,7 +89,7 @@ def update(tx: Transaction, request: pb.UpdateSecretRequest) -> Secret:
 
 
 def delete(tx: Transaction, request: pb.DeleteSecretRequest) -> Secret:
-    """The secret that is gone. Raises FailedPrecondition for one that is known to be referred to."""
+    """Deletes a secret and returns it. Raises FailedPrecondition if a resource is known to refer to it."""
     found = present(tx, Secret, request.name, request.etag)
     if users := users_of(found.name, tx.snapshot):
         raise FailedPrecondition(

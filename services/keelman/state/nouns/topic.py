@@ -54,17 +54,17 @@ class TopicRow(ResourceRow, table=True):
 
 
 def spec_message(wanted: TopicSpec) -> topic_pb2.TopicSpec:
-    """What a user wants of a topic, on the wire, complete."""
+    """Returns the message of a topic's spec, complete."""
     return message_of(topic_pb2.TopicSpec, wanted, **annotated(wanted.annotations))
 
 
 def spec_of(message: topic_pb2.TopicSpec, default: str) -> TopicSpec:
-    """What a user wants of a topic; its name in Kafka is the default where none is given."""
+    """Returns the spec of a message; `default` is the topic's name in Kafka if the message has none."""
     return value_of(TopicSpec, message, topic=message.topic or default, annotations=annotations_of(message))
 
 
 def topic_message(topic: Topic, seen: Seen | None = None) -> topic_pb2.Topic:
-    """A topic as users and events see it; answers have what the brokers said last."""
+    """Returns a topic as users and events see it; answers include the brokers' last report."""
     state, message = state_of(topic, seen)
     applied = topic.applied
     status = topic_pb2.TopicStatus(
@@ -105,7 +105,7 @@ NOUN = Noun(Topic, TopicRow, topic_message)
 
 
 def create(tx: Transaction, name: str, spec: TopicSpec) -> Topic:
-    """A new topic; the brokers are not asked."""
+    """Stores a new topic, without a call to the brokers."""
     check_free("topic", name, tx.snapshot.topics)
     check(name, spec, tx.snapshot)
     made = Topic(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=TopicGoal.ABSENT, spec=spec)
@@ -115,7 +115,7 @@ def create(tx: Transaction, name: str, spec: TopicSpec) -> Topic:
 def update(
     tx: Transaction, name: str, etag: str, change: Callable[[TopicSpec], TopicSpec], brokers_have: int = 0
 ) -> Topic:
-    """The topic with the spec that `change` makes of its present one. The brokers have it with so many partitions."""
+    """Changes the topic's spec by `change`. `brokers_have` is its number of partitions on the brokers."""
     topic = present(tx, Topic, name, etag)
     spec = change(topic.spec)
     if spec == topic.spec:
@@ -128,7 +128,7 @@ def update(
 
 def delete(tx: Transaction, name: str, etag: str, *, keep_topic: bool, gone: bool = False) -> Topic:
     """Forgets a topic. Raises FailedPrecondition while an operation on it has not ended, and while the brokers have it
-    (are not known to have lost it: `gone`) unless it is to stay there."""
+    (not known to be `gone`) unless the caller keeps it there."""
     topic = present(tx, Topic, name, etag)
     check_no_operation(tx, TOPIC, name)
     if topic.applied.goal is TopicGoal.PRESENT and not (keep_topic or gone):
@@ -142,7 +142,7 @@ def delete(tx: Transaction, name: str, etag: str, *, keep_topic: bool, gone: boo
 
 
 def apply(tx: Transaction, request: pb.ApplyTopicRequest) -> tuple[Topic, Operation]:
-    """The topic with an operation that brings its brokers to what it says."""
+    """Begins an operation that brings the brokers to the topic's spec; returns the topic and the operation."""
     topic = present(tx, Topic, request.name, request.etag)
     check_no_operation(tx, TOPIC, topic.name)
     goal = topic.goal

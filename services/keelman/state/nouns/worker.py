@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def rest_url(workload: Workload) -> str:
-    """Where a worker's REST API answers."""
+    """Returns the URL of a worker's REST API."""
     scheme = "https" if isinstance(workload.spec, WorkerSpec) and workload.spec.https else "http"
     return f"{scheme}://{workload.address}"
 
 
 def worker_message(workload: Workload, membership: worker_pb2.WorkerMembership | None) -> worker_pb2.Worker:
-    """A worker: its workload as its user sees it."""
+    """Returns the message of a worker: its workload as its user sees it."""
     return worker_pb2.Worker(
         name=workload.name.removeprefix("worker/"),
         worker_cluster=workload.cluster,
@@ -39,7 +39,7 @@ def worker_message(workload: Workload, membership: worker_pb2.WorkerMembership |
 
 
 def restart(tx: Transaction, name: str) -> Workload:
-    """A new generation of one worker: its agent ends the process of the old one and starts it again."""
+    """Gives one worker a new generation: its agent ends the old process and starts a new one."""
     worker = tx.snapshot.worker(name)
     if worker.goal is not Goal.RUNNING:
         raise FailedPrecondition(
@@ -56,7 +56,7 @@ class WorkerApi(NounApi, grpc.WorkerServiceServicer):
     ListWorkers, RestartWorker = list_page, verb(lambda tx, r: restart(tx, r.name))
 
     async def GetWorker(self, request: pb.GetWorkerRequest, context: Context) -> pb.GetWorkerResponse:
-        """One worker."""
+        """Returns one worker."""
         return pb.GetWorkerResponse(worker=self._shown(self._snapshot.worker(request.name)))
 
     def _page(self, request: pb.ListWorkersRequest) -> tuple[list[Workload], str]:

@@ -60,7 +60,7 @@ class WorkerClusterRow(ClusterColumns, table=True):
 
 
 def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterSpec:
-    """What a user wants of a worker cluster, on the wire, complete."""
+    """Returns the message of a worker cluster's spec, complete."""
     spec = message_of(
         worker_cluster_pb2.WorkerClusterSpec,
         wanted,
@@ -81,7 +81,7 @@ def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterS
 
 
 def spec_of(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
-    """What a user wants of a worker cluster; raises InvalidArgument when no placement is given."""
+    """Returns the spec of a message; raises InvalidArgument when no placement is given."""
     spec = value_of(
         WorkerClusterSpec,
         message,
@@ -109,7 +109,7 @@ def spec_of(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
 
 
 def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
-    """A worker cluster as users and events see it."""
+    """Returns a worker cluster as users and events see it."""
     status = message_of(
         worker_cluster_pb2.WorkerClusterStatus,
         cluster.status,
@@ -128,7 +128,7 @@ NOUN = Noun(
 
 
 def create(tx: Transaction, name: str, spec: WorkerClusterSpec) -> WorkerCluster:
-    """A new worker cluster, stopped."""
+    """Stores a new worker cluster, stopped."""
     check_free("worker cluster", name, tx.snapshot.worker_clusters)
     spec = resolved(spec, tx.snapshot)
     check(name, spec, tx.snapshot)
@@ -139,7 +139,7 @@ def create(tx: Transaction, name: str, spec: WorkerClusterSpec) -> WorkerCluster
 def update(
     tx: Transaction, name: str, etag: str, change: Callable[[WorkerClusterSpec], WorkerClusterSpec]
 ) -> WorkerCluster:
-    """The worker cluster with the spec that `change` makes of its present one."""
+    """Changes the spec of the worker cluster by `change`."""
     cluster = present(tx, WorkerCluster, name, etag)
     check_not_deleted(cluster)
     spec = resolved(change(cluster.spec), tx.snapshot)
@@ -152,7 +152,7 @@ def update(
 
 
 def restart(tx: Transaction, name: str, etag: str) -> WorkerCluster:
-    """Asks for new processes of all workers, one after the other."""
+    """Begins to replace the processes of all workers, one after the other."""
     cluster = present(tx, WorkerCluster, name, etag)
     check_not_deleted(cluster)
     if cluster.goal is not ClusterGoal.RUNNING:
@@ -161,7 +161,7 @@ def restart(tx: Transaction, name: str, etag: str) -> WorkerCluster:
 
 
 def delete(tx: Transaction, name: str, etag: str, *, only_unused: bool = False) -> WorkerCluster:
-    """Asks for the end of a worker cluster, `only_unused` of one that no definition names; its topics stay."""
+    """Begins to delete a worker cluster; with `only_unused` only if no definition names it. Its topics stay."""
     cluster = present(tx, WorkerCluster, name, etag)
     if only_unused and (users := ", ".join(sorted(tx.snapshot.definitions_on(name))[:MAX_NAMED])):
         text = f"worker cluster {name!r} is used by connector definitions {users}: delete these first"
@@ -170,7 +170,7 @@ def delete(tx: Transaction, name: str, etag: str, *, only_unused: bool = False) 
 
 
 def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
-    """Asks the workers to run."""
+    """Sets the goal that the workers run."""
     cluster = present(tx, WorkerCluster, name, etag)
     check_not_deleted(cluster)
     brokers = tx.snapshot.broker_clusters[cluster.spec.broker_cluster]
@@ -181,20 +181,20 @@ def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
             metadata={"broker_cluster": brokers.name},
         )
     if cluster.goal is not ClusterGoal.RUNNING:
-        check_own_names(name, cluster.spec, tx.snapshot)  # that two are one Kafka may be known only since then
+        check_own_names(name, cluster.spec, tx.snapshot)  # now two may turn out as one Kafka
     return with_goal(tx, cluster, ClusterGoal.RUNNING)
 
 
 def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> WorkerCluster:
-    """Asks the workers to stop, or has them killed."""
+    """Sets the goal that the workers stop, or with `force` that they are killed."""
     cluster = present(tx, WorkerCluster, name, etag)
     check_not_deleted(cluster)
     return with_goal(tx, cluster, ClusterGoal.STOPPED, force=force)
 
 
 def own_name(tx: Transaction, name: str) -> str:
-    """The name of a cluster that users change by itself. Raises FailedPrecondition (OWNED) for that of a dedicated
-    connector, which is changed and deleted with it."""
+    """Returns the name of a cluster that users may change directly. Raises FailedPrecondition (OWNED) for that of a
+    dedicated connector, which is changed and deleted with the connector."""
     if name in tx.snapshot.dedicated_connectors and name in tx.snapshot.worker_clusters:
         raise FailedPrecondition(
             f"worker cluster {name!r} is that of dedicated connector {name!r}: change or delete that",
@@ -243,7 +243,7 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
     async def DescribeStorageTopics(
         self, request: pb.DescribeStorageTopicsRequest, context: Context
     ) -> pb.DescribeStorageTopicsResponse:
-        """Asks the brokers."""
+        """Queries the brokers."""
         return await storage_topics(request.name, self._snapshot)
 
     def _shown(self, found: WorkerCluster, request: Any) -> worker_cluster_pb2.WorkerCluster:
@@ -264,7 +264,7 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
 
 
 def _noted(made: WorkerCluster, had: Mapping[str, str]) -> Noted:
-    """A cluster with notes on the properties that it has not had."""
+    """Returns a cluster with notes on its new properties."""
     given = {key: value for key, value in made.spec.properties.items() if had.get(key) != value}
     return made, notes_on(made.spec.engine, given)
 

@@ -1,4 +1,4 @@
-"""Worker configurations: files of properties that workers of connectors have, kept in revisions."""
+"""Worker configurations: files of worker properties for dedicated connectors, kept in revisions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from keelman.workers.configurations import checked_content, shown_content
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
-MAX_BYTES = 2 << 20  # a client that sets nothing takes an answer of 4 MiB
-SECRETS = "secrets"  # what stands under a key of this name is sealed as a whole
+MAX_BYTES = 2 << 20  # a client with default settings accepts an answer of 4 MiB
+SECRETS = "secrets"  # the value under a key of this name is sealed as a whole
 
 
 class WorkerConfigurationRow(ResourceRow, table=True):
-    """A worker configuration; `spec` is JSON of its revisions, whose contents stand apart in base64."""
+    """A worker configuration; `spec` is JSON of its revisions, with their contents apart in base64."""
 
     __tablename__ = "worker_configuration"
 
@@ -57,7 +57,7 @@ def _fields(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def configuration_message(found: WorkerConfiguration) -> worker_configuration_pb2.WorkerConfiguration:
-    """A worker configuration as lists and events have it: without what it says."""
+    """Returns a worker configuration as lists and events have it: without its contents."""
     annotations = shown_spec(found).annotations
     pb2 = worker_configuration_pb2
     revisions = [message_of(pb2.WorkerConfigurationRevision, one, content=None) for one in found.revisions]
@@ -67,7 +67,7 @@ def configuration_message(found: WorkerConfiguration) -> worker_configuration_pb
 def answered(
     found: WorkerConfiguration, snapshot: Snapshot, *, with_secrets: bool = False
 ) -> worker_configuration_pb2.WorkerConfiguration:
-    """A worker configuration with what it says, and with who uses it."""
+    """Returns a worker configuration with its contents and its users."""
     made = configuration_message(found)
     for one in made.revisions:
         content = found.contents[one.revision]
@@ -85,10 +85,10 @@ NOUN = Noun(
 
 
 def create(tx: Transaction, request: pb.CreateWorkerConfigurationRequest) -> WorkerConfiguration:
-    """A new worker configuration with its first revision.
+    """Stores a new worker configuration with its first revision.
 
-    Raises InvalidArgument for what it may not say, AlreadyExists and FailedPrecondition for a name and an origin that
-    another has.
+    Raises InvalidArgument for illegal content, and AlreadyExists or FailedPrecondition if another has the name or the
+    origin.
     """
     check_free("worker configuration", request.name, tx.snapshot.worker_configurations)
     annotations = new_annotations(WORKER_CONFIGURATION, request, tx.snapshot)
@@ -98,7 +98,7 @@ def create(tx: Transaction, request: pb.CreateWorkerConfigurationRequest) -> Wor
 
 
 def create_revision(tx: Transaction, request: pb.CreateWorkerConfigurationRevisionRequest) -> WorkerConfiguration:
-    """The worker configuration with one more revision."""
+    """Adds a revision to the worker configuration."""
     found = present(tx, WorkerConfiguration, request.name, request.etag)
     content = _checked_content(request.content)
     if sum(map(len, found.contents.values())) + len(content) > MAX_BYTES:
@@ -110,14 +110,14 @@ def create_revision(tx: Transaction, request: pb.CreateWorkerConfigurationRevisi
 
 
 def update(tx: Transaction, request: pb.UpdateWorkerConfigurationRequest) -> WorkerConfiguration:
-    """The worker configuration with other words about it."""
+    """Changes the description and other annotations of the worker configuration."""
     found = present(tx, WorkerConfiguration, request.name, request.etag)
     changed = reworded(found, configuration_message(found), WORKER_CONFIGURATION, request)
     return found if changed == found else tx.put(changed)
 
 
 def delete(tx: Transaction, request: pb.DeleteWorkerConfigurationRequest) -> WorkerConfiguration:
-    """The worker configuration that is gone. Raises FailedPrecondition for one that is used."""
+    """Deletes a worker configuration and returns it. Raises FailedPrecondition if it is used."""
     found = present(tx, WorkerConfiguration, request.name, request.etag)
     if users := tx.snapshot.users_of_configuration(found.name):
         raise FailedPrecondition(

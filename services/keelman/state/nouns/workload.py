@@ -1,4 +1,4 @@
-"""Workloads: what the agents run."""
+"""Workloads: processes that the agents run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class WorkloadRow(SQLModel, table=True):
-    """A workload, where it is placed, and what its agent last reported."""
+    """A workload, its place, and its agent's last report."""
 
     __tablename__ = "workload"
     name: str = Field(primary_key=True)
@@ -56,14 +56,14 @@ class WorkloadRow(SQLModel, table=True):
 
 
 def status_message(status: WorkloadStatus) -> workload_pb2.WorkloadStatus:
-    """What an agent saw."""
+    """Returns the message of an agent's report."""
     return message_of(
         workload_pb2.WorkloadStatus, status, pid=status.pid or None, log_problems=problem_messages(status)
     )
 
 
 def status_of(message: workload_pb2.WorkloadStatus) -> WorkloadStatus:
-    """What an agent reports; raises InvalidArgument for a state that has no meaning."""
+    """Returns an agent's report; raises InvalidArgument for a state that has no meaning."""
     name = word(workload_pb2.WorkloadState, message.state)
     if name not in ProcessState.__members__:
         raise InvalidArgument.of("report.statuses.state", name, ", ".join(ProcessState))
@@ -71,7 +71,7 @@ def status_of(message: workload_pb2.WorkloadStatus) -> WorkloadStatus:
 
 
 def spec_message(wanted: WorkloadSpec) -> workload_pb2.WorkloadSpec:
-    """What an agent is to run, on the wire, complete."""
+    """Returns the message of a workload's spec, complete."""
     match wanted:
         case BrokerSpec():
             return workload_pb2.WorkloadSpec(broker=message_of(workload_pb2.BrokerWorkload, wanted))
@@ -85,7 +85,7 @@ def spec_message(wanted: WorkloadSpec) -> workload_pb2.WorkloadSpec:
 
 
 def workload_message(workload: Workload) -> workload_pb2.Workload:
-    """A workload as users and events see it: with its placement and, when there is one, its status."""
+    """Returns a workload as users and events see it: with its placement and, when there is one, its status."""
     return message_of(
         workload_pb2.Workload,
         workload,
@@ -96,7 +96,7 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
 
 
 def assignment_message(workload: Workload) -> workload_pb2.Workload:
-    """A workload as its agent is to run it, with its secrets."""
+    """Returns a workload as its agent gets it, with its secrets."""
     message = workload_message(dataclasses.replace(workload, status=None))
     message.spec.CopyFrom(spec_message(workload.spec))
     return message

@@ -1,4 +1,4 @@
-"""Brings a worker cluster to what a connector definition says: by the REST of whichever worker answers."""
+"""Brings a worker cluster to the state of a connector definition, by the REST API of any worker that answers."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 CALL_SECONDS = 30.0
 PASSES = ("timed out", "a rebalance is expected")
-"""Of what Connect answers with status 500 in a rebalance."""
+"""Parts of the messages that Connect answers with status 500 in a rebalance."""
 LOOK_COUNTS = timedelta(seconds=1)
-"""At most so much of the time between two looks counts as seen: a rebalance may have filled the rest."""
+"""The most time between two looks that counts as observed: a rebalance may have filled the rest."""
 DELETED = "somebody deleted the connector meanwhile: apply it again"
 
 
 def kind(tools: Tools) -> Kind:
-    """What is done for operations on connectors."""
+    """Returns the steps of operations on connectors."""
     steps = ConnectorSteps(tools)
     return Kind(
         {
@@ -82,11 +82,11 @@ class ConnectorSteps:
         self._connectors: Connectors = tools.connectors
         self._store = tools.store
         self._without_tasks: dict[str, tuple[tuple[str, bool], datetime, timedelta]] = {}
-        """By target: the operation that waits for it, and whether it is being taken back; the last look, at which the
-        connector ran and had no tasks; for how long it has been seen so."""
+        """By target: the waiting operation, and whether it is being rolled back; the time of the last look that saw the
+        connector run without tasks; and for how long looks have seen that."""
 
     async def ask(self, operation: Operation) -> Outcome:
-        """Finds out whether the cluster has the connector, and notes it as it is."""
+        """Finds out whether the cluster has the connector, and records its configuration and state."""
         if GONE in operation.facts:
             return Done("its worker cluster is not there or does not run, and never had the connector")
         found = await self.look(operation)
@@ -111,7 +111,7 @@ class ConnectorSteps:
         return Done("changed" if found is not None else "created", {UID: made.uid})
 
     async def write(self, operation: Operation) -> Connector:
-        """Creates the connector in what was asked for."""
+        """Creates the connector in the requested state."""
         config, goal = operation.facts["config"], operation.target.goal
         initial = "" if goal == DefinitionGoal.RUNNING else goal
         async with _refusing():
@@ -120,10 +120,10 @@ class ConnectorSteps:
                     *place_of(operation), config, request_id=operation.name, initial_state=initial
                 )
             except errors.AlreadyExists as error:
-                raise errors.Conflict(error.message) from None  # the next look says with which configuration
+                raise errors.Conflict(error.message) from None  # the next look finds its configuration
 
     async def put_back(self, operation: Operation) -> Outcome:
-        """Gives the connector the configuration that it had before; deletes one that was not there."""
+        """Restores the connector's former configuration; deletes a connector that did not exist before."""
         former, found = operation.facts[FORMER], await self.look(operation)
         if found is None:
             return Done("it is not there" if former is None else "somebody deleted it meanwhile: it stays so")
@@ -140,7 +140,7 @@ class ConnectorSteps:
         return Done("it has again what it had before")
 
     async def steer(self, operation: Operation) -> Outcome:
-        """Asks the connector to run, pause or stop."""
+        """Makes the connector run, pause or stop."""
         found = await self.look(operation)
         goal = DefinitionGoal(operation.target.goal)
         if found is None and goal is not DefinitionGoal.RUNNING:
@@ -152,7 +152,7 @@ class ConnectorSteps:
         return Done(steered, skipped=not steered)
 
     async def steer_back(self, operation: Operation) -> Outcome:
-        """Asks the connector for what it did before."""
+        """Returns the connector to its former state."""
         former, found = operation.facts[FORMER], await self.look(operation)
         if former is None or found is None:
             return Done()
@@ -160,7 +160,8 @@ class ConnectorSteps:
         return Done(await self._steer(operation, found, DefinitionGoal(goal)))
 
     async def await_state(self, operation: Operation) -> Outcome:
-        """Waits until the connector and its tasks are what was asked for. Raises FailedPrecondition when they fail."""
+        """Waits until the connector and its tasks have the requested state. Raises FailedPrecondition when they
+        fail."""
         found = await self.look(operation)
         if found is None:
             raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
@@ -184,13 +185,13 @@ class ConnectorSteps:
         return Done("deleted")
 
     async def await_gone(self, operation: Operation) -> Outcome:
-        """Waits until the workers do not have it any more."""
+        """Waits until the workers no longer have the connector."""
         if GONE in operation.facts or await self.look(operation) is None:
             return Done()
         return Waiting("the workers still have it", LOOK_AGAIN_SECONDS)
 
     async def _steer(self, operation: Operation, found: Connector, goal: DefinitionGoal) -> str:
-        """Asks for the goal where it is not so already; says what was asked."""
+        """Makes the workers bring the connector to its goal, unless it is there; returns a report of that."""
         state, place = state_of(found), place_of(operation)
         async with calling():
             if goal is DefinitionGoal.STOPPED and state != goal:
@@ -209,7 +210,7 @@ class ConnectorSteps:
         return ""
 
     def without_tasks(self, operation: Operation, found: Connector) -> timedelta:
-        """For how long the operation has seen the connector run and have no tasks, without a break."""
+        """Returns for how long the operation has seen the connector run without tasks, uninterrupted."""
         name, by = operation.target.name, (operation.name, operation.back_time is not None)
         if not runs_without_tasks(found):
             self._without_tasks.pop(name, None)
@@ -221,7 +222,7 @@ class ConnectorSteps:
         return seen
 
     async def look(self, operation: Operation) -> Connector | None:
-        """The connector as the workers have it now; None where they do not have it."""
+        """Returns the connector as the workers have it now; None if they do not have it."""
         async with calling():
             try:
                 return await self._connectors.get(*place_of(operation))
@@ -233,7 +234,8 @@ class ConnectorSteps:
 
 @asynccontextmanager
 async def calling() -> AsyncIterator[None]:
-    """Bounds calls of workers, and has what Connect answers in a rebalance tried again."""
+    """Bounds calls of workers, and turns Connect's errors of a rebalance into Unavailable, so that they are tried
+    again."""
     late = errors.Unavailable(f"no worker answered in {CALL_SECONDS:g} s")
     try:
         async with deadline(CALL_SECONDS, late):
@@ -246,7 +248,7 @@ async def calling() -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _refusing() -> AsyncIterator[None]:
-    """The same, for a configuration that Connect may refuse."""
+    """Does as `calling`, for a configuration that Connect may refuse."""
     try:
         async with calling():
             yield
@@ -257,10 +259,10 @@ async def _refusing() -> AsyncIterator[None]:
 
 
 def place_of(operation: Operation) -> tuple[str, str]:
-    """Worker cluster and name of the connector of an operation."""
+    """Returns the worker cluster and name of an operation's connector."""
     return operation.facts["worker_cluster"], operation.facts["connector"]
 
 
 def _is_connects(error: errors.NotFound) -> bool:
-    """Whether it is the connector that is not there; not its worker cluster."""
+    """Returns whether the connector is missing, and not its worker cluster."""
     return "http_status" in error.metadata

@@ -1,7 +1,7 @@
-"""Brings brokers to what a topic's resource says: creates, grows, configures, or deletes the topic.
+"""Brings brokers to a topic resource's spec: creates, grows, configures, or deletes the topic.
 
-A topic that the brokers have already, and that its resource has not been applied to before, is taken over only as it
-is. What an operation made it takes back when a later step fails.
+A topic that the brokers have already, and that its resource has not been applied to before, is taken over only if it
+needs no change. A topic that an operation created is deleted again when a later step fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MADE, PERHAPS = "made", "perhaps made"
 
 
 def kind(tools: Tools) -> Kind:
-    """What is done for operations on topics."""
+    """Returns the steps of operations on topics."""
     steps = _Steps(tools)
     return Kind(
         {
@@ -51,7 +51,7 @@ def kind(tools: Tools) -> Kind:
 
 
 def _may_have_made(operation: Operation) -> bool:
-    """Whether there may be a topic that the operation made: nothing else can be taken back."""
+    """Returns whether the operation may have created a topic: nothing else can be rolled back."""
     return operation.facts.get("there") is False and any(
         step.name == CREATE and step.start_time is not None and step.state is not StepState.SKIPPED
         for step in operation.steps
@@ -59,7 +59,7 @@ def _may_have_made(operation: Operation) -> bool:
 
 
 def _noted(tx: Any, operation: Operation) -> None:
-    """Has the topic note how far its operation is."""
+    """Stores the progress of the operation with its topic."""
     topic = tx.snapshot.topics.get(operation.target.name)
     if topic is None or topic.applied.operation != operation.name:
         return
@@ -80,7 +80,7 @@ def _noted(tx: Any, operation: Operation) -> None:
 
 
 class _Steps:
-    """The steps. Each opens a client of its own: an operation is rare, and its brokers may have moved meanwhile."""
+    """The steps. Each opens its own client: operations are rare, and the brokers may have moved meanwhile."""
 
     def __init__(self, tools: Tools) -> None:
         self._store = tools.store
@@ -89,7 +89,7 @@ class _Steps:
         self._tried: set[str] = set()
 
     async def ask(self, operation: Operation) -> Outcome:
-        """Finds out whether the brokers have the topic, and whether it can become what was asked for."""
+        """Finds out whether the brokers have the topic, and whether it can become as requested."""
         spec, facts = _spec(operation), operation.facts
         async with self._brokers(spec) as brokers:
             found = await _look(brokers, spec)
@@ -112,7 +112,7 @@ class _Steps:
         return Done("the brokers had it already, as it was asked for: taken over", there)
 
     async def create(self, operation: Operation) -> Outcome:
-        """Makes the topic where the brokers did not have it."""
+        """Creates the topic if the brokers did not have it."""
         if operation.facts["there"]:
             return Done(skipped=True)
         spec = _spec(operation)
@@ -135,8 +135,8 @@ class _Steps:
         return Done(_as_made(spec), {"topic_id": found.topic_id, "created": PERHAPS})
 
     async def take_back(self, operation: Operation) -> Outcome:
-        """Deletes the topic that the operation made. One that it only may have made has to be as it was asked for, and
-        empty."""
+        """Deletes the topic that the operation created. If it is not certain that the operation did, the topic has to
+        be as requested, and empty."""
         spec, facts = _spec(operation), operation.facts
         if operation.step(CREATE).state is StepState.DONE and "created" not in facts:
             return Done("somebody else made it")
@@ -153,7 +153,7 @@ class _Steps:
         return Waiting("the brokers delete it", LOOK_AGAIN_SECONDS)
 
     async def grow(self, operation: Operation) -> Outcome:
-        """Adds partitions where there are fewer than were asked for."""
+        """Adds partitions if the topic has fewer than requested."""
         spec = _spec(operation)
         async with self._brokers(spec) as brokers:
             found = await _look(brokers, spec)
@@ -166,7 +166,7 @@ class _Steps:
         return Done(f"{len(found.partitions)} to {spec.partitions} partitions")
 
     async def configure(self, operation: Operation) -> Outcome:
-        """Sets what of the configuration is not as it was asked for, and nothing else."""
+        """Sets the configuration keys that differ from the request, and nothing else."""
         spec = _spec(operation)
         async with self._brokers(spec) as brokers:
             found = await _look(brokers, spec)
@@ -188,7 +188,7 @@ class _Steps:
         return Done(", ".join(changed))
 
     async def await_topic(self, operation: Operation) -> Outcome:
-        """Waits until every broker that answers lists the topic as it was asked for, all partitions with a leader."""
+        """Waits until every broker that answers lists the topic as requested, all partitions with a leader."""
         spec = _spec(operation)
         async with self._brokers(spec) as brokers:
             for described in await brokers.described_by_each(spec.topic):
@@ -228,7 +228,8 @@ class _Steps:
         return Done()
 
     def _is_first_try(self, operation: Operation) -> bool:
-        """Whether nobody can have tried the step before: this process began it, and tries it for the first time."""
+        """Returns whether no one can have tried the step before: this process began it, and tries it for the first
+        time."""
         start = operation.step(CREATE).start_time
         first = operation.name not in self._tried and start is not None and start >= self._since
         self._tried.add(operation.name)
@@ -246,7 +247,7 @@ class _Steps:
 
     @contextlib.asynccontextmanager
     async def _brokers(self, spec: TopicSpec) -> AsyncIterator[TopicBrokers]:
-        """Raises NotFound, FailedPrecondition, Unavailable where the brokers cannot be asked."""
+        """Opens a client of the brokers. Raises NotFound, FailedPrecondition or Unavailable if it cannot."""
         properties = asked_properties(self._store.snapshot.broker_cluster(spec.broker_cluster))
         late = Unavailable(f"the brokers of {spec.broker_cluster!r} did not answer in {CALL_SECONDS:g} s")
         async with deadline(CALL_SECONDS, late), TopicBrokers.open(properties) as brokers:
@@ -258,7 +259,8 @@ def _spec(operation: Operation) -> TopicSpec:
 
 
 async def _look(brokers: TopicBrokers, spec: TopicSpec, *, offsets: bool = False) -> SeenTopic | None:
-    """The topic as the brokers have it, with its configuration as far as they let it be seen; None: they do not."""
+    """Returns the topic as the brokers have it, with its configuration as far as they show it; None if they do not have
+    it."""
     described = await brokers.describe([spec.topic])
     if not described.topics:
         return None
@@ -268,7 +270,7 @@ async def _look(brokers: TopicBrokers, spec: TopicSpec, *, offsets: bool = False
 
 
 def _check_reachable(spec: TopicSpec, found: SeenTopic) -> None:
-    """Raises FailedPrecondition where the topic can never become what was asked for."""
+    """Raises FailedPrecondition where the topic can never become as requested."""
     have = len(found.partitions)
     if 0 < spec.partitions < have:
         raise FailedPrecondition(
@@ -284,7 +286,7 @@ def _check_reachable(spec: TopicSpec, found: SeenTopic) -> None:
 
 
 def _not_listed(operation: Operation) -> Outcome:
-    """What comes of a step that finds no topic: after it was made, brokers may not know of it yet."""
+    """Returns the outcome of a step that finds no topic: after its creation, brokers may not list it yet."""
     if operation.facts["there"]:
         raise FailedPrecondition("somebody deleted the topic meanwhile: apply it again", reason="TOPIC_GONE")
     return Waiting("not every broker lists it yet", LOOK_AGAIN_SECONDS)

@@ -1,4 +1,4 @@
-"""The steps of an operation on a connector by name, what they are given, and what comes of it. Pure."""
+"""Names the steps of operations on connectors, makes their facts and applies their results. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keelman.model.operation import Operation, OperationState, StepState
 ASK, CONFIGURE, STEER, AWAIT = "ask-workers", "write-config", "set-state", "await-state"
 DELETE, AWAIT_GONE = "delete-connector", "await-gone"
 _HELD = (ASK, STEER, CONFIGURE, AWAIT)
-"""Stopped or paused before it gets another configuration, so that nothing runs with that."""
+"""The connector is stopped or paused before it gets another configuration, so that nothing runs with that."""
 STEPS: Mapping[DefinitionGoal, tuple[str, ...]] = {
     DefinitionGoal.RUNNING: (ASK, CONFIGURE, STEER, AWAIT),
     DefinitionGoal.PAUSED: _HELD,
@@ -21,22 +21,22 @@ STEPS: Mapping[DefinitionGoal, tuple[str, ...]] = {
     DefinitionGoal.ABSENT: (ASK, DELETE, AWAIT_GONE),
 }
 FORMER, UID, GONE = "former", "uid", "gone"
-"""Facts: the connector as it was before, None where it was not there; its uid; true where nothing is to be done, as its
+"""Facts: the connector as it was before, None if it did not exist; its uid; true if there is nothing to do, because its
 worker cluster is gone or never had it."""
 _TAKEN = (StepState.DONE, StepState.SKIPPED)
 
 
 def facts_of(definition: ConnectorDefinition, *, gone: bool) -> dict[str, Any]:
-    """What the steps are given: secrets in it are sealed by their keys."""
+    """Returns the facts that the steps get: secrets in them are sealed by their keys."""
     spec = definition.spec
     given = {"worker_cluster": spec.worker_cluster, "connector": spec.connector, "config": dict(spec.config)}
     return given | ({GONE: True} if gone else {})
 
 
 def takes_back(operation: Operation) -> bool:
-    """Whether what was done is taken back: where the operation was canceled, where it changed the configuration of a
-    connector that was there before, and where the configuration of a new one was refused. A new one that does not come
-    to run stays, so that people can look at it."""
+    """Returns whether the steps are rolled back: if the operation was canceled, if it changed the configuration of an
+    existing connector, or if the configuration of a new one was refused. A new connector that does not come to run
+    stays, so that people can look at it."""
     if operation.target.goal == DefinitionGoal.ABSENT or FORMER not in operation.facts:
         return False
     if operation.error is None:
@@ -46,24 +46,24 @@ def takes_back(operation: Operation) -> bool:
 
 
 def has_config(facts: Mapping[str, Any]) -> bool:
-    """Whether the connector had the wanted configuration before the operation."""
+    """Returns whether the connector had the wanted configuration before the operation."""
     former = facts[FORMER]
     return former is not None and same_config(former["config"], facts["config"])
 
 
 def ran_otherwise(facts: Mapping[str, Any]) -> bool:
-    """Whether the connector ran, or had failed, and was changed: what is shown of it may be from before."""
+    """Returns whether the connector ran, or had failed, and was changed: its reports may be from before the change."""
     former = facts[FORMER]
     return former is not None and (former["failed"] or (former["state"] == "RUNNING" and not has_config(facts)))
 
 
 def same_config(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether two configurations are one, but for the name that Connect puts into it."""
+    """Returns whether two configurations are equal, but for the name that Connect puts into them."""
     return {k: v for k, v in one.items() if k != "name"} == {k: v for k, v in other.items() if k != "name"}
 
 
 def noted(definition: ConnectorDefinition, operation: Operation, now: datetime) -> ConnectorDefinition:
-    """The definition with what became of its operation."""
+    """Returns the definition with the result of its operation."""
     if definition.operation != operation.name or not operation.has_ended:
         return definition
     message = operation.message if operation.state is OperationState.FAILED else ""
@@ -72,7 +72,7 @@ def noted(definition: ConnectorDefinition, operation: Operation, now: datetime) 
 
 
 def _applied(before: AppliedDefinition, operation: Operation, now: datetime) -> AppliedDefinition:
-    """What the worker cluster has after an operation: what it was given, unless that was refused or taken back."""
+    """Returns the applied definition after an operation: the requested one, unless it was refused or rolled back."""
     if operation.back_time is not None:
         return dataclasses.replace(before, time=now) if before.time is not None else before
     goal, facts = DefinitionGoal(operation.target.goal), operation.facts

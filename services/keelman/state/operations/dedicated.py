@@ -1,5 +1,5 @@
-"""Brings a dedicated connector to what it is to be: reaches its brokers, has its workers run, and writes its connector
-by the REST of whichever of them answers."""
+"""Brings a dedicated connector to its goal: reaches its brokers, gets its workers to run, and writes its connector by
+the REST API of any worker that answers."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
 ASK_SECONDS = 5.0
 ASK_WITHIN = 60.0
-"""For so long a worker may not answer before anything has been changed."""
+"""How long no worker may answer before anything has been changed."""
 REACH_WITHIN = timedelta(seconds=15)
-"""For so long brokers may be out of reach before that is the cause."""
+"""How long brokers may be unreachable before the step fails for that."""
 HEALTHY_FOR = {OperationKind.UPDATE_CONFIG: timedelta(seconds=3), OperationKind.UPDATE_WORKERS: timedelta(seconds=2)}
 SPARE = timedelta(seconds=10)
-"""A step that has a bound of its own is given up this much later: it says the cause itself, however late its last look
+"""A step with a limit of its own is given up this much later: it finds the cause itself, however late its last look
 comes."""
 DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
 
 def kind(tools: Tools) -> Kind:
-    """What is done for operations on dedicated connectors: all kinds share their steps."""
+    """Returns the steps of operations on dedicated connectors: all kinds of operations share them."""
     steps = _Steps(tools)
     of_connector = steps.connector
     return Kind(
@@ -77,8 +77,8 @@ def kind(tools: Tools) -> Kind:
 
 
 def noted(tx: Transaction, operation: Operation) -> None:
-    """Has a dedicated connector note how far its operation is; forgets it once its delete is through, and stops the
-    workers of one that never came up."""
+    """Stores the progress of the operation with its dedicated connector; forgets the connector once its delete has
+    succeeded, and stops the workers if it never came up."""
     connector = tx.snapshot.dedicated_connectors.get(operation.target.name)
     if connector is None or connector.operation != operation.name:
         return
@@ -93,7 +93,7 @@ def noted(tx: Transaction, operation: Operation) -> None:
 
 
 def _let_go(tx: Transaction, brokers: BrokerCluster | None) -> None:
-    """Forgets a broker cluster that was made for dedicated connectors, with its last user."""
+    """Forgets a broker cluster that was created for dedicated connectors, with its last user."""
     if brokers is None or not is_made(brokers) or brokers.goal is not ClusterGoal.RUNNING:
         return
     if not tx.snapshot.users_of(brokers.name) and not tx.snapshot.topics_of(brokers.name):
@@ -119,10 +119,10 @@ class _Steps:
         self._workers = StartedWorkers(tools)
         self._store = tools.store
         self._healthy: dict[str, tuple[str, datetime]] = {}
-        """By connector: the operation that watches it, and since when it has been healthy without a break."""
+        """By connector: the operation that watches it, and since when it has been healthy, uninterrupted."""
 
     async def reach(self, operation: Operation) -> Outcome:
-        """Waits until the brokers answer. Raises FailedPrecondition when they refuse us, or are out of reach for
+        """Waits until the brokers answer. Raises FailedPrecondition when they refuse keelman, or are unreachable for
         REACH_WITHIN."""
         cluster = self._cluster(operation)
         brokers = self._store.snapshot.broker_cluster(cluster.spec.broker_cluster)
@@ -139,11 +139,11 @@ class _Steps:
         return Done()
 
     async def await_workers(self, operation: Operation) -> Outcome:
-        """Waits until all workers run. Raises FailedPrecondition once it is known why they do not."""
+        """Waits until all workers run. Raises FailedPrecondition once the cause is known why they do not."""
         return self._workers.outcome(operation, self._cluster(operation), operation.begin_time_of(names.START))
 
     async def initialize(self, operation: Operation) -> Outcome:
-        """Notes what the connector is now, where the update changes that: of workers that do not run once they do."""
+        """Records the connector's present state if the update changes it; for workers that do not run, once they do."""
         if operation.kind is OperationKind.UPDATE_CONFIG:
             return await self.connector.ask(operation)
         if not operation.facts.get(names.RECONFIGURES):
@@ -155,7 +155,7 @@ class _Steps:
 
     async def update_workers(self, operation: Operation) -> Outcome:
         """Gives the worker cluster its new spec, waits until all workers run with it, and gives them the connector's
-        configuration where that becomes another one with them."""
+        configuration if that changes with them."""
         await self._write_workers(operation, names.WANTED_CLUSTER)
         former, wanted = (operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER))
         since = operation.begin_time_of(names.UPDATE_WORKERS)
@@ -165,7 +165,7 @@ class _Steps:
         return outcome
 
     async def _reconfigure(self, operation: Operation) -> Outcome:
-        """Gives the workers the connector's configuration; notes before what it was, where that is not known yet."""
+        """Gives the workers the connector's configuration; first records the former one, if that is not known yet."""
         noted: Mapping[str, Any] = {}
         if FORMER not in operation.facts:
             asked = await self.connector.ask(operation)
@@ -179,7 +179,7 @@ class _Steps:
         return dataclasses.replace(outcome, facts={**noted, **outcome.facts}, skipped=False)
 
     async def put_workers_back(self, operation: Operation) -> Outcome:
-        """Gives the worker cluster its former spec again and waits until all workers run with it, where they ran."""
+        """Restores the worker cluster's former spec and waits until all workers run with it, if they ran before."""
         await self._write_workers(operation, names.FORMER_CLUSTER)
         if operation.facts.get(names.WAKES):
             return Done("its workers are stopped again")
@@ -190,7 +190,7 @@ class _Steps:
         return outcome
 
     async def put_config_back(self, operation: Operation) -> Outcome:
-        """Gives the connector its former configuration again and waits until it runs, where it ran before."""
+        """Restores the connector's former configuration and waits until it runs, if it ran before."""
         outcome = await self.connector.put_back(operation)
         former = operation.facts.get(FORMER)
         was_refused = operation.step(names.UPDATE_CONFIG).state is StepState.FAILED
@@ -204,8 +204,8 @@ class _Steps:
         return health(DefinitionGoal.RUNNING, found, since, without_tasks=bare, had_failed=True)
 
     async def validate(self, operation: Operation) -> Outcome:
-        """Waits until the connector has run healthily for HEALTHY_FOR; writes it first where its workers have none.
-        Raises FailedPrecondition when it has failed."""
+        """Waits until the connector has run healthily for HEALTHY_FOR; writes it first if its workers have none. Raises
+        FailedPrecondition when it has failed."""
         found = await self.connector.look(operation)
         if found is None:
             if operation.kind is OperationKind.UPDATE_CONFIG:
@@ -233,11 +233,11 @@ class _Steps:
         return dataclasses.replace(outcome, facts=uid) if isinstance(outcome, Done) else outcome
 
     async def finalize(self, operation: Operation) -> Outcome:
-        """Has nothing to do: with the operation's end its connector has a new version."""
+        """Does nothing: with the operation's end its connector has a new version."""
         return Done()
 
     async def restart(self, operation: Operation) -> Outcome:
-        """Restarts the connector and its tasks, or what of it has failed; one that was written just now starts."""
+        """Restarts the connector and its tasks, or only the failed ones; a connector just written starts anyway."""
         if operation.facts[FORMER] is None:
             return Done("it starts", skipped=True)
         only_failed = operation.facts[names.ONLY_FAILED]
@@ -257,7 +257,7 @@ class _Steps:
         return health(goal, found, waited, without_tasks=bare, had_failed=is_restart)
 
     async def stop(self, operation: Operation) -> Outcome:
-        """Has the workers end, and waits until the last process has."""
+        """Stops the workers, and waits until the last process has ended."""
         name = operation.target.name
         async with self._store.write() as tx:
             cluster = tx.snapshot.worker_clusters.get(name)
@@ -282,7 +282,7 @@ class _Steps:
         return Done()
 
     async def _write_workers(self, operation: Operation, fact: str) -> None:
-        """Gives the worker cluster a spec, and has it run, unless the operation has ended meanwhile."""
+        """Gives the worker cluster a spec, and the goal to run, unless the operation has ended meanwhile."""
         spec, name = read(WorkerClusterSpec, operation.facts[fact]), operation.target.name
         cluster = self._store.snapshot.worker_clusters.get(name)
         if cluster is not None and cluster.goal is ClusterGoal.RUNNING and cluster.spec == spec:
@@ -307,7 +307,7 @@ class _Steps:
 
 
 async def _ask(brokers: BrokerCluster) -> None:
-    """Raises Unavailable while the brokers do not answer, Unauthenticated when they refuse us."""
+    """Raises Unavailable while the brokers do not answer, Unauthenticated when they refuse keelman."""
     if isinstance(brokers.spec, ExternalBrokers):
         await kafka_cluster_id(brokers.asked_at(brokers.spec.bootstrap_servers), seconds=ASK_SECONDS)
     elif brokers.status.state is not ClusterState.RUNNING:

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 FETCH_SECONDS = 30.0
-"""For so long a server that cannot be reached is asked again."""
+"""How long an unreachable server is tried again."""
 NOT_ZIP = frozenset(("kind", "broken"))
-"""Rules of refusals that say that a file is no archive; all others say that it is not safe."""
+"""Rules of refusals of files that are not archives; all other rules refuse unsafe archives."""
 _ENDINGS = {PluginContent.JAR: ".jar", PluginContent.ZIP: ".zip", PluginContent.UNSPECIFIED: ""}
 MAX_FILE_NAME = 200
 
 
 def kind(tools: Tools) -> Kind:
-    """What is done for plugin imports."""
+    """Returns the steps of plugin imports."""
     return Kind({FETCH: StepWork(Fetching(tools).fetch, seconds=FETCH_SECONDS)}, _never, _noted)
 
 
@@ -42,7 +42,7 @@ def _never(operation: Operation) -> bool:
 
 
 def _noted(tx: Transaction, operation: Operation) -> None:
-    """Has the plugin import say what is waited for, and why there is no plugin."""
+    """Stores in the plugin import the condition that it waits for, or the reason of its failure."""
     made = tx.snapshot.plugin_imports.get(operation.target.name)
     if made is None or made.operation != operation.name or made.state is not PluginImportState.CREATING:
         return
@@ -101,8 +101,8 @@ class Fetching:
 
 
 def file_name_of(made: PluginImport) -> str:
-    """What its file is called: as its key ends; where that is no jar or wheel, with the ending of what it is said to
-    be."""
+    """Returns the name of the import's file: the last part of its key; unless that is a jar or wheel, with the ending
+    of the declared content."""
     name = "".join(c for c in made.source.key.rstrip("/").rpartition("/")[2] if c.isprintable() and c != "\\")
     name = name[-MAX_FILE_NAME:] or made.name
     ending = _ENDINGS[made.source.content]
@@ -110,8 +110,8 @@ def file_name_of(made: PluginImport) -> str:
 
 
 def check_content(made: PluginImport, inspected: Inspection) -> None:
-    """Raises InvalidArgument for a file that is no archive of the kind that it is said to be, and for one in which
-    there is no class that a connector's configuration can name."""
+    """Raises InvalidArgument for a file that is not an archive of the declared kind, and for one without a class that a
+    connector's configuration can name."""
     if inspected.kind is PluginKind.TAR_GZ:
         raise InvalidArgument(f"{made.source} is a tar archive, and no jar or zip archive", reason="NOT_ZIP")
     if not inspected.classes:
@@ -123,7 +123,8 @@ def check_content(made: PluginImport, inspected: Inspection) -> None:
 
 
 def _activate(tx: Transaction, operation: Operation, plugin: Plugin, quotas: Quotas) -> None:
-    """Stores the plugin, and that it is there. Raises FailedPrecondition for an import that was deleted meanwhile."""
+    """Stores the plugin and marks the import as done. Raises FailedPrecondition for an import that was deleted
+    meanwhile."""
     made = tx.snapshot.plugin_imports.get(operation.target.name)
     if made is None or made.operation != operation.name:
         raise _gone(operation)

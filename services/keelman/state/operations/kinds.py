@@ -1,16 +1,16 @@
-"""The kinds of operations that there are, and how one is added.
+"""The kinds of operations, and how to add a kind.
 
 1. A value of `OperationKind`, in the proto and in keelman.model.operation.
 2. A module of this room with a function `kind(tools) -> Kind`: its steps by name, each a function from the operation to
-   what came of it. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
+   its outcome. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
    `Waiting` (it is tried again), or raises: Unavailable, DeadlineExceeded and Conflict are tried again with a back-off
    until the step's deadline; every other error fails the step at once, with its message.
 3. A line in `MAKERS` of registry.py.
-4. Whoever wants one calls `keelman.state.nouns.operation.begin` in its transaction, with the names of the steps in
-   their order and JSON facts for them; secrets in facts are sealed at rest by the names of their keys.
+4. A caller begins one by `keelman.state.nouns.operation.begin` in its transaction, with the names of the steps in their
+   order and JSON facts for them; secrets in facts are sealed at rest by the names of their keys.
 
 The runner stores each step before and after it is done. `stored` is called in each of these transactions, so that the
-target can note what was applied, and that the operation has ended.
+target can store its applied spec, and the end of the operation.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Work: TypeAlias = Callable[[Operation], Awaitable[Outcome]]
 
 
 class TopicNotes(Protocol):
-    """Keeps what brokers say of topics."""
+    """Keeps the brokers' reports of topics."""
 
     def note(self, topic: Topic, seen: Seen) -> None:
-        """Takes in what an operation has just heard."""
+        """Stores what an operation has just read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,10 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class StepWork:
-    """The functions that do a step and take it back; None: there is nothing to take back.
+    """The functions that do a step and undo it; None: there is nothing to undo.
 
-    `seconds`: for so long from its begin it is tried again; None: as the service's settings say, and `at_most` so long.
+    `seconds`: for how long from its begin the step is tried again; None: for the time of the service's settings, and at
+    most `at_most`.
     """
 
     do: Work
@@ -77,10 +78,11 @@ def _nothing(tx: Transaction, operation: Operation) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of operation: its steps, and what is done when one is stored or fails."""
+    """A kind of operation: its steps, and the functions for when one is stored or fails."""
 
     steps: Mapping[str, StepWork]
     takes_back: Callable[[Operation], bool] = _always
-    """Whether an operation that failed or was canceled is taken back, or ends with what was done left as it is."""
+    """Returns whether an operation that failed or was canceled is rolled back, or ends with its effects left in
+    place."""
     stored: Callable[[Transaction, Operation], None] = _nothing
     """Called with the operation as it is about to be stored, in the transaction that stores it."""

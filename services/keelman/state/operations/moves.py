@@ -1,7 +1,7 @@
-"""Decides what comes next in an operation, and what an event makes of it: the next step, a failure, a way back. Pure.
+"""Decides the next move of an operation, and applies each outcome: the next step, a failure, a rollback. Pure.
 
-A step is stored RUNNING before it is done and ended after; one that is found RUNNING is done again, so steps are
-idempotent. On the way back every step that was begun is undone, the last first.
+A step is stored RUNNING before it is done and ended after; a step found RUNNING is done again, so steps are idempotent.
+A rollback undoes every step that was begun, the last first.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from keelman.rpc.errors import code_name
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A step's outcome: it has taken effect. `facts` are kept with the operation's, for later steps and ways back."""
+    """The outcome of a step that has taken effect. `facts` are added to the operation's, for later steps and
+    rollbacks."""
 
     message: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     skipped: bool = False
-    """Nothing was to be done."""
+    """There was nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A step's outcome: it is to be tried again in so many seconds, as what the message says is not so yet."""
+    """The outcome of a step to try again in so many seconds: `message` tells which condition is not met yet."""
 
     message: str
     seconds: float = 0.5
@@ -40,33 +41,33 @@ Outcome: TypeAlias = Done | Waiting
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A step is to be stored as begun."""
+    """Store a step as begun."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """A step that is stored as begun is to be done."""
+    """Do a step that is stored as begun."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class TurnBack:
-    """All that was done is to be taken back, or left as it is: that is for the kind to say."""
+    """Roll back all steps, or leave their effects: the operation's kind decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """A step is to be taken back."""
+    """Undo a step."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing more is to be done."""
+    """End the operation."""
 
     state: OperationState
 
@@ -75,7 +76,7 @@ Move: TypeAlias = Begin | Do | TurnBack | Undo | End
 
 
 def next_move(operation: Operation) -> Move:
-    """What is to be done next with an operation that has not ended."""
+    """Returns the next move of an operation that has not ended."""
     if operation.state is OperationState.ROLLING_BACK:
         for index in reversed(range(len(operation.steps))):
             step = operation.steps[index]
@@ -93,13 +94,13 @@ def next_move(operation: Operation) -> Move:
 
 
 def begun(operation: Operation, index: int, now: datetime) -> Operation:
-    """The operation with a step begun."""
+    """Returns the operation with a step begun."""
     step = dataclasses.replace(operation.steps[index], state=StepState.RUNNING, start_time=now, attempts=1)
     return dataclasses.replace(_with(operation, index, step), state=OperationState.RUNNING, message="")
 
 
 def done(operation: Operation, index: int, outcome: Done, attempts: int, now: datetime) -> Operation:
-    """The operation with a step done."""
+    """Returns the operation with a step done."""
     state = StepState.SKIPPED if outcome.skipped else StepState.DONE
     step = dataclasses.replace(
         operation.steps[index], state=state, message=outcome.message, end_time=now, attempts=attempts
@@ -108,7 +109,7 @@ def done(operation: Operation, index: int, outcome: Done, attempts: int, now: da
 
 
 def waits(operation: Operation, index: int, message: str, attempts: int) -> Operation:
-    """The operation with a step that is to be tried again."""
+    """Returns the operation with a step that will be tried again."""
     step = operation.steps[index]
     if step.message == message == operation.message:
         return operation
@@ -118,7 +119,7 @@ def waits(operation: Operation, index: int, message: str, attempts: int) -> Oper
 
 
 def failed(operation: Operation, index: int, error: KeelmanError, attempts: int, now: datetime) -> Operation:
-    """The operation with a step that failed for good."""
+    """Returns the operation with a step that failed for good."""
     step = dataclasses.replace(
         operation.steps[index], state=StepState.FAILED, message=error.message, end_time=now, attempts=attempts
     )
@@ -127,14 +128,14 @@ def failed(operation: Operation, index: int, error: KeelmanError, attempts: int,
 
 
 def turned_back(operation: Operation, now: datetime, *, takes_back: bool) -> Operation:
-    """The operation that is to be taken back, or that has ended, with what was done left as it is."""
+    """Returns the operation in its rollback, or ended with the effects of its steps left in place."""
     if takes_back:
         return dataclasses.replace(operation, state=OperationState.ROLLING_BACK, back_time=now)
     return ended(operation, OperationState.CANCELED if operation.error is None else OperationState.FAILED, now)
 
 
 def undone(operation: Operation, index: int, message: str, now: datetime) -> Operation:
-    """The operation with a step taken back; one that failed stays FAILED."""
+    """Returns the operation with a step undone; a step that failed stays FAILED."""
     step = operation.steps[index]
     if step.state is StepState.FAILED:
         step = dataclasses.replace(step, undo_time=now)
@@ -146,7 +147,7 @@ def undone(operation: Operation, index: int, message: str, now: datetime) -> Ope
 
 
 def not_undone(operation: Operation, index: int, why: str, now: datetime) -> Operation:
-    """The operation with a step that could not be taken back, which its message and error say."""
+    """Returns the operation with a step that could not be undone, with that in its message and error."""
     step = operation.steps[index]
     text = f"{step.name} could not be taken back: {why}"
     made = _with(
@@ -161,7 +162,7 @@ def not_undone(operation: Operation, index: int, why: str, now: datetime) -> Ope
 
 
 def ended(operation: Operation, state: OperationState, now: datetime) -> Operation:
-    """The operation at its end; steps that were begun and are not known to have ended are so no more."""
+    """Returns the operation at its end; steps that were begun and are not known to have ended are so no more."""
     message = ""
     if operation.error is not None:
         message = operation.error.message

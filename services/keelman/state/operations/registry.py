@@ -19,5 +19,5 @@ MAKERS: Mapping[OperationKind, Callable[[Tools], Kind]] = {
 
 
 def all_kinds(tools: Tools) -> Mapping[OperationKind, Kind]:
-    """Every kind, ready to be used."""
+    """Returns every kind, ready to be used."""
     return {kind: make(tools) for kind, make in MAKERS.items()}

@@ -1,4 +1,4 @@
-"""Forgets operations that ended long ago, and the oldest where there are too many."""
+"""Forgets operations that ended long ago, and the oldest if there are too many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ AT_ONCE = 500
 
 
 def to_forget(operations: Iterable[Operation], now: datetime, seconds: float, most: int) -> list[str]:
-    """The names of those that ended so many seconds ago, and of all but the `most` newest that ended, by noun. Pure."""
+    """Returns the names of operations that ended so many seconds ago, and of all but the `most` newest that ended, by
+    noun. Pure."""
     by_noun: dict[str, list[Operation]] = defaultdict(list)
     for one in operations:
         if one.has_ended:
@@ -40,7 +41,7 @@ class Retention:
     most: int
 
     async def reconcile(self) -> None:
-        """Forgets what is to be forgotten, some at a time."""
+        """Forgets these operations, some at a time."""
         now = self.store.database.clock()
         gone = to_forget(self.store.snapshot.operations.values(), now, self.seconds, self.most)
         for begin in range(0, len(gone), AT_ONCE):

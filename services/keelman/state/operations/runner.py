@@ -24,9 +24,9 @@ from keelman.state.store import Store
 
 log = get_logger()
 AT_ONCE = 128
-"""So many steps are being done at a time; operations that wait count for nothing."""
+"""The number of steps done at a time; waiting operations do not count."""
 AGAIN = (Unavailable, DeadlineExceeded, Conflict)
-"""Errors of a step that another try may not have."""
+"""Errors of a step after which another try may succeed."""
 
 
 async def _unknown(operation: Operation) -> moves.Done:
@@ -46,8 +46,8 @@ class _Tries:
 
 @dataclass(slots=True)
 class Runner:
-    """Does them while this process leads, with a store that is fenced by the lease. `wait_seconds`: for so long a step
-    is tried again that has to wait."""
+    """Does the steps while this process leads, with a store that is fenced by the lease. `wait_seconds`: how long a
+    step that has to wait is tried again."""
 
     store: Store
     commits: Hub
@@ -59,7 +59,7 @@ class Runner:
     _tries: dict[tuple[str, int, bool], _Tries] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Goes on with every operation that has not ended, many side by side, until cancelled. Raises LeaseLost."""
+        """Continues every operation that has not ended, many side by side, until cancelled. Raises LeaseLost."""
         hit("operations-led")
         self._running.clear()
         self._tries.clear()
@@ -100,13 +100,13 @@ class Runner:
                 except Exception:
                     log.exception("operation_waits", operation=name)
                     pause = backoff.next()
-                changed.clear()  # of what was stored here
+                changed.clear()  # set by the write above
                 present = self.store.snapshot.operations.get(name)
                 if pause and present is not None and present.cancel_reason == operation.cancel_reason:
                     await wait_or_stop(changed, pause)
 
     def _awaited(self, name: str) -> list[Hashable]:
-        """What an operation waits for, beside time: the worker cluster that it is about."""
+        """Returns the subjects that an operation waits for, beside time: its worker cluster."""
         operation = self.store.snapshot.operations.get(name)
         if operation is None:
             return []
@@ -201,7 +201,7 @@ class Runner:
         return pause
 
     async def _try(self, operation: Operation, work: Work) -> moves.Done | moves.Waiting | KeelmanError:
-        """What came of one try."""
+        """Returns the result of one try."""
         await self.lease.confirm()
         try:
             async with self._free:
@@ -213,7 +213,7 @@ class Runner:
             return _hidden(Internal(f"{type(error).__name__}: {error}"))
 
     async def _store(self, operation: Operation, change: Callable[[Operation, datetime], Operation]) -> None:
-        """Stores what a change makes of the operation as it is by now, while this process has the lease."""
+        """Stores the operation with a change to its present version, while this process has the lease."""
         async with self.store.write() as tx:
             present = tx.snapshot.operations.get(operation.name)
             if present is None or present.has_ended:
@@ -230,7 +230,7 @@ class Runner:
 
 
 def _hidden(error: KeelmanError) -> KeelmanError:
-    """The error without secrets that its text may hold: it is stored, and shown to everybody."""
+    """Returns the error without secrets that its text may hold: it is stored, and every user can see it."""
     text = REDACTOR.hide(error.message)
     return error if text == error.message else type(error)(text, reason=error.reason)
 

@@ -1,4 +1,4 @@
-"""Gives a worker cluster one worker more or less, and its dedicated connector the tasks of these."""
+"""Adds a worker to a worker cluster or removes one, and gives its dedicated connector the tasks for that number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_SCALED = "it is not autoscaled any more, or does not run"
 
 
 def kind(tools: Tools) -> Kind:
-    """What is done for operations that scale."""
+    """Returns the steps of operations that scale."""
     steps = _Steps(tools)
     return Kind(
         {
@@ -52,18 +52,19 @@ class _Steps:
         self._store = tools.store
 
     async def set_workers(self, operation: Operation) -> Outcome:
-        """Has the planner know how many workers there are to be."""
+        """Stores the new number of workers for the planner."""
         await self._write(operation, back=False)
         hit("scale-written")
         return Done(operation.facts[REASON])
 
     async def put_back(self, operation: Operation) -> Outcome:
-        """The former number of workers again."""
+        """Restores the former number of workers."""
         await self._write(operation, back=True)
         return Done()
 
     async def await_workers(self, operation: Operation) -> Outcome:
-        """Waits until so many workers run. Raises FailedPrecondition once it is known why they do not."""
+        """Waits until that number of workers runs. Raises FailedPrecondition once the reason is known why they do
+        not."""
         cluster = self._cluster(operation)
         if cluster is None or cluster.spec.autoscale is None:
             return Done(NOT_SCALED, skipped=True)
@@ -73,14 +74,14 @@ class _Steps:
         return outcome
 
     async def ask(self, operation: Operation) -> Outcome:
-        """Looks what the connector is now. As the first step it says why tasks are to be others."""
+        """Reads the connector's present state. As the first step it also reports why the tasks change."""
         outcome = await self.connector.ask(operation)
         if isinstance(outcome, Done) and operation.steps[0].name == ASK:
             return dataclasses.replace(outcome, message=operation.facts[REASON])
         return outcome
 
     async def set_tasks(self, operation: Operation) -> Outcome:
-        """Gives the connector its configuration with the `tasks.max` of these workers."""
+        """Configures the connector with the `tasks.max` of the new number of workers."""
         if operation.facts[FORMER] is None:
             return Done("its workers do not have it", skipped=True)
         return await self.connector.configure(operation)

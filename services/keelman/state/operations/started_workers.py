@@ -12,23 +12,25 @@ from keelman.state.operations.kinds import Tools
 from keelman.state.operations.moves import Outcome
 
 START_SECONDS = 3600.0
-"""For a step that waits so: workers of a node start a few at a time, and one may have to wait for a hundred others."""
+"""The limit of a step that waits so: workers of a node start a few at a time, and one may have to wait for a hundred
+others."""
 
 
 class StartedWorkers:
-    """Says how far the workers of a cluster are. The time for which one has to wait for its turn is not its own: it
-    counts from when none was seen to do so any more."""
+    """Tells the progress of a cluster's workers. The time in which a worker waits for its turn does not count: time
+    counts from when a worker was last seen to wait."""
 
     def __init__(self, tools: Tools) -> None:
         self._store, self._planned = tools.store, tools.planned
         self._queued: dict[str, tuple[str, datetime]] = {}
-        """By cluster: the operation that waits for its workers, and when one was last seen that had to wait."""
+        """By cluster: the operation that waits for its workers, and the last time when one of these waited for its
+        turn."""
 
     def outcome(
         self, operation: Operation, cluster: WorkerCluster, since: datetime, *, placed: bool = False
     ) -> Outcome:
-        """Whether they run as wanted, for an operation that waits for them since then. `placed`: they are to be
-        elsewhere. Raises FailedPrecondition once it is known why they do not."""
+        """Returns whether they run as wanted, for an operation that waits for them since then. `placed`: they have to
+        move. Raises FailedPrecondition once the cause is known why they do not."""
         snapshot, now = self._store.snapshot, self._store.database.clock()
         if is_queued(snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)):
             self._queued[cluster.name] = operation.name, now

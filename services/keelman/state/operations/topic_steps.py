@@ -1,4 +1,4 @@
-"""The steps of an operation on a topic by name, and what they are given. Pure."""
+"""Names the steps of operations on topics, and makes their facts. Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ STEPS: Mapping[TopicGoal, tuple[str, ...]] = {
 
 
 def facts_of(spec: Mapping[str, Any], applied: TopicApplied) -> dict[str, Any]:
-    """What the steps are given: the spec as it is stored, and the topic that it was applied to before."""
+    """Returns the facts that the steps get: the stored spec, and the topic that it was applied to before."""
     known = applied.goal is TopicGoal.PRESENT
     return {"spec": spec, "known": known, "known_id": applied.topic_id if known else ""}

@@ -1,1 +1,1 @@
-"""Plans what the agents are to run, from what is wanted and what is: pure."""
+"""Plans the workloads of agents, from the goals and the present state: pure."""

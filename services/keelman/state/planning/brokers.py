@@ -1,9 +1,9 @@
 """Plans the brokers of managed clusters. Pure.
 
-A broker is its node's: it keeps its number, and once it has data its ports. Controllers are chosen with the first plan;
-who comes later is a broker only. A cordoned node gets no new one; the others wait for it only while there are not
-controllers enough. What is running is changed one at a time, the next when all run again and every partition is in
-sync; what is not running is changed at once, since nobody misses it.
+A broker belongs to its node: it keeps its number, and once it has data its ports. Controllers are chosen with the first
+plan; brokers added later are broker only. A cordoned node gets no new broker; the others wait for that node only while
+there are too few controllers. Running brokers are changed one at a time, the next when all run again and every
+partition is in sync; brokers that do not run are changed at once, since no client misses them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keelman.state.planning.draft import Draft, NoPort, ports_taken
 
 
 def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
-    """Plans one broker cluster; True when it is to be deleted and nothing of it is left."""
+    """Plans one broker cluster; returns True when it shall be deleted and nothing of it is left."""
     present = draft.snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     if cluster.goal is ClusterGoal.DELETED:
         for workload in present:
@@ -48,7 +48,7 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
 
 
 def _controllers(wanted: ManagedBrokers, present: Sequence[Workload], numbers: Mapping[str, int]) -> set[int]:
-    """The numbers of the controllers: those that there are, else those of the first nodes."""
+    """Returns the numbers of the controllers: the present ones, else those of the first nodes."""
     there = {w.spec.broker_id for w in present if isinstance(w.spec, BrokerSpec) and w.spec.controller}
     if there:
         return there
@@ -58,7 +58,8 @@ def _controllers(wanted: ManagedBrokers, present: Sequence[Workload], numbers: M
 def _broker_specs(
     draft: Draft, cluster: BrokerCluster, wanted: ManagedBrokers, present: Sequence[Workload]
 ) -> dict[str, tuple[str, BrokerSpec]]:
-    """Node and spec of each broker by name. All ports come first: each broker must know every controller. NoPort."""
+    """Returns node and spec of each broker by name. All ports come first: each broker must know every controller.
+    Raises NoPort."""
     numbers = kept_brokers.numbers_of(kept_brokers.nodes_with_brokers(draft.snapshot, cluster), present)
     controllers = _controllers(wanted, present, numbers)
     places: dict[str, tuple[str, int, int]] = {}
@@ -101,7 +102,7 @@ def _broker_specs(
 def _ports(
     draft: Draft, node: str, fixed: int, old: Workload | None, given: set[int], *, votes: bool
 ) -> tuple[int, int]:
-    """The ports of a broker, its own and that of its controller (0 without one). Raises NoPort."""
+    """Returns the ports of a broker, its own and that of its controller (0 without one). Raises NoPort."""
     spec = old.spec if old is not None and isinstance(old.spec, BrokerSpec) else None
     if old is not None and spec is not None and (old.has_run or _has_its_ports(old, spec)) and fixed in (0, spec.port):
         return spec.port, spec.controller_port
@@ -120,25 +121,26 @@ def _ports(
 
 
 def _data_folders(cluster: BrokerCluster, wanted: ManagedBrokers, number: int) -> tuple[str, ...]:
-    """The folders of one broker, which no other cluster's has: not even that of one that had the same name before."""
+    """Returns the data folders of one broker, shared with no other cluster, not even an earlier one of the same
+    name."""
     own = f"{cluster.name}-{number}-{cluster.kafka_cluster_id}"
     return tuple(f"{folder.rstrip('/')}/{own}" for folder in wanted.data_folders)
 
 
 def _has_its_ports(old: Workload, spec: BrokerSpec) -> bool:
-    """Whether nothing else was found to have a broker's own port or that of its controller."""
+    """Returns whether the broker's own port and that of its controller were never found taken."""
     return not {spec.port, spec.controller_port} & {*ports_taken(old)}
 
 
 def _metrics_port(draft: Draft, node: str, wanted: int, old: Workload | None) -> set[int]:
-    """The port of a broker's metrics, if it is to have one. Raises NoPort for one that something else has by now."""
+    """Returns the port of a broker's metrics, if it has one. Raises NoPort if that port is taken by now."""
     if wanted and (old is None or wanted not in old.ports):
         draft.ports(node, range(wanted, wanted + 1))
     return {wanted} - {0}
 
 
 def _change(draft: Draft, cluster: BrokerCluster, wanted: Mapping[str, tuple[str, BrokerSpec]]) -> str:
-    """Changes what may be changed now; returns what the rest waits for, for people."""
+    """Makes the changes that are allowed now; returns the reason why the rest waits, for people."""
     brokers = kept_brokers.brokers_of(draft.snapshot, cluster)
     left = []
     for name, (node, spec) in sorted(wanted.items(), key=lambda one: one[1][1].broker_id):
@@ -159,7 +161,7 @@ def _change(draft: Draft, cluster: BrokerCluster, wanted: Mapping[str, tuple[str
 
 
 def _hindrances(draft: Draft, cluster: BrokerCluster, names: Iterable[str]) -> Iterator[str]:
-    """Why no running broker may be ended now."""
+    """Yields the reasons why no running broker may be ended now."""
     brokers = [draft.workloads[name] for name in names]
     for broker in brokers:
         if draft.snapshot.is_offline(broker.node):
@@ -171,7 +173,8 @@ def _hindrances(draft: Draft, cluster: BrokerCluster, names: Iterable[str]) -> I
 
 
 def _why(old: Workload | None, new: BrokerSpec) -> str:
-    """Why a broker is placed, starts or changes, for people: names of properties, never their values."""
+    """Returns the reason why a broker is placed, starts or changes, for people: names of properties, never their
+    values."""
     had = old.spec if old is not None and isinstance(old.spec, BrokerSpec) else None
     if old is None or had is None or old.goal is not Goal.RUNNING:
         return ""

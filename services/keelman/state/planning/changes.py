@@ -1,4 +1,4 @@
-"""Finds what a plan does with each workload, and why. Pure."""
+"""Finds a plan's changes of each workload, and their reasons. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHY = {
 
 
 def change_of(old: Workload | None, new: Workload | None, reasons: Mapping[str, str]) -> PlanChange | None:
-    """What becomes of one workload; None when its agent has nothing to do."""
+    """Returns the change of one workload; None when its agent has nothing to do."""
     if new is None:
         return None if old is None else _made(PlanAction.FORGET, old, reasons)
     if old is not None and old.generation == new.generation:

@@ -39,9 +39,9 @@ class Limits:
     spark_master: str = "local[256,1]"
     events_broker_cluster: str = "default"
     chosen_ports: range = range(10_000, 20_000)
-    """Of creates that leave ports to be chosen; no plan gives them out."""
+    """The range for creates that leave the choice of ports to keelman; no plan uses them."""
     buckets: str = ""
-    """Where buckets are, and their region: what agents deliver logs to."""
+    """The server of buckets, and their region, for the agents' log delivery."""
     buckets_region: str = ""
 
 
@@ -68,10 +68,10 @@ class Draft:
         self.went_back: dict[str, WentBack] = {}
         """Worker clusters that go back to their former plugins in this plan."""
         self.reasons: dict[str, str] = {}
-        """Why each workload changes, for people; what is not here follows from how it changes."""
+        """The reason why each workload changes, for people; a missing reason follows from the kind of change."""
 
     def node(self, name: str) -> Node:
-        """One that is known."""
+        """Returns a known node."""
         return self.snapshot.nodes[name]
 
     def want(
@@ -86,7 +86,7 @@ class Draft:
         trial: Trial = NO_TRIAL,
         why: str = "",
     ) -> None:
-        """The workload as it is to be; any change of what its agent is to do is a new generation."""
+        """Plans a workload; any change for its agent is a new generation."""
         old = self.workloads.get(name)
         if old is None:
             self._put(Workload(name, node, 1, goal, spec, limits=limits, force=force, trial=trial), why)
@@ -108,19 +108,19 @@ class Draft:
             self.keep(dataclasses.replace(old, trial=trial))
 
     def keep(self, workload: Workload) -> None:
-        """Stores what only the planner notes of a workload, or keeps for it: its agent has nothing to do."""
+        """Stores a workload in which only the planner's notes changed: its agent has nothing to do."""
         if self.workloads.get(workload.name) != workload:
             self.made.put(workload)
 
     def set_goal(self, workload: Workload, goal: Goal, *, force: bool = False, why: str = "") -> None:
-        """The same with another goal."""
+        """Plans a workload with another goal."""
         self.want(
             workload.name, workload.node, goal, workload.spec, limits=workload.limits, force=force,
             trial=workload.trial, why=why,
         )  # fmt: skip
 
     def remove(self, workload: Workload, *, force: bool = False, why: str = "") -> None:
-        """Asks the node to remove it; forgets it when that is done or when nobody is there to do it."""
+        """Plans the removal of a workload by its node; forgets it when that is done, or if the node is offline."""
         stranded = self.snapshot.is_offline(workload.node) and workload.kind is not WorkloadKind.BROKER
         if stranded or (workload.goal is Goal.REMOVED and workload.is_in(ProcessState.REMOVED)):
             self.forget(workload, f"node {workload.node} is offline" if stranded else "it has ended")
@@ -128,7 +128,7 @@ class Draft:
             self.set_goal(workload, Goal.REMOVED, force=force or workload.force, why=why)
 
     def forget(self, workload: Workload, why: str) -> None:
-        """Has it no longer."""
+        """Forgets a workload."""
         self.reasons[workload.name] = why
         self.made.drop(WORKLOAD, workload.name)
         self.freed = True
@@ -145,9 +145,9 @@ class Draft:
             self.places.changed(old.node)
 
     def ports(self, node: str, wanted: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
-        """The lowest free ports of the range on the node's host, which other nodes may share. Raises NoPort.
+        """Returns the lowest free ports of the range on the node's host, which other nodes may share. Raises NoPort.
 
-        Ports that the spec of a cluster names are free for nobody, unless just one is asked for: that one is named.
+        Ports in the spec of a cluster count as taken, except in a range of one port: that port comes from a spec.
         """
         free: list[int] = []
         named = len(wanted) == 1
@@ -161,17 +161,17 @@ class Draft:
         return free
 
     def workers_of(self, cluster: str) -> list[Workload]:
-        """The workers of a cluster, in the order of their numbers."""
+        """Returns the workers of a cluster, in the order of their numbers."""
         return self.made.workloads_in(WorkloadKind.WORKER, cluster)
 
     def client_properties_of(self, name: str) -> Mapping[str, str]:
-        """How the brokers of a cluster are reached; empty for those that anybody may reach."""
+        """Returns the client properties for the brokers of a cluster; empty if they need none."""
         cluster = self.snapshot.broker_clusters.get(name)
         return {} if cluster is None else cluster.spec.connection
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
-        """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed that
-        are to be now."""
+        """Returns bootstrap servers and number of brokers of a broker cluster; empty and 0 until all brokers that it
+        gets now are placed."""
         cluster = self.snapshot.broker_clusters.get(name)
         if cluster is None or cluster.goal is ClusterGoal.DELETED:
             return "", 0
@@ -186,8 +186,8 @@ class Draft:
 
 
 def ports_taken(workload: Workload) -> tuple[int, ...]:
-    """The ports that the agent found taken, when that is why it failed at this generation: those that its message
-    names, else all that the workload has."""
+    """Returns the ports that the agent found taken, when that is why it failed at this generation: those in its
+    message, else all ports of the workload."""
     current = workload.current
     if current is None or current.state is not ProcessState.FAILED or current.reason != PORT_TAKEN:
         return ()

@@ -1,4 +1,4 @@
-"""Since when the nodes' Spark services have had no worker: such a service runs on for a while. Pure."""
+"""Remembers since when the nodes' Spark services have had no worker: such a service keeps running for a while. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from keelman.state.snapshot import Snapshot
 class IdleSparks:
     """Nodes whose Spark service runs without a worker that needs it, and since when.
 
-    A Spark service takes seconds to start: a cluster that is made anew, or begun again, within `grace_seconds` finds it
-    there. The executor of the leader calls `look` after each plan; a new leader counts from the beginning.
+    A Spark service takes seconds to start: a cluster that is created again, or started again, within `grace_seconds`
+    finds it running. The leader's executor calls `look` after each plan; a new leader counts from the beginning.
     """
 
     grace_seconds: float = 0.0
     _since: dict[str, float] = field(default_factory=dict)
 
     def look(self, snapshot: Snapshot, nodes: Iterable[str], now: float) -> None:
-        """Notes which of these nodes have an idle Spark service from now on, and which have none any more."""
+        """Notes which of these nodes have an idle Spark service from now on, and which no longer have one."""
         for node in nodes:
             spark = snapshot.workloads.get(spark_name(node))
             if spark is None or spark.goal is not Goal.RUNNING or is_used(snapshot.workloads_on(node)):
@@ -31,10 +31,10 @@ class IdleSparks:
                 self._since.setdefault(node, now)
 
     def lingers(self, node: str, now: float) -> bool:
-        """Whether the node's Spark service is to run on although no worker there needs it."""
+        """Returns whether the node's Spark service keeps running although no worker there needs it."""
         since = self._since.get(node, now)
         return now - since < self.grace_seconds
 
     def over(self, now: float) -> Sequence[str]:
-        """The nodes whose Spark service has been idle for long enough: their plan changes now."""
+        """Returns the nodes whose Spark service has been idle for long enough: their plan changes now."""
         return [node for node in self._since if not self.lingers(node, now)]

@@ -1,4 +1,4 @@
-"""Decides which broker is which node's, which nodes get none yet, and which of the brokers' processes run. Pure."""
+"""Decides which broker each node has, which nodes get none yet, and which of the brokers' processes run. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITH_TLS = frozenset({BrokerTls.SERVER, BrokerTls.MUTUAL})
 
 
 def brokers_of(snapshot: Snapshot, cluster: BrokerCluster) -> list[Workload]:
-    """The brokers that a managed cluster has and is to keep, in the order of its nodes."""
+    """Returns the brokers that a managed cluster has and keeps, in the order of its nodes."""
     if not isinstance(cluster.spec, ManagedBrokers):
         return []
     there = {w.node: w for w in snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)}
@@ -22,8 +22,8 @@ def brokers_of(snapshot: Snapshot, cluster: BrokerCluster) -> list[Workload]:
 
 
 def held_nodes(snapshot: Snapshot, cluster: BrokerCluster) -> dict[str, str]:
-    """The nodes of a managed cluster that are to get a broker and take nothing new, or would start it without the TLS
-    that it is to speak, with the reason for people."""
+    """Returns the nodes of a managed cluster that shall get a broker but take nothing new, or would start it without
+    the cluster's TLS, each with the reason for people."""
     if not isinstance(cluster.spec, ManagedBrokers):
         return {}
     had = {w.node for w in snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)}
@@ -38,8 +38,8 @@ def held_nodes(snapshot: Snapshot, cluster: BrokerCluster) -> dict[str, str]:
 
 
 def nodes_with_brokers(snapshot: Snapshot, cluster: BrokerCluster) -> list[str]:
-    """The nodes that have a broker of a managed cluster or are to have one now; none while the controllers of a new
-    cluster have not nodes enough."""
+    """Returns the nodes that have a broker of a managed cluster or get one now; none while a new cluster has too few
+    nodes for its controllers."""
     if not isinstance(cluster.spec, ManagedBrokers):
         return []
     held = held_nodes(snapshot, cluster)
@@ -49,13 +49,13 @@ def nodes_with_brokers(snapshot: Snapshot, cluster: BrokerCluster) -> list[str]:
 
 
 def controllers_of(wanted: ManagedBrokers) -> int:
-    """How many controllers a new cluster gets."""
+    """Returns the number of controllers of a new cluster."""
     return wanted.controllers or (QUORUM if len(wanted.nodes) >= QUORUM else 1)
 
 
 def running_mark(cluster: BrokerCluster, brokers: Sequence[Workload]) -> str:
-    """Stands for the processes of a cluster's brokers as they run now, and for what is wanted of them; empty unless all
-    run. What was found of these processes holds for no others."""
+    """Identifies the present processes of a cluster's brokers and the generation of the cluster; empty unless all run.
+    Findings about these processes hold for no others."""
     if not brokers or not all(b.goal is Goal.RUNNING and b.is_in(ProcessState.RUNNING) for b in brokers):
         return ""
     lives = [(b.name, b.generation, b.current.pid, b.current.restarts) for b in brokers if b.current is not None]
@@ -63,7 +63,7 @@ def running_mark(cluster: BrokerCluster, brokers: Sequence[Workload]) -> str:
 
 
 def numbers_of(nodes: Sequence[str], present: Sequence[Workload]) -> dict[str, int]:
-    """Each node's broker number: the one that it has, else the lowest that no other has, going ones among them."""
+    """Returns each node's broker number: its present one, else the lowest free one; leaving brokers keep theirs."""
     had = {w.node: int(w.name.rpartition("/")[2]) for w in present}
     taken = set(had.values())
     free = (n for n in range(len(nodes) + len(taken)) if n not in taken)

@@ -1,6 +1,6 @@
-"""Decides which workers of a cluster stay, which leave it, and where new ones are to be. Pure.
+"""Decides which workers of a cluster stay, which leave it, and where new ones are placed. Pure.
 
-A worker is where it is: those of a `nodes` placement belong to these nodes whatever their numbers are, and no worker
+A worker belongs where it is: workers of a `nodes` placement to these nodes whatever their numbers are, and no worker
 changes its number.
 """
 
@@ -17,7 +17,7 @@ from keelman.state.planning.places import has_labels
 
 
 def leavers(draft: Draft, cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str, str]:
-    """The workers that are too many, by name, with why."""
+    """Returns the workers beyond the wanted number, by name, each with the reason."""
     if cluster.spec.nodes:
         return _misplaced(cluster, workers)
     why = why_so_many(cluster)
@@ -37,14 +37,15 @@ def leavers(draft: Draft, cluster: WorkerCluster, workers: Sequence[Workload]) -
 
 
 def why_so_many(cluster: WorkerCluster) -> str:
-    """Why it is to have the number of workers that it is to have, for people."""
+    """Returns the reason for the cluster's number of workers, for people."""
     if cluster.spec.autoscale is None:
         return f"count is {cluster.spec.count}"
     return f"scaled to {cluster.wanted_workers}" + (f": {why}" if (why := cluster.scaling.reason) else "")
 
 
 def _misplaced(cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str, str]:
-    """The best one on each of the cluster's nodes stays: one that is to run, runs, and has a low number."""
+    """Returns the workers that leave, with reasons. The best on each of the cluster's nodes stays: by its goal to run,
+    then by running, then by the lowest number."""
     best: dict[str, Workload] = {}
     found = {}
     for worker in sorted(
@@ -60,7 +61,7 @@ def _misplaced(cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str,
 
 
 def why_leave(draft: Draft, cluster: WorkerCluster, node: str) -> str:
-    """Why a worker that may be elsewhere is to leave a node, for people; empty when it may stay."""
+    """Returns the reason why a movable worker has to leave a node, for people; empty when it may stay."""
     if draft.snapshot.is_offline(node):
         return f"node {node} is offline"
     found = draft.node(node)
@@ -72,7 +73,8 @@ def why_leave(draft: Draft, cluster: WorkerCluster, node: str) -> str:
 
 
 def why_not_yet(node: Node | None, name: str) -> str:
-    """Why no new worker may be placed on a node that the spec names, for people; empty when it may."""
+    """Returns the reason why no new worker may be placed on a node that the spec names, for people; empty when it
+    may."""
     if node is None:
         return f"node {name} is not known"
     if node.state is NodeState.EXPECTED or not node.host:
@@ -85,7 +87,7 @@ def why_not_yet(node: Node | None, name: str) -> str:
 
 
 def free_names(draft: Draft, cluster: str) -> Iterator[str]:
-    """Names for new workers, the lowest free numbers first."""
+    """Yields names for new workers, the lowest free numbers first."""
     taken = {w.name for w in draft.workers_of(cluster)}
     taken |= {w.name for w in draft.snapshot.workloads_in(WorkloadKind.WORKER, cluster)}  # these are forgotten first
     number = 0
@@ -96,12 +98,13 @@ def free_names(draft: Draft, cluster: str) -> Iterator[str]:
 
 
 def selector_words(cluster: WorkerCluster) -> str:
-    """The labels that a node must have, for people."""
+    """Returns the labels that a node must have, for people."""
     return ", ".join(f"{k}={v}" for k, v in sorted(cluster.spec.node_selector.items()))
 
 
 def _unwanted_at(draft: Draft, cluster: WorkerCluster, node: str) -> int:
-    """How little a worker should be on a node: 3 offline, 2 drained, 1 cordoned or of other labels, 0 not at all."""
+    """Returns how unsuitable a node is for a worker: 3 offline, 2 drained, 1 cordoned or of other labels, 0
+    suitable."""
     if draft.snapshot.is_offline(node):
         return 3
     found = draft.node(node)

@@ -1,4 +1,4 @@
-"""Finds what refers to a secret, and which secrets the workers of a node are given. Pure."""
+"""Finds the resources that refer to a secret, and the secrets that the workers of a node get. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from keelman.state.snapshot import SECRET, Snapshot
 
 
 def users_of(name: str, snapshot: Snapshot) -> list[str]:
-    """What is known to refer to a secret: broker clusters, worker clusters, connector definitions and dedicated
-    connectors.
+    """Returns the resources known to refer to a secret: broker clusters, worker clusters, connector definitions and
+    dedicated connectors.
 
-    Connectors that were made by the REST of workers are not known here.
+    Connectors that were created by the REST API of workers are not known here.
     """
     found = [
         f"broker cluster {one.name}"
@@ -42,7 +42,7 @@ def users_of(name: str, snapshot: Snapshot) -> list[str]:
 
 
 def _given(dedicated: DedicatedConnector, snapshot: Snapshot) -> dict[str, str]:
-    """The configuration as its workers are given it: some of it is its worker configuration's."""
+    """Returns the configuration as its workers get it: parts of it come from its worker configuration."""
     return runtime_config(dedicated, configured_by(dedicated.spec, snapshot))
 
 
@@ -51,7 +51,7 @@ def _refers(configs: Iterable[Mapping[str, str]], providers: Iterable[str], name
 
 
 def secrets_of(node: str, snapshot: Snapshot, bucket_keys: pb.BucketKeys | None = None) -> pb.NodeSecrets:
-    """All secrets that the workers of a node may read, with their values; and the keys of buckets, where its agent
+    """Returns all secrets that the workers of a node may read, with their values; and the keys of buckets, if its agent
     delivers logs to these."""
     made, wanted = pb.NodeSecrets(), set[str]()
     for workload in snapshot.workloads_on(node):

@@ -1,4 +1,4 @@
-"""Finds what does not leave a node that is drained. Pure."""
+"""Finds the workloads that do not leave a drained node. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from keelman.state.snapshot import Snapshot
 
 
 def pinned_workloads(snapshot: Snapshot, node: str) -> tuple[str, ...]:
-    """Brokers of a node and workers whose clusters name it, by name: only their users can take them away."""
+    """Returns the brokers of a node and the workers whose clusters name it, by name: only their users can move them
+    away."""
     return tuple(w.name for w in snapshot.workloads_on(node) if w.goal is not Goal.REMOVED and _is_pinned(snapshot, w))
 
 

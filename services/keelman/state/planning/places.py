@@ -1,6 +1,6 @@
-"""Chooses where a worker goes that may run anywhere: where most is free, apart from the others of its cluster. Pure.
+"""Chooses the node of a movable worker: by the most room, apart from the others of its cluster. Pure.
 
-Overcommitting is allowed: what does not fit anywhere goes where there is least load.
+Overcommitting is allowed: a worker that fits nowhere goes to the least loaded node.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from keelman.model.workload import ResourceLimits
 from keelman.state.snapshot import Snapshot
 
 WORKER_CPUS, WORKER_MEMORY = 0.25, 256 << 20
-"""What a worker without a limit counts as."""
+"""The load counted for a worker without a limit."""
 UNKNOWN_CPUS, UNKNOWN_MEMORY = 1.0, 1 << 30
 Figures: TypeAlias = Callable[[Node], NodeFigures | None]
-"""What a node's host uses, where that is known; the same each time while a plan is made."""
+"""Returns the figures of a node's host, if known; the same each time while a plan is made."""
 _Key: TypeAlias = tuple[float, float, str]
 
 
 def own_figures(node: Node) -> NodeFigures | None:
-    """Those that the node itself has."""
+    """Returns the node's own figures."""
     return node.figures
 
 
@@ -37,7 +37,7 @@ class Places:
         self._order: list[_Key] | None = None
 
     def changed(self, node: str) -> None:
-        """What runs on a node has changed."""
+        """Updates a node's position after a change of its workloads."""
         if self._order is None or node not in self._keys:
             return
         del self._order[bisect.bisect_left(self._order, self._keys[node])]
@@ -45,8 +45,8 @@ class Places:
         bisect.insort(self._order, self._keys[node])
 
     def choose(self, cluster: WorkerCluster, own: Mapping[str, int], *, apart_from: Container[str] = ()) -> str | None:
-        """The best node for one more worker of the cluster; None when there is none. `own`: how many of its workers
-        are on each node."""
+        """Returns the best node for one more worker of the cluster; None when there is none. `own`: the number of its
+        workers on each node."""
         best, found = (True, 1 << 30), None
         for *_, name in self._ordered():
             rank = (not self._fits(name, cluster.spec.limits), own.get(name, 0))
@@ -58,11 +58,11 @@ class Places:
         return found
 
     def none_has(self, selector: Mapping[str, str]) -> bool:
-        """True when no node that takes new workloads has these labels."""
+        """Returns True when no node that takes new workloads has these labels."""
         return not any(has_labels(self._made.nodes[name], selector) for *_, name in self._ordered())
 
     def share(self, node: str) -> float:
-        """The part of a node that is given away: the larger one of its processors' and its memory's."""
+        """Returns the part of a node that is given away: of its processors or of its memory, the larger."""
         return self._share(self._made.nodes[node])
 
     def _ordered(self) -> list[_Key]:
@@ -100,15 +100,15 @@ class Places:
 
 
 def _capacity(node: Node) -> tuple[float, int]:
-    """Processors and bytes of memory that may be given away; 0 for what is not known."""
+    """Returns the processors and bytes of memory to give away; 0 if unknown."""
     return node.spec.capacity.cpus or float(node.cpus), node.spec.capacity.memory_bytes or node.memory_bytes
 
 
 def has_labels(node: Node, selector: Mapping[str, str]) -> bool:
-    """True when the node has all of these labels."""
+    """Returns True when the node has all of these labels."""
     return all(node.spec.labels.get(key) == value for key, value in selector.items())
 
 
 def port_owners(made: Snapshot, node: str, port: int) -> list[str]:
-    """The workloads that have or reserve a port on the node's host, by name."""
+    """Returns the workloads that have or reserve a port on the node's host, by name."""
     return sorted(name for name in made.port_holders(node, port) if port in made.workloads[name].ports)

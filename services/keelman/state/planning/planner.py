@@ -1,11 +1,12 @@
-"""The planner: what is wanted and what is, in; what the agents are to run, out. No I/O, no clock, no randomness.
+"""Makes the plan: from the goals and the present state to the workloads of each agent. No I/O, no clock, no randomness.
 
 Rules. Brokers are pinned to their nodes and, once they have data, to their ports. Workers of a `nodes` placement are
-pinned too, each to its node and not to a place in the list; workers of a `count` placement go where there is most left,
-apart from each other, and stay there until the node is offline, is drained or loses a label that they need. What
-processes run with changes worker by worker. A node that carries a running worker carries one Spark service; it ends
-when no worker there has needed it for a while. Any change of what an agent is to do is a new generation. A workload
-that is to go stays until its node says REMOVED; one that has no data of its own does not wait for an offline node.
+pinned too, each to its node and not to its place in the list; workers of a `count` placement go where the most room is
+left, apart from each other, and stay there until the node is offline, is drained or loses a label that they need.
+Changes of the settings of processes are rolled out worker by worker. A node that carries a running worker carries one
+Spark service; it ends when no worker there has needed it for a while. Any change of an agent's workloads is a new
+generation. A workload that has to go stays until its node reports REMOVED; one without data of its own does not wait
+for an offline node.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from keelman.state.snapshot import WORKLOAD, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The changes: workloads to store, names to forget, clusters that are gone, and what stands in the way of a cluster
-    (only where that changed)."""
+    """The changes: workloads to store, names to forget, clusters that are gone, and the obstacles of clusters (only
+    where they changed)."""
 
     changes: tuple[PlanChange, ...] = ()
-    """What becomes of the workloads whose agents have something to do, by name."""
+    """The changes of workloads whose agents have something to do, by name."""
     put: tuple[Workload, ...] = ()
     drop: tuple[str, ...] = ()
     gone_broker_clusters: tuple[str, ...] = ()
@@ -44,12 +45,12 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """True when the world is as wanted, or nothing more can be asked of it now."""
+        """True when everything is as wanted, or no more can be done now."""
         return self == Plan()
 
 
 def at_once(node: str) -> bool:
-    """No node's Spark service runs on without a worker."""
+    """Returns False: no node's Spark service keeps running without a worker."""
     return False
 
 
@@ -60,11 +61,11 @@ def make_plan(
     figures: Figures = own_figures,
     lingers: Callable[[str], bool] = at_once,
 ) -> Plan:
-    """The plan for one snapshot, or for what `scope` says may have changed since the last plan: that gives the same.
-    `figures` are asked for once there is something to place, of the nodes that may get it; `lingers` says of a node
-    whether its Spark service runs on although no worker there needs it.
+    """Returns the plan for one snapshot. `scope` limits it to the resources that may have changed since the last plan,
+    with the same result. `figures` is called once something has to be placed, with the nodes that may get it; `lingers`
+    tells whether a node's Spark service keeps running although no worker there needs it.
 
-    Planning again for what the plan leads to gives an empty plan.
+    Planning again on the result of the plan gives an empty plan.
     """
     draft = Draft(snapshot, limits, figures)
     scope = everything(snapshot) if scope is None else scope
@@ -102,12 +103,12 @@ def make_plan(
 
 
 def _changed(draft: Draft) -> list[tuple[Workload | None, Workload | None]]:
-    """What the plan has changed so far: what was, and what is to be."""
+    """Returns the plan's changes so far: each workload before and after."""
     return [(draft.snapshot.workloads.get(name), new) for name, new in draft.made.changes(WORKLOAD).items()]
 
 
 def _plan_waiting(draft: Draft) -> None:
-    """What waits may have what others left in this plan."""
+    """Plans waiting clusters again: this plan may have freed room for them."""
     while draft.freed and draft.worker_notes:
         draft.freed = False
         for name in sorted(draft.worker_notes):

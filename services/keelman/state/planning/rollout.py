@@ -1,9 +1,9 @@
-"""Decides which worker is next in a change that reaches them one by one, and how far that has come. Pure.
+"""Decides which worker is next in a change that reaches them one by one, and the progress of that. Pure.
 
 Each worker runs with the change before the next one gets it. A worker that fails with it, or whose process ends again
-and again, stops the rollout: the others keep what they have until the spec is changed again, and that begins with the
-worker that failed. Plugins that the first worker cannot load are taken back: that worker gets the former ones again.
-Workers on offline nodes are passed over; they get the change when they are back.
+and again, stops the rollout: the others keep their specs until the cluster's spec is changed again, and that change
+begins with the worker that failed. Plugins that the first worker cannot load are rolled back: that worker gets the
+former ones again. Workers on offline nodes are passed over; they get the change when they are back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_RESTARTS = 1
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who has failed with what is new, and who is not ready with it yet."""
+    """A worker that has failed with the change, and a worker that is not ready with it yet."""
 
     failed: Workload | None
     busy: Workload | None
@@ -36,7 +36,7 @@ class Standing:
 
 
 def standing(workers: Sequence[Workload], outdated: Collection[str], snapshot: Snapshot) -> Standing:
-    """Where a rollout stands among these workers, of which some are outdated."""
+    """Returns the progress of a rollout among these workers, of which some are outdated."""
     new = [w for w in workers if w.name not in outdated and not snapshot.is_offline(w.node)]
     return Standing(
         failed=next((w for w in new if has_failed(w)), None),
@@ -47,8 +47,8 @@ def standing(workers: Sequence[Workload], outdated: Collection[str], snapshot: S
 def next_of(
     workers: Sequence[Workload], outdated: Collection[str], blocked: Collection[str], snapshot: Snapshot
 ) -> Workload | None:
-    """The worker that is to get the change now, if any may: one that does not run before those that run. `blocked`:
-    those that cannot have it now."""
+    """Returns the worker that gets the change now, if any may: those that do not run come first. `blocked`: those that
+    cannot have it now."""
     if not standing(workers, {*outdated, *blocked}, snapshot).may_go_on:
         return None
     online = [w for w in workers if snapshot.nodes[w.node].state is NodeState.ONLINE]
@@ -57,12 +57,12 @@ def next_of(
 
 
 def updated(cluster: WorkerCluster, spec: WorkerClusterSpec) -> WorkerCluster:
-    """The cluster with another spec: a new generation, and a rollout where it reaches processes."""
+    """Returns the cluster with another spec: a new generation, and a rollout if the change reaches processes."""
     generation = cluster.generation + 1
     of_process = cluster.process_generation if spec.runs_as(cluster.spec) else generation
     history = cluster.plugin_history
     if spec.plugin_set != cluster.spec.plugin_set and cluster.status.ready_workers and cluster.status.rollout is None:
-        history = PluginHistory(former=cluster.plugin_set)  # which its workers did load
+        history = PluginHistory(former=cluster.plugin_set)  # its workers did load these plugins
     return replace(
         cluster, spec=spec, generation=generation, process_generation=of_process, note="", plugin_history=history,
         scaling=_kept_scaling(cluster, spec),
@@ -70,15 +70,16 @@ def updated(cluster: WorkerCluster, spec: WorkerClusterSpec) -> WorkerCluster:
 
 
 def _kept_scaling(cluster: WorkerCluster, spec: WorkerClusterSpec) -> Scaling:
-    """A cluster that is autoscaled from now on begins with the workers that it has."""
+    """Returns the cluster's scaling; a cluster that is autoscaled from now on begins with its present number of
+    workers."""
     if spec.autoscale is None:
         return NOT_SCALED
     return cluster.scaling if cluster.spec.autoscale is not None else Scaling(workers=cluster.wanted_workers)
 
 
 def to_go_back(cluster: WorkerCluster, workers: Sequence[Workload]) -> WentBack | None:
-    """Why a cluster is to go back to its former set of plugins: a worker that was given the present one cannot load
-    it, and none has; None when there is nothing to go back from, or to."""
+    """Returns the reason why a cluster goes back to its former set of plugins: a worker with the present set cannot
+    load it, and none has loaded it; None when there is nothing to go back from, or to."""
     history, generation = cluster.plugin_history, cluster.process_generation
     if cluster.went_back is not None or history.former in (None, cluster.spec.plugin_set):
         return None
@@ -93,13 +94,13 @@ def to_go_back(cluster: WorkerCluster, workers: Sequence[Workload]) -> WentBack 
 
 
 def restarted(cluster: WorkerCluster) -> WorkerCluster:
-    """The cluster whose workers are all to start again, one by one."""
+    """Returns the cluster with a restart of all its workers, one by one."""
     generation = cluster.generation + 1
     return replace(cluster, generation=generation, process_generation=generation, restart=generation)
 
 
 def has_failed(worker: Workload) -> bool:
-    """True for a worker that did not come up with what it runs with, or whose process ends again and again."""
+    """Returns True for a worker that did not come up with its present spec, or whose process ends again and again."""
     current = worker.current
     if current is None:
         return False
@@ -107,7 +108,7 @@ def has_failed(worker: Workload) -> bool:
 
 
 def rollout_of(cluster: WorkerCluster, workers: Sequence[Workload], snapshot: Snapshot) -> Rollout | None:
-    """Where the rollout of a cluster stands; None when none is under way and the last one came through."""
+    """Returns the progress of a cluster's rollout; None when none is under way and the last one came through."""
     if cluster.goal is not ClusterGoal.RUNNING:
         return None
     running = [w for w in workers if w.goal is Goal.RUNNING]

@@ -1,7 +1,7 @@
-"""Finds what a plan must look at after some changes: all else is as the last plan left it. Pure.
+"""Finds the resources that a plan must cover after some changes: all others are as the last plan left them. Pure.
 
 A cluster is planned from its spec, its workloads, the nodes these are on with their Spark services, and the addresses
-of its brokers. One that waits for anything else has a note, and is looked at each time.
+of its brokers. A cluster that waits for anything else has a note, and is planned each time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, Resource, Sna
 
 @dataclass(slots=True)
 class Scope:
-    """Clusters to plan, and nodes whose Spark services to look at. `everything` when all are."""
+    """Clusters to plan, and nodes whose Spark services to plan. `everything` when all are."""
 
     everything: bool = False
     broker_clusters: set[str] = field(default_factory=set)
@@ -25,7 +25,7 @@ class Scope:
     nodes: set[str] = field(default_factory=set)
 
     def widen(self, other: Scope) -> None:
-        """Looks at what another scope looks at, too."""
+        """Adds another scope to this one."""
         self.everything |= other.everything
         self.broker_clusters |= other.broker_clusters
         self.worker_clusters |= other.worker_clusters
@@ -33,14 +33,14 @@ class Scope:
 
 
 def everything(snapshot: Snapshot) -> Scope:
-    """All that there is."""
+    """Returns the scope of everything."""
     return Scope(True, set(snapshot.broker_clusters), set(snapshot.worker_clusters), set(snapshot.nodes))
 
 
 def scope_of(
     changes: Iterable[tuple[Resource | None, Resource | None]], snapshot: Snapshot, events_broker_cluster: str
 ) -> Scope:
-    """What may be planned in another way after changes from an old to a new resource, in the snapshot after them."""
+    """Returns the scope that changes from old to new resources may affect, in the snapshot after them."""
     found = Scope()
     for old, new in changes:
         for one in (old, new):
@@ -53,7 +53,7 @@ def scope_of(
                     found.broker_clusters.add(one.name)
                 case WorkerCluster():
                     found.worker_clusters.add(one.name)
-                    found.broker_clusters.add(one.spec.broker_cluster)  # it may wait for its last user to go
+                    found.broker_clusters.add(one.spec.broker_cluster)  # it may await its last user's end
         for brokers in _whose_brokers(old, new, snapshot):
             found.broker_clusters.add(brokers)
             found.worker_clusters |= {c.name for c in snapshot.users_of(brokers)}
@@ -84,7 +84,7 @@ def _of_workload(found: Scope, workload: Workload) -> None:
 
 
 def _whose_brokers(old: Resource | None, new: Resource | None, snapshot: Snapshot) -> Iterable[str]:
-    """The broker clusters whose users see another one after a change."""
+    """Returns the broker clusters whose change concerns their users."""
     one = new if old is None else old
     if isinstance(one, BrokerCluster):
         seen = [(c.spec, c.goal) if isinstance(c, BrokerCluster) else None for c in (old, new)]

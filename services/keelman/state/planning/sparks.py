@@ -9,7 +9,7 @@ from keelman.state.planning.draft import Draft, ports_taken
 
 
 def spark_on(draft: Draft, node: str) -> Workload:
-    """Wants the node's Spark service to run. Raises NoPort."""
+    """Plans the node's Spark service as running, and returns it. Raises NoPort."""
     if node in draft.sparks:
         return draft.sparks[node]
     name = spark_name(node)
@@ -25,12 +25,12 @@ def spark_on(draft: Draft, node: str) -> Workload:
 
 
 def still_good(old: str, new: str) -> str:
-    """The old bootstrap servers while all of them are among the new ones: nothing need start again for more."""
+    """Returns the old bootstrap servers while all of them are among the new ones: more servers need no restart."""
     return old if old and set(old.split(",")) <= set(new.split(",")) else new
 
 
 def _port(draft: Draft, node: str, old: Workload | None) -> int:
-    """The port that it has, or the next free one. Raises NoPort."""
+    """Returns the present port, or the next free one. Raises NoPort."""
     wanted = draft.limits.spark_ports
     if old is None:
         return draft.ports(node, wanted)[0]
@@ -41,7 +41,7 @@ def _port(draft: Draft, node: str, old: Workload | None) -> int:
 
 def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], bool]) -> None:
     """Ends Spark services of these nodes that no worker needs: not before the workers there have ended, and not while
-    `lingers` says of the node that the service is to run on; one on a node that is offline or drained does not."""
+    `lingers` keeps the node's service running; it does not on nodes that are offline or drained."""
     for node in sorted(nodes):
         spark = draft.workloads.get(spark_name(node))
         if spark is None:
@@ -56,12 +56,13 @@ def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], b
 
 
 def is_used(workloads: Iterable[Workload]) -> bool:
-    """Whether one of a node's workloads is a worker that needs its Spark service, and is to run or has not ended."""
+    """Returns whether any of a node's workloads is a worker that needs its Spark service, and shall run or has not
+    ended."""
     return any(needs_spark(w) and (w.goal is Goal.RUNNING or not _has_ended(w)) for w in workloads)
 
 
 def needs_spark(workload: Workload) -> bool:
-    """Whether it is a worker that copies by the Spark service of its node."""
+    """Returns whether a workload is a worker that copies by the Spark service of its node."""
     return isinstance(workload.spec, WorkerSpec) and not workload.spec.kafka_connect
 
 

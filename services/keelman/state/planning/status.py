@@ -35,7 +35,7 @@ from keelman.state.snapshot import C, Snapshot
 
 
 def with_status(cluster: C, snapshot: Snapshot, now: datetime) -> C:
-    """The cluster with its status, derived again at this time."""
+    """Returns the cluster with its status, derived again at this time."""
     if isinstance(cluster, BrokerCluster):
         brokers = broker_cluster_status(cluster, snapshot)
         since = (cluster.status.down_since or now) if _is_out_of_reach(cluster, snapshot) else None
@@ -47,7 +47,8 @@ def with_status(cluster: C, snapshot: Snapshot, now: datetime) -> C:
 
 
 def _is_out_of_reach(cluster: BrokerCluster, snapshot: Snapshot) -> bool:
-    """Whether none of its brokers is known to answer; external ones that were not asked yet are not known not to."""
+    """Returns whether none of its brokers is known to answer; external ones that were never called do not count as
+    unreachable."""
     if isinstance(cluster.spec, ExternalBrokers):
         return cluster.reachable is False
     brokers = snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
@@ -55,7 +56,7 @@ def _is_out_of_reach(cluster: BrokerCluster, snapshot: Snapshot) -> bool:
 
 
 def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerClusterStatus:
-    """Where a broker cluster stands."""
+    """Returns the status of a broker cluster."""
     if isinstance(cluster.spec, ExternalBrokers):
         return _external(cluster, cluster.spec)
     brokers = brokers_of(snapshot, cluster)
@@ -68,10 +69,10 @@ def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerC
 
 
 def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerClusterStatus:
-    """Where a worker cluster stands. A worker without its Spark service answers REST, but copies nothing."""
+    """Returns the status of a worker cluster. A worker without its Spark service answers REST, but copies nothing."""
     workers = snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
     leaving = sum(w.goal is Goal.REMOVED for w in workers)
-    if cluster.goal is ClusterGoal.RUNNING:  # those that leave are no part of it any more
+    if cluster.goal is ClusterGoal.RUNNING:  # leaving workers no longer belong to it
         workers = [w for w in workers if w.goal is not Goal.REMOVED]
     sparks = {
         w.node: snapshot.workloads[spark_name(w.node)]
@@ -149,13 +150,14 @@ def _why_failed(workload: Workload) -> str:
 
 
 def is_stuck(workloads: Iterable[Workload], fixed: Collection[int] = ()) -> bool:
-    """Whether one of these failed, and no further start will help. `fixed` are the ports that their cluster names."""
+    """Returns whether any of these failed, and no further start will help. `fixed` are the ports that their cluster
+    names."""
     return any(w.is_in(ProcessState.FAILED) and _lasts(w, fixed) for w in workloads)
 
 
 def _lasts(workload: Workload, fixed: Collection[int]) -> bool:
     if workload.current is not None and workload.current.reason in LASTING:
         return True
-    # A broker's data and port belong together; others get another port where none is named.
+    # A broker's data and port belong together; other workloads get another port unless the spec names one.
     pinned = workload.ports if workload.kind is WorkloadKind.BROKER and workload.has_run else fixed
     return any(port in pinned for port in ports_taken(workload))

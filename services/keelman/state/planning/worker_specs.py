@@ -20,7 +20,7 @@ BOOTSTRAP = "bootstrap.servers"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WorkerSpecs:
-    """The spec that a worker is to run with, and the one that it runs with until its turn comes."""
+    """The spec that a worker gets, and the spec that it runs with until its turn comes."""
 
     spec: WorkerSpec
     limits: ResourceLimits
@@ -29,12 +29,12 @@ class WorkerSpecs:
 
     @property
     def is_change(self) -> bool:
-        """True when its process has something else now."""
+        """True when the process runs with another spec or other limits now."""
         return (self.spec, self.limits) != (self.until_then, self.limits_until_then)
 
     @property
     def reason(self) -> str:
-        """What changes, for people."""
+        """The changes, for people."""
         found = list(differences(self.until_then, self.spec))
         if self.limits != self.limits_until_then:
             found.append("its limits changed")
@@ -60,7 +60,8 @@ class SpecMaker:
         self._plugins, self._libraries = self._files(chosen.plugins), self._files(chosen.libraries)
 
     def _files(self, refs: tuple[PluginRef, ...]) -> tuple[PluginFile, ...]:
-        """The files of plugins; one that is not there any more is left to its agent to miss."""
+        """Returns the files of plugins. A plugin that no longer exists gets size 0: its agent will report it
+        missing."""
         found = []
         for ref in refs:
             plugin = self._draft.snapshot.plugins.get(ref.key)
@@ -69,7 +70,7 @@ class SpecMaker:
         return tuple(found)
 
     def wanted(self, old: Workload | None, name: str, node: str) -> WorkerSpecs:
-        """What the worker of that name is to run with on a node; `old` is what it is now. Raises NoPort."""
+        """Returns the specs of the worker of that name on a node; `old` is its present workload. Raises NoPort."""
         given, host = self._cluster.spec, self._draft.node(node).host
         port = self._port(old, name, node)
         java = given.engine is WorkerEngine.KAFKA_CONNECT
@@ -93,7 +94,7 @@ class SpecMaker:
         if old is None or had is None:
             return WorkerSpecs(spec, given.limits, spec, given.limits)
         if old.node == node and given.port not in (0, had.port):
-            port = had.port  # it has not the fixed one yet
+            port = had.port  # it does not have the fixed one yet
         kept = dict(had.properties) | listeners(
             host, port, admin_port=had.admin_port, metrics_port=had.metrics_port, https=had.https
         )
@@ -104,15 +105,15 @@ class SpecMaker:
         return WorkerSpecs(spec, given.limits, until_then, old.limits)
 
     def _kept(self, had: WorkerSpec) -> dict[str, str]:
-        """What need not change with the brokers: their addresses while all of them are still good, and how often
-        topics are kept, which are there by now."""
+        """Returns properties that stay when brokers change: their addresses while all of them are still good, and the
+        replication factors of topics, which exist by now."""
         given = self._cluster.spec.properties
         kept = {k: had.properties[k] for k in REPLICATION if k in had.properties and k not in given}
         kept[BOOTSTRAP] = still_good(had.properties.get(BOOTSTRAP, ""), self._properties[BOOTSTRAP])
         return kept
 
     def check_ports(self, old: Workload | None, name: str, node: str) -> None:
-        """Raises NoPort when ports that the cluster's spec names are held by something else on a node's host."""
+        """Raises NoPort when a port that the cluster's spec names is taken on a node's host."""
         for port in self._cluster.spec.ports:
             if old is not None and old.node == node and port in old.ports:
                 continue
@@ -120,7 +121,7 @@ class SpecMaker:
                 raise NoPort(f"port {port} of node {node} is held by {', '.join(others)}")
 
     def _port(self, old: Workload | None, name: str, node: str) -> int:
-        """The fixed port; else the one that it has on this node, or the next free one. Raises NoPort."""
+        """Returns the fixed port; else the worker's port on this node, or the next free one. Raises NoPort."""
         self.check_ports(old, name, node)
         draft, fixed, wanted = self._draft, self._cluster.spec.port, self._draft.limits.worker_ports
         if fixed:
@@ -133,7 +134,7 @@ class SpecMaker:
 
 
 def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
-    """What is not the same, for people: names of properties, never their values."""
+    """Yields the differences, for people: names of properties, never their values."""
     hidden = {LISTENERS, BOOTSTRAP}
     hidden |= {ADMIN_LISTENERS} if old.admin_port or new.admin_port else set()
     hidden |= {METRICS_LISTENERS} if old.metrics_port or new.metrics_port else set()
@@ -169,24 +170,27 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
 
 
 def _file_changes(old: tuple[PluginFile, ...], new: tuple[PluginFile, ...]) -> str:
-    """Which files come and go, for people; their order where that is all that changes."""
+    """Returns which files come and go, for people; "their order" if only that changes."""
     come = [f"{file} comes" for file in new if file not in old]
     gone = [f"{file} goes" for file in old if file not in new]
     return ", ".join([*come, *gone]) or "their order"
 
 
 def trial_of(cluster: WorkerCluster, old: Workload | None = None, *, is_open: bool = False) -> Trial:
-    """The notes on a worker that gets its cluster's present spec now; `old`: what it was on the same node."""
+    """Returns the trial of a worker that gets its cluster's present spec now; `old`: its former workload on the same
+    node."""
     return Trial(cluster.process_generation, 0 if old is None else restarts_of(old), is_open)
 
 
 def restarts_of(worker: Workload) -> int:
-    """How often its process will have been started again when it gets another spec: agents go on counting."""
+    """Returns the number of restarts to expect when the worker gets another spec: agents count on from the present
+    one."""
     status = worker.status
     return 0 if status is None else status.restarts + (status.state is ProcessState.FAILED)
 
 
 def tried_again(worker: Workload) -> Workload:
-    """A worker that is to start again: what its process did before says nothing of what it will do."""
+    """Returns the worker with a new generation, so that it starts again: restarts before that do not count against
+    it."""
     trial = dataclasses.replace(worker.trial, restarts=restarts_of(worker))
     return dataclasses.replace(worker, generation=worker.generation + 1, trial=trial)

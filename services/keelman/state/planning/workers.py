@@ -20,7 +20,7 @@ MAX_LISTED = 3  # workers in a note
 
 
 def plan_workers(draft: Draft, cluster: WorkerCluster) -> bool:
-    """Plans one worker cluster; True when it is to be deleted and nothing of it is left."""
+    """Plans one worker cluster; returns True when it shall be deleted and nothing of it is left."""
     plan = _ClusterPlan(draft, cluster)
     match cluster.goal:
         case ClusterGoal.DELETED:
@@ -35,21 +35,21 @@ def plan_workers(draft: Draft, cluster: WorkerCluster) -> bool:
 
 
 class _ClusterPlan:
-    """The plan for one cluster. What waits for anything but its own workers says so in a note."""
+    """The plan for one cluster. A wait for anything but its own workers is told in a note."""
 
     def __init__(self, draft: Draft, cluster: WorkerCluster) -> None:
         self.draft = draft
         self.cluster = cluster
         self.notes: list[str] = []
         self.blocked: set[str] = set()
-        """Workers that cannot have what they are to run with, since something holds the ports."""
+        """Workers that cannot have their wanted specs, since their ports are taken."""
 
     def delete(self) -> None:
         for worker in self.draft.workers_of(self.cluster.name):
             self.draft.remove(worker, force=self.cluster.force, why="its cluster is deleted")
 
     def stop(self) -> None:
-        """Stopped workers keep their places; those that may be elsewhere are forgotten where they should not be."""
+        """Stops the workers. They keep their places; movable ones are forgotten on nodes that they have to leave."""
         force = self.cluster.force
         self._let_go()
         for worker in self._staying():
@@ -64,7 +64,7 @@ class _ClusterPlan:
                 self.draft.set_goal(worker, Goal.STOPPED, force=force, why=why)
 
     def run(self) -> None:
-        """Workers leave, move, come and change, in this order."""
+        """Lets workers leave, move, come and change, in this order."""
         self._let_go()
         brokers = self.cluster.spec.broker_cluster
         bootstrap, count = self.draft.bootstrap_of(brokers)
@@ -90,7 +90,7 @@ class _ClusterPlan:
         return [w for w in self.draft.workers_of(self.cluster.name) if w.goal is not Goal.REMOVED]
 
     def _let_go(self) -> None:
-        """Workers that leave go on leaving; those that are too many begin to."""
+        """Continues the removal of leaving workers, and begins it for those beyond the wanted number."""
         force = self.cluster.force
         for worker in self.draft.workers_of(self.cluster.name):
             if worker.goal is Goal.REMOVED:
@@ -102,7 +102,7 @@ class _ClusterPlan:
                 self.draft.remove(worker, force=force, why=going[worker.name])
 
     def _all_wanted(self) -> dict[str, WorkerSpecs]:
-        """What each worker is to run with where it is; not of those, with a note, whose nodes have not the ports."""
+        """Returns the wanted specs of the workers in their places, except those, with a note, whose ports are taken."""
         found = {}
         self.blocked.clear()
         for worker in self._staying():
@@ -117,7 +117,7 @@ class _ClusterPlan:
         self.notes.append(str(problem))
 
     def _still_free(self, worker: Workload) -> bool:
-        """False, with a note, when another worker of this plan has got the ports."""
+        """Returns False, with a note, when another worker of this plan has got the ports."""
         try:
             self.specs.check_ports(worker, worker.name, worker.node)
         except NoPort as problem:
@@ -126,14 +126,14 @@ class _ClusterPlan:
         return True
 
     def _halted(self, wanted: Mapping[str, WorkerSpecs]) -> bool:
-        """True when a worker failed with what others have yet to get."""
+        """Returns True when a worker failed with a change that others do not have yet."""
         running = [w for w in self._staying() if w.goal is Goal.RUNNING]
         outdated = {w.name for w in running if w.name in wanted and wanted[w.name].is_change} | self.blocked
         return bool(outdated) and standing(running, outdated, self.draft.snapshot).failed is not None
 
     def _move(self, *, halted: bool) -> bool:
-        """Moves one worker to where it may be; False when there is none to move now. Workers leave offline nodes at
-        once, others one by one: all others of the cluster run before the next one goes."""
+        """Moves one worker to a node where it may be; returns False when none moves now. Workers leave offline nodes at
+        once, others one by one: all others of the cluster run before the next one moves."""
         for worker in self._staying():
             why = why_leave(self.draft, self.cluster, worker.node)
             if not why or self._missing(worker):
@@ -154,7 +154,7 @@ class _ClusterPlan:
         return False
 
     def _missing(self, leaving: Workload) -> str:
-        """A worker that must run before this one may go elsewhere; empty when none need."""
+        """Returns the name of a worker that must run before this one may move; empty when none need."""
         draft = self.draft
         ends = leaving.goal is Goal.RUNNING and leaving.is_in(ProcessState.RUNNING)
         if not ends or draft.snapshot.is_offline(leaving.node):
@@ -163,7 +163,7 @@ class _ClusterPlan:
         return next((w.name for w in others if not w.is_in(ProcessState.RUNNING)), "")
 
     def _note_stayers(self) -> None:
-        """Says why workers are still where they are not to be."""
+        """Notes why workers are still on nodes that they have to leave."""
         if self.cluster.spec.nodes:
             return
         staying: dict[tuple[str, str], list[str]] = {}
@@ -176,7 +176,7 @@ class _ClusterPlan:
             self.notes.append(f"{who} waits for {missing} to run: {why}" if missing else f"{why}: no other takes {who}")
 
     def _place(self) -> None:
-        """New workers where the cluster has too few."""
+        """Places new workers if the cluster has too few."""
         staying, spec = self._staying(), self.cluster.spec
         names = free_names(self.draft, self.cluster.name)
         have = {w.node for w in staying}
@@ -193,7 +193,7 @@ class _ClusterPlan:
                 return
 
     def _place_anywhere(self, names: Iterator[str], why: str) -> str:
-        """Places one more worker; else says why it cannot."""
+        """Places one more worker; else returns the reason why it cannot."""
         full: set[str] = set()
         problem = ""
         while len(full) < MAX_TRIED:
@@ -207,7 +207,7 @@ class _ClusterPlan:
         return problem
 
     def _new(self, names: Iterator[str], node: str, why: str) -> str:
-        """A new worker on a node; else why there is none."""
+        """Places a new worker on a node; else returns the reason why it cannot."""
         name = next(names)
         try:
             found = self.specs.wanted(None, name, node)
@@ -218,7 +218,7 @@ class _ClusterPlan:
         return ""
 
     def _change(self, wanted: Mapping[str, WorkerSpecs], *, halted: bool) -> None:
-        """What is to start gets the present spec; what runs gets it in its turn."""
+        """Gives the present spec to workers that start at once, and to running ones in their turn."""
         outdated = set()
         generation = self.cluster.process_generation
         for worker in self._staying():
@@ -252,8 +252,8 @@ class _ClusterPlan:
         )  # fmt: skip
 
     def _follow_place(self, worker: Workload, spec: WorkerSpec, limits: ResourceLimits, trial: Trial) -> None:
-        """What follows from its place reaches a worker at once; reserved ports, and where its log is
-        delivered, do not reach its process."""
+        """Gives a worker the consequences of its place at once; reserved ports and the targets of its log delivery do
+        not reach its process."""
         had = worker.spec
         if not isinstance(had, WorkerSpec):
             return
@@ -265,7 +265,7 @@ class _ClusterPlan:
         self.draft.want(worker.name, worker.node, Goal.RUNNING, spec, limits=limits, trial=trial, why=why)
 
     def _note_taken_ports(self) -> None:
-        """Names ports of the spec that something else has; chosen ones have been replaced by now."""
+        """Notes the ports of the spec that are taken by something else; chosen ones have been replaced by now."""
         for worker in self._staying():
             for port in ports_taken(worker):
                 if port in self.cluster.spec.ports:

@@ -1,1 +1,1 @@
-"""The files of plugins: received, looked into, stored, sent, and swept up where nothing names them."""
+"""The files of plugins: received, inspected, stored, sent, and swept up when nothing names them."""

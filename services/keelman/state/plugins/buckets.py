@@ -1,4 +1,4 @@
-"""Reads objects of buckets: of a server that speaks S3's protocol, or of a folder that has a folder for each bucket.
+"""Reads objects of buckets: from a server with S3's protocol, or from a folder that has a folder for each bucket.
 
 S3 needs the extra keelman[s3]. Versions of objects are S3's; in a folder the file `KEY@VERSION`.
 """
@@ -36,19 +36,20 @@ class Buckets(Protocol):
     """Reads objects of the buckets of this installation."""
 
     def read(self, source: PluginSource) -> AsyncIterator[bytes]:
-        """The bytes of an object.
+        """Yields the bytes of an object.
 
-        Raises NotFound (OBJECT_NOT_FOUND), PermissionDenied (OBJECT_DENIED), and Unavailable where the place itself
-        cannot be reached.
+        Raises NotFound (OBJECT_NOT_FOUND), PermissionDenied (OBJECT_DENIED), and Unavailable if the server or folder
+        itself cannot be reached.
         """
 
 
 def opened_buckets(
     place: str, default: Path, *, region: str = "", access_key_id: str = "", secret_access_key: str = ""
 ) -> Buckets:
-    """The buckets at the URL of a server or in a folder; the default one where nothing is named. Asks nobody yet.
+    """Returns the buckets at the URL of a server or in a folder; in the default folder if `place` is empty. Makes no
+    call yet.
 
-    Raises InvalidArgument for what is neither, FailedPrecondition where the extra is not installed.
+    Raises InvalidArgument if `place` is neither, FailedPrecondition if the extra is not installed.
     """
     if "://" not in place:
         return FolderBuckets(Path(place).expanduser() if place else default, "state.buckets")
@@ -71,7 +72,7 @@ def opened_buckets(
 
 @dataclass(frozen=True, slots=True)
 class FolderBuckets:
-    """A folder with a folder for each bucket. `setting` is what names it in messages."""
+    """A folder with a folder for each bucket. `setting` is its name in messages."""
 
     root: Path
     setting: str
@@ -111,7 +112,7 @@ class FolderBuckets:
 @dataclass(frozen=True, slots=True)
 class S3Buckets:
     """A server of the S3 protocol. Without keys these come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the
-    environment; where there are none either, it is asked without a signature."""
+    environment; if there are none either, calls are not signed."""
 
     endpoint: str
     region: str
@@ -131,7 +132,7 @@ class S3Buckets:
                     yield bytes(view[begin : begin + CHUNK_BYTES])
 
     def store(self, bucket: str) -> Any:
-        """A bucket, as obstore has it."""
+        """Returns a bucket, as obstore has it."""
         from obstore.store import S3Store  # noqa: PLC0415
 
         keys: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Keeps files in the database, in chunks: what a system has without any other service."""
+"""Keeps files in the database, in chunks: a storage that needs no other service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keelman.state.resources.rows import micros, moment
 
 @dataclass(frozen=True, slots=True)
 class DatabaseStorage:
-    """Each chunk is a transaction of its own, so that other writers wait for no more than that."""
+    """Each chunk is its own transaction, so that other writers wait for no more than that."""
 
     database: Database
     kind: str = "database"

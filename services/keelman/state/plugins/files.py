@@ -26,7 +26,7 @@ log = get_logger()
 PIECE_SECONDS = 60.0
 WHOLE_SECONDS = 3600.0
 UPLOADS = 4
-"""So many are received and looked into at once; others wait."""
+"""The number received and inspected at once; others wait."""
 ORPHAN_SECONDS = 3600.0
 
 
@@ -38,7 +38,7 @@ class Quotas:
     total_bytes: int
 
     def check_file(self, size: int) -> None:
-        """Raises Exhausted for a file of more bytes than one may have."""
+        """Raises Exhausted for a file of more bytes than one file may have."""
         if size > self.file_bytes:
             raise errors.Exhausted(
                 f"the file has more than {self.file_bytes} bytes: state.plugin_max_bytes allows no more",
@@ -47,7 +47,7 @@ class Quotas:
             )
 
     def check_total(self, present: int, size: int) -> None:
-        """Raises Exhausted when all plugins have too many bytes with another one of this size."""
+        """Raises Exhausted when all plugins would have too many bytes with another file of this size."""
         if present + size > self.total_bytes:
             raise errors.Exhausted(
                 f"{size} bytes more than the {present} bytes of the present plugins are more than "
@@ -59,7 +59,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A whole file that came, without a name on the disk."""
+    """A completely received file, without a name on the disk."""
 
     file: IO[bytes]
     size_bytes: int
@@ -69,7 +69,7 @@ class Received:
 
 @dataclass(slots=True)
 class PluginFiles:
-    """`storage` is where new files go; `others` are where older ones may be, by their kind."""
+    """`storage` keeps new files; `others` may keep older ones, by their kind."""
 
     store: Store
     storage: PluginStorage
@@ -78,7 +78,7 @@ class PluginFiles:
     """A folder for nameless files, with room for the largest ones."""
     others: Mapping[str, PluginStorage] = field(default_factory=dict)
     sole: bool = False
-    """No other process can use this database: what no plugin names at the first sweep is nobody's."""
+    """True if no other process can use this database: files that no plugin names at the first sweep are leftovers."""
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UPLOADS))
     _writing: set[str] = field(default_factory=set)
     _swept: bool = False
@@ -95,7 +95,7 @@ class PluginFiles:
         sha256: str = "",
         may_be_empty: bool = False,
     ) -> AsyncIterator[Received]:
-        """A file as it comes, checked against size and digest where these are given. Nothing is left of it after.
+        """Receives a file, checked against size and digest if these are given. It is deleted after the block.
 
         Raises Exhausted, InvalidArgument for another size or digest, DeadlineExceeded when nothing comes for long.
         """
@@ -113,7 +113,7 @@ class PluginFiles:
 
     @contextlib.contextmanager
     def _nameless(self) -> Iterator[IO[bytes]]:
-        """A file that is gone with this process. Raises Unavailable when it cannot be written."""
+        """Opens a file that disappears with this process. Raises Unavailable when it cannot be written."""
         try:
             with tempfile.TemporaryFile(dir=self.scratch) as file:
                 yield file
@@ -138,7 +138,7 @@ class PluginFiles:
 
     @contextlib.asynccontextmanager
     async def stored(self, key: str, file: IO[bytes]) -> AsyncIterator[None]:
-        """A file is in the storage within; after it only if a plugin has the key for its uid by then."""
+        """Keeps a file in the storage within the block; after it only if a plugin has the key as its uid by then."""
         self._writing.add(key)
         try:
             await self.storage.put(key, file)
@@ -149,23 +149,23 @@ class PluginFiles:
 
     async def _settle(self, key: str) -> None:
         try:
-            await self.store.catch_up()  # a commit that was cut off may have been one
+            await self.store.catch_up()  # an interrupted commit may have been stored
             if key not in {plugin.uid for plugin in self.store.snapshot.plugins.values()}:
                 await self.storage.delete(key)
         finally:
             self._writing.discard(key)
 
     def forget(self, plugin: Plugin) -> None:
-        """Deletes the file of a plugin that is gone, soon."""
+        """Deletes the file of a deleted plugin, soon."""
         self._background.start(self._forget(plugin))
 
     async def _forget(self, plugin: Plugin) -> None:
         await self._of(plugin).delete(plugin.uid)
 
     async def read(self, plugin: Plugin, offset: int) -> AsyncIterator[bytes]:
-        """The bytes of a plugin's file from an offset on. Raises Unavailable where it has fewer than it should."""
+        """Yields the bytes of a plugin's file from an offset on. Raises Unavailable if it has fewer than it should."""
         left = plugin.size_bytes - offset
-        if not left:  # of an empty file some storages keep nothing
+        if not left:  # some storages keep nothing of an empty file
             return
         try:
             async for piece in self._of(plugin).read(plugin.uid, offset):
@@ -193,7 +193,7 @@ class PluginFiles:
         )
 
     async def sweep(self) -> None:
-        """Deletes what no plugin names, and nobody writes: left by processes that were killed."""
+        """Deletes files that no plugin names and no one writes: left by processes that were killed."""
         for storage in (self.storage, *self.others.values()):
             if storage is self.storage or storage.kind != self.storage.kind:
                 await self._sweep(storage)
@@ -212,12 +212,12 @@ class PluginFiles:
                 log.info("plugin_file_swept", key=key, storage=storage.kind)
 
     async def close(self) -> None:
-        """Ends what is being cleared away; the next start's sweep does it."""
+        """Ends the deletions under way; the next start's sweep completes them."""
         await self._background.close()
 
 
 async def _in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces as they come. Raises DeadlineExceeded where none comes, or where they come too slowly."""
+    """Yields the pieces as they come. Raises DeadlineExceeded if none comes, or if they come too slowly."""
     loop = asyncio.get_running_loop()
     end = loop.time() + WHOLE_SECONDS
     while True:
@@ -233,7 +233,7 @@ async def _in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def checked_piece(piece: bytes) -> bytes:
-    """A piece of an upload; raises InvalidArgument for one that is too large."""
+    """Returns a piece of an upload; raises InvalidArgument if it is too large."""
     if len(piece) > CHUNK_BYTES:
         raise errors.InvalidArgument.of("chunk", f"{len(piece)} bytes", f"at most {CHUNK_BYTES} bytes")
     return piece

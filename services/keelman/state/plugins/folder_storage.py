@@ -1,4 +1,4 @@
-"""Keeps files in a folder: of this host's, or one that several hosts share."""
+"""Keeps files in a folder, of this host or shared by several hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class FolderStorage:
-    """`folder` is of one database alone: what is in it and not in the database is swept up."""
+    """`folder` belongs to one database alone: files in it that the database does not name are swept up."""
 
     folder: Path
     kind: str = "folder"

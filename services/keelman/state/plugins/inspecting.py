@@ -1,4 +1,4 @@
-"""Has a received file looked into by a process of its own: one that was made to hurt hurts that."""
+"""Inspects a received file in a process of its own: a harmful file harms only that."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SECONDS = 600.0
 
 
 async def inspect(file: IO[bytes], file_name: str, scratch: Path, *, any_file: bool = False) -> Inspection:
-    """What is in a file; `scratch` is a folder for nameless files. Raises ArchiveRefused, also where it could not be
-    looked into within the bounds; with `any_file` that is a problem of a file of the kind OTHER."""
+    """Returns the content of a file; `scratch` is a folder for nameless files. Raises ArchiveRefused, also if it could
+    not be inspected within the limits; with `any_file` that is a problem of a file of the kind OTHER."""
     try:
         return await _inspect(file, file_name, scratch)
     except ArchiveRefused as error:

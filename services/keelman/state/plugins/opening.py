@@ -21,8 +21,8 @@ DATABASE = "database"
 
 
 async def open_files(store: Store, settings: Settings) -> PluginFiles:
-    """The files of plugins, kept where `state.plugin_storage` says. Raises InvalidArgument for what cannot be used, and
-    FailedPrecondition where what it needs is not installed."""
+    """Opens the storage of `state.plugin_storage` for the files of plugins. Raises InvalidArgument for a place that
+    cannot be used, and FailedPrecondition if an extra that it needs is not installed."""
     database = DatabaseStorage(store.database)
     storage: PluginStorage = database
     if settings.plugin_storage != DATABASE:

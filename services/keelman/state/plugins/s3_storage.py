@@ -1,7 +1,7 @@
-"""Keeps files in a bucket of S3, or of what speaks its protocol. Needs the extra keelman[s3].
+"""Keeps files in a bucket of S3, or of a server with its protocol. Needs the extra keelman[s3].
 
-Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the environment, a
-web identity, or the host's metadata service.
+Credentials come from the same places as for AWS's own tools: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the
+environment, a web identity, or the host's metadata service.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLACE = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/+(.*?))?/*")
 
 @dataclass(frozen=True, slots=True)
 class S3Storage:
-    """`store` is obstore's, `place` what it is called in messages."""
+    """`store` is obstore's, `place` its name in messages."""
 
     store: Any
     place: str
@@ -33,10 +33,10 @@ class S3Storage:
 
     @classmethod
     def of(cls, setting: str, folder: str, *, endpoint: str = "", region: str = "") -> S3Storage:
-        """The storage at s3://bucket/prefix, in a folder there of one database alone.
+        """Returns the storage at s3://bucket/prefix, in a folder of its own for one database.
 
-        `endpoint` is the URL of what is not AWS. Raises InvalidArgument for another setting or endpoint,
-        FailedPrecondition where the extra is not installed. Asks nobody yet.
+        `endpoint` is the URL of a server other than AWS. Raises InvalidArgument for another setting or endpoint,
+        FailedPrecondition if the extra is not installed. Makes no call yet.
         """
         match = _PLACE.fullmatch(setting)
         if match is None:
@@ -96,7 +96,7 @@ class S3Storage:
             await obstore.delete_async(self.store, key)
 
     async def stored(self) -> Mapping[str, datetime]:
-        """See PluginStorage. Parts of what was cut off are not in it: a rule of the bucket may drop them."""
+        """See PluginStorage. Parts of interrupted uploads are not included: a rule of the bucket may drop them."""
         import obstore  # noqa: PLC0415
 
         found: dict[str, datetime] = {}

@@ -23,7 +23,7 @@ _ENGINES = {
 
 
 def plugin_fields(message: Any) -> dict[str, Any]:
-    """Plugins, libraries and engine of a message as fields of a spec. Raises InvalidArgument."""
+    """Returns plugins, libraries and engine of a message as fields of a spec. Raises InvalidArgument."""
     return {
         "plugins": tuple(_ref(one) for one in message.plugins),
         "libraries": tuple(_ref(one) for one in message.libraries),
@@ -32,16 +32,16 @@ def plugin_fields(message: Any) -> dict[str, Any]:
 
 
 def engine_of(engine: worker_cluster_pb2.WorkerEngine.ValueType) -> WorkerEngine:
-    """The engine of a message. Raises InvalidArgument."""
+    """Returns the engine of a message. Raises InvalidArgument."""
     if engine not in _ENGINES:
         raise InvalidArgument.of("spec.engine", engine, " or ".join(WorkerEngine))
     return _ENGINES[engine]
 
 
 def resolved(spec: WorkerClusterSpec, snapshot: Snapshot) -> WorkerClusterSpec:
-    """The spec with version and digest of each plugin that it names: of the newest where none is given.
+    """Returns the spec with version and digest of each plugin that it names: of the newest if it gives none.
 
-    Raises InvalidArgument for a plugin that there is not, and for one that is named twice.
+    Raises InvalidArgument for an unknown plugin, and if one is named twice.
     """
     if not (spec.plugins or spec.libraries):
         return spec
@@ -60,7 +60,7 @@ def resolved(spec: WorkerClusterSpec, snapshot: Snapshot) -> WorkerClusterSpec:
 
 
 def check_engine(cluster: WorkerCluster, spec: WorkerClusterSpec) -> None:
-    """Raises FailedPrecondition for another engine while the cluster is asked to run."""
+    """Raises FailedPrecondition for another engine while the goal of the cluster is RUNNING."""
     if spec.engine is not cluster.spec.engine and cluster.goal is ClusterGoal.RUNNING:
         raise FailedPrecondition(
             f"spec.engine: {cluster.spec.engine} cannot become {spec.engine} while worker cluster {cluster.name!r} is "

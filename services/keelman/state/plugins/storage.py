@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import IO, Protocol
 
 CHUNK_BYTES = 1 << 20
-"""What is read or sent at once."""
+"""The most bytes read or sent at once."""
 
 
 class PluginStorage(Protocol):
@@ -15,16 +15,17 @@ class PluginStorage(Protocol):
 
     @property
     def kind(self) -> str:
-        """As it stands in the rows of plugins."""
+        """The storage's kind, as in the rows of plugins."""
 
     async def put(self, key: str, file: IO[bytes]) -> None:
-        """Stores a file from its beginning. What is cut off is not whole, and may be found by `stored`."""
+        """Stores a file from its beginning. An interrupted upload is incomplete, and `stored` may list it."""
 
     def read(self, key: str, offset: int = 0) -> AsyncIterator[bytes]:
-        """The bytes of a file from an offset on, in pieces of at most CHUNK_BYTES. Raises NotFound without the file."""
+        """Yields the bytes of a file from an offset on, in pieces of at most CHUNK_BYTES. Raises NotFound without the
+        file."""
 
     async def delete(self, key: str) -> None:
-        """Forgets a file, or what there is of it; also one that there is not."""
+        """Deletes a file, also an incomplete or missing one."""
 
     async def stored(self) -> Mapping[str, datetime]:
-        """The keys of all that is stored, also in part, with the time when each was last written to."""
+        """Returns the keys of all stored files, also of incomplete ones, with the time of each one's last write."""

@@ -1,4 +1,4 @@
-"""Checks an upload's header and a change of a plugin, and makes the plugin that an uploaded file becomes."""
+"""Checks an upload's header and a change of a plugin, and makes the plugin of an uploaded file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ MAX_EXTRA_BYTES = 256 << 10  # its event has to fit into a record of Kafka, with
 
 
 def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
-    """The header of an upload; raises InvalidArgument naming the field, the value and what is legal."""
+    """Returns the header of an upload, checked; raises InvalidArgument naming the field, the value and the legal
+    values."""
     if header.name:
         checked_name("header.name", header.name)
     if header.version:
@@ -47,7 +48,7 @@ def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
 
 
 def made_of(header: pb.UploadHeader, received: Received, inspected: Inspection, storage: str) -> Plugin:
-    """The plugin that an uploaded file becomes. Raises InvalidArgument for a file whose name gives none."""
+    """Returns the plugin of an uploaded file. Raises InvalidArgument for a file whose name gives none."""
     name = header.name or inspected.name
     if not name:
         raise InvalidArgument.of("header.name", "", f"a name: there is none in {header.file_name!r}")
@@ -62,13 +63,13 @@ def made_of(header: pb.UploadHeader, received: Received, inspected: Inspection, 
 
 
 def origin_of(header: pb.UploadHeader) -> Origin | None:
-    """Who keeps what is uploaded under a name of its own."""
+    """Returns the origin of an upload; None if it has none."""
     given = header.origin
     return Origin(given.api, given.scope, given.key) if header.HasField("origin") else None
 
 
 def extra_of(given: pb.UploadHeader | pb.UpdatePluginRequest) -> dict[str, Any] | None:
-    """What is to be kept with a plugin; None where nothing is given. Raises InvalidArgument for too much."""
+    """Returns the extra JSON to keep with a plugin; None if there is none. Raises InvalidArgument for too much."""
     if not given.HasField("extra"):
         return None
     if (size := given.extra.ByteSize()) > MAX_EXTRA_BYTES:

@@ -1,4 +1,4 @@
-"""Lists what workers found in plugins, as they reported it."""
+"""Lists the classes that workers found in plugins, as they reported it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from keelman.state.resources.noun import Parts
 
 
 def worker_plugins(parts: Parts, cluster: str) -> list[plugin_pb2.WorkerPlugin]:
-    """What the workers of a cluster, or all, found in plugins; what several found alike once. Raises NotFound."""
+    """Returns the reports of a cluster's workers, or of all workers, on plugins; equal reports once. Raises
+    NotFound."""
     snapshot = parts.store.snapshot
     if cluster:
         snapshot.worker_cluster(cluster)
@@ -25,6 +26,6 @@ def worker_plugins(parts: Parts, cluster: str) -> list[plugin_pb2.WorkerPlugin]:
 
 
 def worker_plugin_key(one: plugin_pb2.WorkerPlugin) -> str:
-    """Where it stands in lists: what cannot be used first, then by type and class."""
+    """Returns the key for lists: unusable classes first, then by type and class."""
     usable = "1" if not one.problem else "0"
     return "\0".join((usable, one.type, one.class_name, one.version, one.plugin, one.path, one.problem))

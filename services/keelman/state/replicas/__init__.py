@@ -1,1 +1,1 @@
-"""Several state services of one database: which of them leads, and what they send each other."""
+"""Several state services of one database: the choice of their leader, and the messages between them."""

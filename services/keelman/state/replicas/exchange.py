@@ -1,8 +1,8 @@
-"""Exchanges news among the state services of one PostgreSQL: commits, heartbeats of nodes, and how far is planned.
+"""Exchanges news among the state services of one PostgreSQL: commits, heartbeats of nodes, and the planner's progress.
 
-They send these with NOTIFY, which writes no table. Whoever hears its own heartbeats come back knows that it hears those
-of the others; for as long as it does not, it judges no node, and the others do not know what it hears: it sends its
-agents to them. https://www.postgresql.org/docs/current/sql-notify.html
+They send these with NOTIFY, which writes no table. A process that receives its own heartbeats knows that it receives
+those of the others; as long as it does not, it judges no node, and the others miss its news: it sends its agents to
+them. https://www.postgresql.org/docs/current/sql-notify.html
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ from keelman.state.store import Store
 
 log = get_logger()
 EXCHANGED = "keelman_told"
-"""The channel of what they send each other beside commits."""
+"""The channel of the messages that they send each other beside commits."""
 PAYLOAD_BYTES = 7_500
 """PostgreSQL takes fewer than 8,000 bytes a notification."""
 LOOK_SECONDS = 0.5
 DEAF_BEATS = 3
-"""So many heartbeats of its own do not come back to one that is cut off."""
+"""The number of its own heartbeats in a row that do not come back to a process that is cut off."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """`run` sends and hears."""
+    """`run` sends and receives."""
 
     url: str
     store: Store
     heard: Heard
     beat_seconds: float
     on_cut_off: Callable[[], None]
-    """Called again and again while nothing of its own comes back."""
+    """Called again and again while no own message comes back."""
     clock: Callable[[], float] = time.monotonic
     is_cut_off: bool = False
-    """Whether nothing of its own comes back."""
+    """True while no own message comes back."""
     _me: str = field(default_factory=identity)
     _own: float = 0.0
-    """When a message of this process's own last came back."""
+    """The time when a message of this process last came back."""
     _sent: float = float("-inf")
-    """What was heard of nodes before this time has been sent."""
+    """Nodes' reports from before this time have been sent."""
     _planned: int = 0
-    """How far this process has planned while it led."""
+    """The revision up to which this process has planned while it led."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _committed: int = 0
-    """The newest revision that anybody has committed, as far as was heard."""
+    """The newest revision that any process has committed, as far as received."""
     _planned_elsewhere: int = 0
-    """How far another has planned, as far as was heard."""
+    """The revision up to which another process has planned, as far as received."""
     _commits: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, planned: Callable[[int], None]) -> None:
@@ -81,7 +81,7 @@ class Exchange:
             await asyncio.sleep(pause)
             now = self.clock()
             if now - begun > pause + self.beat_seconds:
-                runs_since = now  # after a halt of this process what came meanwhile is still to be read
+                runs_since = now  # after a halt of this process the messages of that time are still unread
             self.is_cut_off = self._is_deaf and now - runs_since > self.beat_seconds
             if self.is_cut_off:
                 self.on_cut_off()
@@ -140,15 +140,15 @@ class Exchange:
             self._planned_elsewhere = max(self._planned_elsewhere, message["planned"])
             if self._planned_elsewhere <= self.store.revision:
                 planned(self._planned_elsewhere)
-            else:  # what was planned is still to be taken in
+            else:  # the other's progress is still to apply
                 self._committed = max(self._committed, self._planned_elsewhere)
                 self._commits.set()
             for node, *figures in message["nodes"]:
                 self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
 
     async def _catch_up(self, planned: Callable[[int], None]) -> None:
-        """Takes in commits of others, and then how far was planned. Beside what hears of them: it waits behind all
-        writers of this process, and one that hears nothing for so long takes itself for cut off."""
+        """Applies commits of others, and then the planner's progress. It runs beside the receiver, because it waits
+        behind all writers of this process, and a receiver that gets nothing for that long takes itself for cut off."""
         while True:
             await self._commits.wait()
             self._commits.clear()
@@ -157,8 +157,8 @@ class Exchange:
             planned(self._planned_elsewhere)
 
     async def _send_news(self) -> None:
-        """Sends which nodes were heard of here, and how far is planned, as often as nodes say something and when there
-        is more. What has not changed is sent again: a message reaches only who listens then."""
+        """Sends the nodes that reported here, and the planner's progress, as often as nodes report and when there is
+        more. Unchanged news is sent again: a message reaches only those who listen then."""
         while True:
             self._news.clear()
             now = self.clock()
@@ -182,7 +182,7 @@ def _plain(node: str, figures: NodeFigures | None) -> list[Any]:
 
 
 def _parts(nodes: Iterable[list[Any]]) -> list[list[list[Any]]]:
-    """The nodes in as many messages as they need, at least one."""
+    """Returns the nodes in as many messages as they need, at least one."""
     parts: list[list[list[Any]]] = [[]]
     size = 0
     for one in nodes:

@@ -1,4 +1,4 @@
-"""Gives the parts of the leader a store of their own: what they write is stored only while this process leads."""
+"""Gives the leader's parts a store of their own: their writes are stored only while this process leads."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class FencedStore(Store):
 
     @property
     def snapshot(self) -> Snapshot:
-        """That of the store."""
+        """The same as the store's."""
         return self._store.snapshot
 
     @property
     def revision(self) -> int:
-        """That of the store."""
+        """The same as the store's."""
         return self._store.revision
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
-        """One transaction, stored only when this process has the lease at its time."""
+        """Opens one transaction, stored only if this process has the lease at that time."""
         async with self._store.write() as tx:
             await self._lease.check(tx)
             yield tx
 
     async def catch_up(self) -> None:
-        """As the store does."""
+        """Does as the store."""
         await self._store.catch_up()

@@ -1,4 +1,4 @@
-"""Runs what one state service of a database does alone while it leads: plans, judges nodes, asks brokers, does
+"""Runs the parts that only the leading state service of a database runs: plans, judges nodes, queries brokers, does
 operations."""
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from keelman.state.replicas.lease import Lease, LeaseLost
 
 log = get_logger()
 LEADER = "leader"
-"""The name of its lease."""
+"""The name of the leader lease."""
 Part: TypeAlias = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
 
 
 @dataclass(slots=True)
 class Leader:
-    """Runs its parts while it has the lease, and begins them again each time that it gets it.
+    """Runs its parts while it has the lease, and begins them again each time that it gets the lease.
 
-    What the parts write they check against the lease within the transaction: one that was stopped in the middle, and
-    goes on when another leads, stores nothing more.
+    The parts check each write against the lease within the transaction: a part that was paused, and continues while
+    another process leads, stores nothing more.
     """
 
     lease: Lease
     listeners: Sequence[Callable[[bool], None]]
-    """Called with whether this process leads: true before the parts run, false when they have ended."""
+    """Called with true before the parts run, with false when they have ended."""
 
     async def run(self, parts: Sequence[Part]) -> None:
-        """Runs until cancelled. A part that finds the database away ends them all, until the lease can be had again;
-        what else a part raises ends this."""
+        """Runs until cancelled. If a part finds the database away, all parts end until the lease can be had again; any
+        other error of a part ends this."""
         while True:
             await self.lease.take()
             log.info("leads", epoch=self.lease.epoch)

@@ -1,8 +1,8 @@
-"""Takes and keeps a lease among the state services of a database: who has it does what only one may do.
+"""Takes and keeps a lease among the state services of a database: its holder does the work that only one may do.
 
-Whoever has the lease's row with its present epoch has it, and every write is checked against that epoch in its own
-transaction. A process takes the row over when its beat stood still for the lease time by its own monotonic clock, so
-no two wall clocks are compared.
+The process whose epoch is in the lease's row has the lease, and every write is checked against that epoch in its own
+transaction. A process takes the row over when its beat has not changed for the lease time by its own monotonic clock,
+so no two wall clocks are compared.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class LeaseLost(Conflict):
 
 
 def identity() -> str:
-    """A name of this process that no other has."""
+    """Returns a unique name of this process."""
     return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(slots=True)
 class Lease:
-    """The lease of a name. Where no other process can have the database it is not waited for. Its row is that of the
-    name, or the one with a key in another table."""
+    """The lease of a name. If no other process can have the database, taking it does not wait. Its row is that of the
+    name, or of a key in another table."""
 
     database: Database
     name: str
@@ -56,10 +56,10 @@ class Lease:
     key: str | int = ""
     epoch: int = 0
     _confirmed: float = 0.0
-    """When the row was last seen to be this one's."""
+    """The time when the row was last seen to be this process's."""
 
     async def take(self) -> None:
-        """Waits until the row may be taken, and takes it; while the database is away it waits for that too."""
+        """Waits until the row may be taken, and takes it; also waits while the database is away."""
         seen, since, outage = -1, self.clock(), Backoff()
         while True:
             try:
@@ -78,8 +78,8 @@ class Lease:
             await asyncio.sleep(self.seconds / 6)
 
     async def keep(self) -> None:
-        """Runs until cancelled; raises LeaseLost when another process has it, or when for the lease time the database
-        did not say whose it is."""
+        """Runs until cancelled; raises LeaseLost when another process has the lease, or when the database did not
+        confirm its holder for the lease time."""
         while True:
             await asyncio.sleep(self.seconds / 3)
             try:
@@ -90,13 +90,14 @@ class Lease:
                     raise self._lost() from error
 
     async def confirm(self) -> None:
-        """Returns when it surely has been this one's a moment ago. Raises LeaseLost."""
+        """Returns once this process surely had the lease a moment ago. Raises LeaseLost."""
         if self.database.is_sole or self.clock() - self._confirmed < self.seconds / 4:
             return
         await self.renew()
 
     async def renew(self, *statements: sa.Executable, **values: Any) -> None:
-        """Counts the beat, sets other columns of the row, and does more in the same transaction. Raises LeaseLost."""
+        """Counts the beat, sets other columns of the row, and executes more statements in the same transaction. Raises
+        LeaseLost."""
         begun = self.clock()
         values["beat"] = self.table.beat + 1
         async with self.database.aside() as connection:
@@ -107,7 +108,7 @@ class Lease:
         self._confirmed = begun
 
     async def check(self, tx: Transaction) -> None:
-        """Raises LeaseLost when another process has it at the time of this transaction."""
+        """Raises LeaseLost when another process has the lease at the time of this transaction."""
         if self.database.is_sole:
             return
         statement = select(self.table.epoch).where(self._row())
@@ -115,7 +116,7 @@ class Lease:
             raise self._lost()
 
     async def release(self) -> None:
-        """Gives it back where it is still this one's, so that another need not wait."""
+        """Gives the lease back if this process still has it, so that another need not wait."""
         if not self.epoch:
             return
         try:
@@ -125,7 +126,7 @@ class Lease:
             log.warning("lease_unreleased", lease=self.name, error=str(error))
 
     def _mine(self) -> sa.Update:
-        """Changes the row while it is this one's."""
+        """Returns an update of the row while it is this process's."""
         return sa.update(self.table).where(self._row(), col(self.table.epoch) == self.epoch)
 
     def _row(self) -> sa.ColumnElement[bool]:

@@ -1,1 +1,1 @@
-"""Reports: what workers and Spark services said through Kafka, kept in memory."""
+"""Reports of workers and Spark services through Kafka, kept in memory."""

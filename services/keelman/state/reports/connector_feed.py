@@ -1,7 +1,7 @@
-"""Keeps the changes of the connectors that lists show, in order: for watches, which go on from where others ended.
+"""Keeps the changes of the connectors that lists show, in order: for watches that continue where others ended.
 
-It begins when somebody asks for the first time. A revision is this process's own: its number begins with one that no
-other has, so that whoever comes with another process's revision gets everything.
+It begins with the first request. Revisions belong to one process: their number begins with bits that no other process
+has, so that a client with another process's revision gets everything.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorChanges, ConnectorName
 
 PART = 500
-PART_BYTES = 1 << 20  # a client that sets nothing takes messages of up to 4 MiB
+PART_BYTES = 1 << 20  # a client with default settings accepts messages of up to 4 MiB
 MAX_GONE = 1000
-"""So many deleted connectors of a worker cluster are remembered, and so many worker clusters that are not shown."""
+"""The number of deleted connectors remembered per worker cluster, and of worker clusters remembered after they are
+hidden."""
 _PROCESSES = 30  # bits of a revision
 
 
 @dataclass(slots=True)
 class _Cluster:
-    """The connectors of a worker cluster. Each number says with which change it came, `begun` with which all of them
-    did; mappings have the last change last."""
+    """The connectors of a worker cluster. Each number is the change that brought its entry, `begun` the change that
+    brought the whole cluster; mappings are in the order of changes."""
 
     begun: int
     shown: bool = True
@@ -32,7 +33,7 @@ class _Cluster:
 
 @dataclass(slots=True)
 class FeedChanges:
-    """The changes after a revision. `clusters` are those of which all connectors are in it."""
+    """The changes after a revision. `clusters` are those whose connectors are all included."""
 
     revision: int
     snapshot: bool = False
@@ -44,7 +45,7 @@ class FeedChanges:
         return bool(self.snapshot or self.clusters or self.connectors or self.gone)
 
     def parts(self) -> Iterator[ConnectorChanges]:
-        """As messages that a client takes; the last one has the revision."""
+        """Yields the changes as messages small enough for a client; the last one has the revision."""
         part, size = ConnectorChanges(snapshot=self.snapshot, worker_clusters=self.clusters, gone=self.gone), 0
         for connector in self.connectors:
             size += connector.ByteSize()
@@ -58,15 +59,16 @@ class FeedChanges:
 
 
 class ConnectorFeed:
-    """Numbers the changes of reported connectors. A change costs what changed, a question what is new to who asks."""
+    """Numbers the changes of reported connectors. A change costs as much as changed, a read as much as is new to its
+    reader."""
 
     def __init__(self) -> None:
         self._first = (1 << _PROCESSES | secrets.randbits(_PROCESSES)) << 32
         self._now = self._first + 1
         self._floor = self._now
-        """Whoever knows less than this gets everything."""
+        """A reader with a lower revision gets everything."""
         self._clusters: dict[str, _Cluster] = {}
-        """The one that changed last is last."""
+        """In the order of their last changes."""
 
     @property
     def shown(self) -> set[str]:
@@ -74,18 +76,18 @@ class ConnectorFeed:
         return {name for name, cluster in self._clusters.items() if cluster.shown}
 
     def show(self, cluster: str, connectors: Mapping[str, Connector]) -> None:
-        """A worker cluster is shown from now on, with these connectors by name."""
+        """Shows a worker cluster from now on, with these connectors by name."""
         self._now += 1
         found = {name: (self._now, connector) for name, connector in connectors.items()}
         self._touch(cluster, _Cluster(self._now, connectors=found))
 
     def hide(self, cluster: str) -> None:
-        """A worker cluster is shown no longer."""
+        """Hides a worker cluster."""
         if self._shown(cluster) is not None:
             self.end(cluster)
 
     def end(self, cluster: str) -> None:
-        """The same of one that may not have been shown, and which watches know from its workers."""
+        """Hides a worker cluster even if it was never shown: watches may know it from its workers."""
         self._now += 1
         self._touch(cluster, _Cluster(self._now, shown=False))
         hidden = [name for name, one in self._clusters.items() if not one.shown]
@@ -93,7 +95,7 @@ class ConnectorFeed:
             self._floor = max(self._floor, self._clusters.pop(name).begun)
 
     def put(self, connector: Connector) -> None:
-        """A connector is new, or has changed."""
+        """Adds a connector, or replaces it if it has changed."""
         known = self._shown(connector.worker_cluster)
         if known is None or known.connectors.get(connector.name, (0, None))[1] == connector:
             return
@@ -104,18 +106,18 @@ class ConnectorFeed:
         self._touch(connector.worker_cluster, known)
 
     def drop(self, cluster: str, name: str) -> None:
-        """A connector is gone."""
+        """Removes a connector."""
         known = self._shown(cluster)
         if known is None or known.connectors.pop(name, None) is None:
             return
         self._now += 1
         known.gone[name] = self._now
-        if len(known.gone) > MAX_GONE:  # whoever does not know of the oldest gets all of the cluster
+        if len(known.gone) > MAX_GONE:  # readers from before the oldest get the whole cluster
             known.begun = known.gone.pop(next(iter(known.gone)))
         self._touch(cluster, known)
 
     def become(self, cluster: str, connectors: Mapping[str, Connector]) -> None:
-        """A worker cluster has these connectors now, by name."""
+        """Replaces the connectors of a worker cluster by these, by name."""
         known = self._shown(cluster)
         if known is None:
             return
@@ -125,7 +127,7 @@ class ConnectorFeed:
             self.put(connector)
 
     def after(self, revision: int, cluster: str = "", name: str = "") -> FeedChanges:
-        """What is new to who knows all up to a revision: of a worker cluster, and of a name, where they are given."""
+        """Returns the changes after a revision: of one worker cluster, and of one name, if they are given."""
         news = FeedChanges(self._now, snapshot=not self._floor <= revision <= self._now)
         for one in reversed(self._clusters):
             known = self._clusters[one]
@@ -145,7 +147,7 @@ class ConnectorFeed:
 
     @staticmethod
     def _changed(cluster: _Cluster) -> int:
-        """With which change it has changed last."""
+        """Returns the number of the cluster's last change."""
         newest = next(reversed(cluster.connectors.values()), (0, None))[0]
         return max(cluster.begun, newest, next(reversed(cluster.gone.values()), 0))
 

@@ -1,7 +1,7 @@
-"""Keeps in memory which connectors workers have reported, for lists: no worker is asked for one.
+"""Keeps the connectors that workers have reported in memory, for lists: no list calls a worker.
 
-A leader reports in rounds: all connectors of its group, a record that says that these were all, then changes. What
-belongs to another round than the last whole one is not shown.
+A leader reports in rounds: all connectors of its group, a record that marks these as all, then changes. Reports of any
+round but the last complete one are not shown.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Round:
     _names: list[str] | None = None
 
     def put(self, connector: Connector) -> None:
-        """Takes in a report."""
+        """Stores a report."""
         if connector.name not in self.connectors:
             self._names = None
         self.connectors[connector.name] = connector
 
     def drop(self, name: str) -> None:
-        """It was deleted."""
+        """Removes a deleted connector."""
         if self.connectors.pop(name, None) is not None:
             self._names = None
 
     def after(self, name: str) -> Iterator[Connector]:
-        """Those behind a name, in order."""
+        """Yields the connectors after a name, in order."""
         if self._names is None:
             self._names = sorted(self.connectors)
         return (self.connectors[one] for one in self._names[bisect_right(self._names, name) if name else 0 :])
@@ -49,11 +49,11 @@ class Round:
 
 @dataclass(slots=True)
 class ConnectorReports:
-    """Keeps what was reported of each worker cluster's connectors."""
+    """Keeps the reports of each worker cluster's connectors."""
 
     clock: Callable[[], float] = time.monotonic
     hub: Hub = field(default_factory=Hub)
-    """Is woken by each report of a connector."""
+    """Woken by each report of a connector."""
     feed: ConnectorFeed = field(default_factory=ConnectorFeed)
     _whole: dict[str, Round] = field(default_factory=dict)
     _coming: dict[str, Round] = field(default_factory=dict)
@@ -62,14 +62,14 @@ class ConnectorReports:
     """All keys of the topic that have no tombstone, by worker cluster."""
     _stale: set[str] = field(default_factory=set)
     _unreported: set[str] = field(default_factory=set)
-    """Worker clusters that were to run, and were not reported, when `show` was called last."""
+    """Worker clusters that were to run but not reported, at the last call of `show`."""
 
     def hear(self, worker_cluster: str) -> None:
-        """One of its workers has reported anything."""
+        """Notes that a worker of the cluster has reported anything."""
         self._heard[worker_cluster] = self.clock()
 
     def fold(self, report: ConnectorReport, key: str) -> None:
-        """Takes a connector's report in."""
+        """Stores a connector's report."""
         connector = report.connector
         self._keys.setdefault(connector.worker_cluster, set()).add(key)
         whole = self._whole.get(connector.worker_cluster)
@@ -84,7 +84,7 @@ class ConnectorReports:
         coming.put(connector)
 
     def close(self, report: ConnectorsReport, key: str) -> None:
-        """All connectors of a round have been reported: it takes the place of the one before."""
+        """Completes a round: it replaces the one before."""
         cluster = report.worker_cluster
         self._keys.setdefault(cluster, set()).add(key)
         whole, coming = self._whole.get(cluster), self._coming.pop(cluster, None)
@@ -96,7 +96,7 @@ class ConnectorReports:
         self.hub.wake()
 
     def drop(self, key: str) -> None:
-        """A key's tombstone."""
+        """Handles a key's tombstone."""
         cluster, slash, name = key.partition("/")
         self._keys.get(cluster, set()).discard(key)
         for rounds in (self._whole, self._coming):
@@ -106,10 +106,9 @@ class ConnectorReports:
         self.hub.wake()
 
     def sweep(self, gone: Collection[str]) -> list[str]:
-        """Forgets what means nothing any more and returns its keys; to be called now and then with the worker clusters
-        that are gone.
+        """Forgets outdated reports and returns their keys; call it now and then with the worker clusters that are gone.
 
-        That is all that is known of those; and the connectors that no round has, once they were so at the last sweep
+        Outdated are all reports of those, and the connectors that no round contains, if they were so at the last sweep
         too.
         """
         keys = [key for cluster in gone for key in self._keys.get(cluster, ())]
@@ -127,36 +126,37 @@ class ConnectorReports:
         return sorted([*keys, *again])
 
     def is_deleted(self, cluster: str, connector: str) -> bool:
-        """Whether a worker cluster whose connectors are all known has none of this name."""
+        """Returns whether a worker cluster whose connectors are all known has none of this name."""
         return cluster in self._whole and not any(connector in one.connectors for one in self._rounds(cluster))
 
     def _rounds(self, cluster: str) -> list[Round]:
         return [rounds[cluster] for rounds in (self._whole, self._coming) if cluster in rounds]
 
     def is_silent(self, cluster: str) -> bool:
-        """Whether none of its workers has reported anything of late."""
+        """Returns whether none of its workers has reported anything of late."""
         return self.silence(cluster) > SILENT_SECONDS
 
     def reported(self, cluster: str) -> bool:
-        """Whether what is known of its connectors is whole, and its workers still report."""
+        """Returns whether the reports of its connectors are complete, and its workers still report."""
         return cluster in self._whole and not self.is_silent(cluster)
 
     def silence(self, cluster: str) -> float:
-        """Seconds since any of its workers reported anything; infinite where none did since this process started."""
+        """Returns the seconds since any of its workers reported anything; infinite if none did since this process
+        started."""
         return self.clock() - self._heard.get(cluster, float("-inf"))
 
     def one(self, cluster: str, name: str) -> Connector | None:
-        """A connector as it was reported last; None where there is none of this name."""
+        """Returns the last report of a connector; None if this name is unknown."""
         whole = self._whole.get(cluster)
         return None if whole is None else whole.connectors.get(name)
 
     def of(self, cluster: str) -> Collection[Connector] | None:
-        """All connectors of a worker cluster; None while what is known of them is not whole."""
+        """Returns all connectors of a worker cluster; None while their reports are incomplete."""
         return self._whole[cluster].connectors.values() if self.reported(cluster) else None
 
     def show(self, running: Iterable[str]) -> list[str]:
-        """Has the feed show the connectors of those of these worker clusters, which are all that are to run, that are
-        reported; returns the others."""
+        """Makes the feed show the reported ones of these worker clusters, which are all that shall run, with their
+        connectors; returns the others."""
         reported, unreported = set[str](), list[str]()
         for cluster in running:
             if self.reported(cluster):
@@ -174,7 +174,8 @@ class ConnectorReports:
         return unreported
 
     def named(self, names: Iterable[str], clusters: Iterable[str], state: ConnectorState.ValueType) -> list[Connector]:
-        """Of these connectors, each named as demo/lines, those that are reported of these worker clusters, in order."""
+        """Returns the reported ones of these connectors, each named as demo/lines, of these worker clusters, in
+        order."""
         wanted = {(cluster, name) for cluster, _, name in (one.partition("/") for one in names)}
         among = set(clusters)
         found = (self.one(cluster, name) for cluster, name in sorted(wanted) if cluster in among)
@@ -183,7 +184,7 @@ class ConnectorReports:
     def page(
         self, clusters: Iterable[str], state: ConnectorState.ValueType, page_size: int, page_token: str
     ) -> tuple[list[Connector], str]:
-        """A page of the connectors of these worker clusters, which are in order; and the token of the next."""
+        """Returns a page of the connectors of these worker clusters, which are in order; and the token of the next."""
         limit, (after, name) = page_limit(page_size), key_parts(key_of(page_token))
         found: list[Connector] = []
         for cluster in clusters:

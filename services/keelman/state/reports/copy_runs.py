@@ -1,4 +1,4 @@
-"""Keeps in memory which copy runs were reported, by what they copy: a report costs what its own task has."""
+"""Keeps the reported copy runs in memory, by task: a report costs in proportion to the copy runs of its own task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keelman.rpc.times import from_timestamp
 from keelman.state.snapshot import Snapshot
 
 ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
-# From here on a copy run has fenced its predecessor, which therefore has ended, whatever was last heard of it.
+# States in which a copy run has fenced its predecessor, which therefore has ended, whatever its last report was.
 FENCING = (pb.COPY_RUN_STATE_FENCED, pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_DRAINING, pb.COPY_RUN_STATE_ENDED)
 # States with a process. One that just started may copy before its agent sees it healthy.
 ALIVE = (ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING)
@@ -29,7 +29,7 @@ _Runs: TypeAlias = dict[str, pb.CopyRun]
 
 @dataclass(slots=True)
 class CopyRuns:
-    """The newest report of each copy run. `number` grows with each report that is taken in."""
+    """The newest report of each copy run. `number` grows with each accepted report."""
 
     number: int = 0
     _runs: dict[str, tuple[float, pb.CopyRun]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class CopyRuns:
     _stale: set[Task] = field(default_factory=set)
 
     def fold(self, run: pb.CopyRun, seen: float) -> list[str] | None:
-        """Takes a report in; returns the uids of copy runs that are dropped for it, None when a newer one is known."""
+        """Stores a report; returns the uids of copy runs dropped for it, None when a newer report is known."""
         known = self._runs.get(run.uid)
         if known is not None and known[0] > seen:
             return None
@@ -73,7 +73,7 @@ class CopyRuns:
 
     def sweep(self, gone: Collection[str], is_deleted: Callable[[str, str], bool]) -> list[str]:
         """Forgets the copy runs of worker clusters that are gone, and those of connectors that are deleted and were so
-        at the last sweep too; returns their uids. `is_deleted` is asked with a worker cluster and a connector."""
+        at the last sweep too; returns their uids. `is_deleted` gets a worker cluster and a connector."""
         deleted = {task for task in self._tasks if task[0] not in gone and is_deleted(*task[:2])}
         again, self._stale = deleted & self._stale, deleted - self._stale
         due = [task for task in self._tasks if task[0] in gone or task in again]
@@ -83,18 +83,18 @@ class CopyRuns:
         return uids
 
     def tasks(self, worker_cluster: str = "", connector: str = "") -> list[Task]:
-        """The tasks that have copy runs, in no order; an empty name means all."""
+        """Returns the tasks that have copy runs, in no order; an empty name means all."""
         return [task for task in self._tasks if worker_cluster in ("", task[0]) and connector in ("", task[1])]
 
     def changed_since(self, number: int) -> Iterator[Task]:
-        """The tasks with reports that came after this number."""
+        """Yields the tasks with reports after this number."""
         for task, last in reversed(self._changes.items()):
             if last <= number:
                 return
             yield task
 
     def one(self, uid: str, snapshot: Snapshot) -> pb.CopyRun | None:
-        """A copy run as it stands; None where there is none of this uid."""
+        """Returns a copy run in its present state; None if this uid is unknown."""
         _, run = self._runs.get(uid, (0.0, None))
         if run is None:
             return None
@@ -103,8 +103,8 @@ class CopyRuns:
         return _as_it_stands(run, successor, _Processes(snapshot))
 
     def standing(self, tasks: Iterable[Task], snapshot: Snapshot) -> Iterator[tuple[Task, _Runs]]:
-        """Each of these tasks with its copy runs as they stand. One that nobody can be copying any more is FAILED with
-        reason LOST, though nobody was left to report it."""
+        """Yields each of these tasks with its copy runs in their present state. A copy run that no process can be
+        copying any more is FAILED with reason LOST, even if no process was left to report it."""
         processes = _Processes(snapshot)
         for task in tasks:
             found: _Runs = {}
@@ -117,16 +117,16 @@ class CopyRuns:
             yield task, found
 
     def all(self, snapshot: Snapshot, worker_cluster: str = "", connector: str = "") -> list[pb.CopyRun]:
-        """Every kept copy run as it stands, by worker cluster, connector, task and creation; an empty name means
-        all."""
+        """Returns all kept copy runs in their present state, by worker cluster, connector, task and creation; an empty
+        name means all."""
         standing = self.standing(self.tasks(worker_cluster, connector), snapshot)
         return sorted((run for _, runs in standing for run in runs.values()), key=copy_run_key)
 
 
 @dataclass(slots=True)
 class Followed:
-    """Finds for one follower which copy runs changed since it was asked last, of a worker cluster and a connector; an
-    empty name means all."""
+    """Finds for one follower which copy runs changed since its last call, of a worker cluster and a connector; an empty
+    name means all."""
 
     runs: CopyRuns
     worker_cluster: str = ""
@@ -135,8 +135,8 @@ class Followed:
     _last: dict[Task, _Runs] = field(default_factory=dict)
 
     def news(self, snapshot: Snapshot, *, whole: bool) -> list[pb.CopyRun]:
-        """The copy runs that differ from what was returned last, in order. `whole`: the snapshot has changed, so that
-        all are looked at and not only what has been reported since."""
+        """Returns the copy runs that differ from the last call's result, in order. `whole`: the snapshot has changed,
+        so all are compared, not only those reported since."""
         tasks: Iterable[Task] = self.runs.changed_since(self._number)
         if whole:
             tasks = self.runs.tasks(self.worker_cluster, self.connector)
@@ -161,7 +161,7 @@ class _Processes:
     _workers: dict[str, dict[str, Workload]] = field(default_factory=dict)
 
     def why_lost(self, run: pb.CopyRun) -> str:
-        """Why nobody can be copying it; empty when somebody can."""
+        """Returns why no process can be copying it; empty when one can."""
         worker = self._of(run.worker_cluster).get(run.worker_id)
         if worker is None:
             return f"no worker of its worker cluster has the address {run.worker_id} any more"
@@ -189,7 +189,7 @@ def _age(run: pb.CopyRun) -> tuple[int, str]:
 
 
 def _beyond_kept(siblings: Mapping[str, pb.CopyRun]) -> list[str]:
-    """The oldest of those that have ended, and of those that have not, beyond the number that is kept of either."""
+    """Returns the uids of the oldest copy runs beyond the limit, which counts ended and other copy runs apart."""
     if len(siblings) <= KEPT_OF_A_TASK:
         return []
     ended = [run for run in siblings.values() if run.state in ENDED]
@@ -198,7 +198,7 @@ def _beyond_kept(siblings: Mapping[str, pb.CopyRun]) -> list[str]:
 
 
 def _newest(runs: Mapping[str, pb.CopyRun]) -> tuple[int, str]:
-    """Creation and uid of the last of them that has fenced those before it."""
+    """Returns the creation and uid of the last copy run that has fenced those before it."""
     return max((_age(run) for run in runs.values() if run.state in FENCING), default=NOBODY)
 
 

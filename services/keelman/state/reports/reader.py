@@ -1,4 +1,4 @@
-"""Reads the topics of reports, and drops with a tombstone what means nothing any more."""
+"""Reads the topics of reports, and drops outdated reports with a tombstone."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SWEEP_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Sweeper:
-    """Finds the reports that mean nothing any more: of connectors that are deleted, and of worker clusters that are
-    gone. Those of worker clusters that were never known here stay, as another system's may be in the same topics."""
+    """Finds outdated reports: of connectors that are deleted, and of worker clusters that are gone. Those of worker
+    clusters that were never known here stay, as another system may use the same topics."""
 
     store: Store
     reports: Reports
@@ -38,12 +38,12 @@ class Sweeper:
     _knows_former: bool = False
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Notes which worker clusters there are and were. The store calls it after each commit."""
+        """Notes the present and former worker clusters. The store calls it after each commit."""
         self._known.update(change.name for change in changes if change.noun == WORKER_CLUSTER)
 
     async def sweep(self) -> list[Fact]:
-        """Forgets them and returns their tombstones; to be called now and then. A worker cluster whose workers still
-        report is not gone."""
+        """Forgets outdated reports and returns their tombstones; call it now and then. A worker cluster whose workers
+        still report is not gone."""
         if not self._knows_former:
             await self._learn_former()
         present = self.store.snapshot.worker_clusters
@@ -55,8 +55,8 @@ class Sweeper:
         return facts + [Fact(COPY_RUN_REPORTS, uid, None) for uid in uids]
 
     async def _learn_former(self) -> None:
-        """Notes the worker clusters of which the database keeps events: some of them were deleted by, or just before
-        the end of, an earlier process."""
+        """Notes the worker clusters with events in the database: some were deleted by an earlier process, or just
+        before it ended."""
         statement = select(OutboxRow.name).where(col(OutboxRow.noun) == WORKER_CLUSTER).distinct()
         try:
             async with self.store.database.read() as session:
@@ -69,7 +69,7 @@ class Sweeper:
 
 @dataclass(slots=True)
 class ReportsReader:
-    """Keeps the reports at what the topics say."""
+    """Keeps the reports up to date with the topics."""
 
     store: Store
     hub: Hub

@@ -1,7 +1,7 @@
-"""Keeps in memory what workers and Spark services reported through Kafka: copy runs, memberships, usage, connectors.
+"""Keeps in memory the reports of workers and Spark services through Kafka: copy runs, memberships, usage, connectors.
 
-The topics are read from their beginning at each start, so the truth comes back with them; what they do not say any more
-is dropped with a tombstone.
+The topics are read from their beginning at each start, so the reports come back with them; outdated ones are dropped
+with a tombstone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from keelman.state.reports.copy_runs import ALIVE, CopyRuns
 log = get_logger()
 NAMED = 3  # in a verdict
 RECENT_SECONDS = 15.0  # a worker reports every 5 s
-SHORTEST_SECONDS = 1.0  # between two reports that say how much a worker uses
+SHORTEST_SECONDS = 1.0  # between two reports of a worker's use
 
 
 @dataclass(slots=True)
@@ -42,10 +42,11 @@ class Usage:
     clock: Callable[[], float] = monotonic
     _heard: float | None = None
     _known: float | None = None
-    """When `cpus` was last heard; reports of former times, which are read again in no time, say nothing of now."""
+    """The time when `cpus` last came; old reports, which are read again all at once, tell nothing of the present
+    use."""
 
     def note(self, reported: report_pb2.WorkerUsage, now: float) -> None:
-        """Takes the newest report in. Less processor time than before is that of a new process."""
+        """Stores the newest report. Less processor time than before means a new process."""
         more = from_duration(reported.cpu_time) - from_duration(self.last.cpu_time)
         if self.time and more >= 0 and now - self.time >= SHORTEST_SECONDS:
             self.cpus = more / (now - self.time)
@@ -61,11 +62,11 @@ class Usage:
 
     @property
     def is_recent(self) -> bool:
-        """Whether it says what the worker uses now."""
+        """True if this is the worker's present use."""
         return self._known is not None and self.clock() - self._known <= RECENT_SECONDS
 
     def message(self) -> worker_pb2.WorkerUsage:
-        """As a worker's user sees it."""
+        """Returns the use as users see it."""
         return worker_pb2.WorkerUsage(
             cpus=round(self.cpus, 3),
             memory_bytes=self.last.memory_bytes,
@@ -88,10 +89,10 @@ class Reports:
     _lags: dict[str, dict[str, report_pb2.ConnectorLag]] = field(default_factory=dict)
     """By worker and connector."""
     _heard: dict[str, float] = field(default_factory=dict)
-    """When each worker last reported, by the clock of `connectors`."""
+    """The time of each worker's last report, by the clock of `connectors`."""
 
     def fold(self, fact: Fact) -> list[str]:
-        """Takes one record in; returns the uids of copy runs that are dropped for it."""
+        """Stores one record; returns the uids of copy runs dropped for it."""
         if fact.value is None:
             self._forget(fact)
             return []
@@ -142,7 +143,8 @@ class Reports:
             self._lags.pop(fact.key.removesuffix("/lag"), None)
 
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
-        """What the worker's process last reported of its place in the group; None when its process did not yet."""
+        """Returns the worker's last report of its place in the group; None when its present process has not reported
+        yet."""
         _, found = self._workers.get(worker.address, (0.0, None))
         status = worker.status
         if found is None or status is None or status.state is not ProcessState.RUNNING:
@@ -152,22 +154,22 @@ class Reports:
         return found
 
     def recent_membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
-        """The same; None also when it has been silent of late."""
+        """Returns as `membership`; None also when the worker has been silent of late."""
         silence = self.connectors.clock() - self._heard.get(worker.address, float("-inf"))
         return None if silence > SILENT_SECONDS else self.membership(worker)
 
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
-        """What the worker last reported to use; None when its process did not yet."""
+        """Returns the worker's last report of its use; None when its present process has not reported yet."""
         found = self._usage.get(worker.address)
         return None if found is None or self.membership(worker) is None else found.message()
 
     def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
-        """The same; None also when it has been silent of late."""
+        """Returns as `usage`; None also when the worker has been silent of late."""
         found = self._usage.get(worker.address)
         return None if found is None or not found.is_recent else self.usage(worker)
 
     def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
-        """A connector with what its cluster's workers have reported to have left to copy for it."""
+        """Returns a connector with the lag that its cluster's workers have reported for it."""
         known = [self._lags[w.address] for w in workers if w.address in self._lags and self.membership(w) is not None]
         lags = [lags[connector.name] for lags in known if connector.name in lags]
         if not lags:
@@ -180,7 +182,8 @@ class Reports:
         return found
 
     def plugins(self, worker: Workload) -> Sequence[plugin_pb2.WorkerPlugin]:
-        """What the worker's process found in plugins; nothing until it has said so, and once it is gone."""
+        """Returns the report of the worker's process on its plugins; empty before that report, and once the process is
+        gone."""
         seen, found = self._plugins.get(f"{worker.address}/plugins", (0.0, ()))
         status = worker.status
         if status is None or status.state not in ALIVE:
@@ -189,7 +192,8 @@ class Reports:
 
 
 def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMembership]) -> None:
-    """Fills in the problems and the verdict. What two workers report counts once: it moves from one to the other."""
+    """Fills in the problems and the verdict. A problem that two workers report counts once: it moves from one to the
+    other."""
     newest: dict[tuple[str, int], ConnectorProblem] = {}  # -1 is the connector itself
     for membership in sorted(memberships, key=lambda m: m.report_time.ToNanoseconds()):
         newest |= {(one.connector, _task(one)): one for one in membership.problems}
@@ -201,7 +205,7 @@ def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMe
 
 
 def verdict(problems: Sequence[ConnectorProblem], count: int) -> str:
-    """One line; empty when there is no problem."""
+    """Returns one line; empty when there is no problem."""
     if not count:
         return ""
     named = "; ".join(_problem(one) for one in problems[:NAMED])
@@ -210,7 +214,8 @@ def verdict(problems: Sequence[ConnectorProblem], count: int) -> str:
 
 
 def _unnamed(membership: worker_pb2.WorkerMembership) -> int:
-    """Connectors whose problems it does not name: it names 20 at most. Those may be another's too."""
+    """Returns the number of connectors whose problems the report does not name: it names 20 at most. Another worker may
+    report the same ones."""
     return max(0, membership.problem_connectors - len({one.connector for one in membership.problems}))
 
 

@@ -1,1 +1,1 @@
-"""The parts that nouns are made of: rows, services, checks, annotations and what several of them have on the wire."""
+"""The parts that nouns share: rows, services, checks, annotations and common messages of the wire."""

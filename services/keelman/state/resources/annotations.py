@@ -1,4 +1,4 @@
-"""Checks what users say of resources, and finds resources by their origin."""
+"""Checks the annotations of resources, and finds resources by their origin."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from keelman.state.snapshot import Snapshot
 MAX_DESCRIPTION = 4096
 W = TypeVar("W", WorkerConfiguration, PluginImport)
 CHANGED = ("description", "labels", "extra")
-"""Of resources of which only what is said of them changes."""
+"""The fields that change in resources of which only the annotations change."""
 
 
 def annotated(annotations: Annotations) -> dict[str, Any]:
-    """What users say of a resource, as fields of a message."""
+    """Returns the annotations of a resource as fields of a message."""
     origin = None if annotations.origin is None else message_of(origin_pb2.Origin, annotations.origin)
     said = {"description": annotations.description, "labels": annotations.labels, "origin": origin}
     return said | {"extra": annotations.extra or None}
 
 
 def annotations_of(message: Message) -> Annotations:
-    """What users say of a resource: description, labels, origin and extra of a message."""
+    """Returns the annotations of a message: description, labels, origin and extra."""
     return value_of(Annotations, message)
 
 
 def origin_page(snapshot: Snapshot, noun: str, request: Any) -> tuple[list[Any], str]:
-    """One page of the resources of a noun that have annotations, and the token of the next."""
+    """Returns one page of the resources of a noun that have annotations, and the token of the next."""
     labels = request.labels.items()
 
     def wanted(one: Any) -> bool:
@@ -57,10 +57,11 @@ def origin_page(snapshot: Snapshot, noun: str, request: Any) -> tuple[list[Any],
 
 
 def new_annotations(noun: str, request: Any, snapshot: Snapshot) -> Annotations:
-    """What a create says of a resource that an API may keep a number of.
+    """Returns the annotations in a create request of a noun whose number an API may limit.
 
-    Raises InvalidArgument, FailedPrecondition for an origin of another one, Exhausted where its scope would have more
-    of them than the request lets it have."""
+    Raises InvalidArgument, FailedPrecondition for an origin of another resource, Exhausted if its scope would have more
+    of them than the request allows.
+    """
     given = annotations_of(request)
     check_origin(noun, request.name, given.origin, snapshot, field="origin")
     check_numbers("extra", request.extra)
@@ -70,8 +71,8 @@ def new_annotations(noun: str, request: Any, snapshot: Snapshot) -> Annotations:
 
 
 def reworded(found: W, shown: Message, noun: str, request: Any) -> W:
-    """A resource of which only what is said of it changes, as an update says it. Raises InvalidArgument for what
-    cannot be changed, or not so."""
+    """Returns the resource with the annotations of an update request; nothing else of it changes. Raises
+    InvalidArgument for other fields and for illegal values."""
     mask, sent = request.update_mask, getattr(request, noun)
     if wrong := next((path for path in mask.paths if path.partition(".")[0] not in CHANGED), ""):
         raise InvalidArgument.of("update_mask", wrong, f"one of {', '.join(CHANGED)}: nothing else changes")
@@ -81,7 +82,7 @@ def reworded(found: W, shown: Message, noun: str, request: Any) -> W:
 
 
 def checked_annotations(prefix: str, given: Annotations, present: Annotations | None) -> Annotations:
-    """What is said of a resource, with what came back hidden as it is stored. Raises InvalidArgument."""
+    """Returns the annotations, checked, with stored values in place of hidden ones. Raises InvalidArgument."""
     check_description(given.description, prefix)
     check_labels(f"{prefix}labels", given.labels)
     if given.extra is None:

@@ -1,4 +1,4 @@
-"""Checks that several nouns share. Each raises an error that names the field, the value and what is legal."""
+"""Checks that several nouns share. Each raises an error that names the field, the value and the legal values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R", bound=Resource)
 
 
 def check_etag(name: str, given: str, present: str) -> None:
-    """Raises Conflict when the caller saw an older version than the present one."""
+    """Raises Conflict when the caller's etag is that of an older version."""
     if given and given != present:
         raise Conflict(
             f"etag: {given!r} is not the present one of {name!r}, which is {present!r}: read it again, then decide",
@@ -30,14 +30,15 @@ def check_etag(name: str, given: str, present: str) -> None:
 
 
 def present(tx: Transaction, kind: type[R], name: str, etag: str) -> R:
-    """The resource of a kind and a name. Raises NotFound, and Conflict for an etag that is not the present one."""
+    """Returns the resource of a kind and a name. Raises NotFound, and Conflict for an etag other than the present
+    one."""
     found: Any = tx.snapshot.named(kind.NOUN, name)
     check_etag(name, etag, found.etag)
     return cast(R, found)
 
 
 def check_free(noun: str, name: str, known: Container[str]) -> None:
-    """Raises InvalidArgument for a name that is not legal, AlreadyExists for one that is taken."""
+    """Raises InvalidArgument for a name that is not legal, AlreadyExists if it is taken."""
     checked_name("name", name)
     if name in known:
         raise AlreadyExists(f"name: a {noun} named {name!r} exists already: choose another name")
@@ -61,8 +62,8 @@ def check_nodes(field: str, nodes: tuple[str, ...], snapshot: Snapshot) -> None:
 def check_quota(
     what: str, origin: Origin | None, present: Iterable[tuple[Origin | None, int]], more: int, most: int
 ) -> None:
-    """Raises Exhausted (QUOTA) where the API and scope of an origin would have more than `most` of something; 0: any
-    number. `present`: how much of it each resource counts as, with whose it is."""
+    """Raises Exhausted (QUOTA) if the API and scope of an origin would have more than `most` of something; 0: any
+    number. `present`: each resource's origin, and its amount."""
     if not most or origin is None or more <= 0:
         return
     place = (origin.api, origin.scope)
@@ -77,20 +78,20 @@ def check_quota(
 
 
 def origin_facts(origin: Origin | None) -> dict[str, str]:
-    """What an error says of the origin of a resource that is in the way; nothing where it has none."""
+    """Returns an error's metadata on the origin of a conflicting resource; empty if it has none."""
     if origin is None:
         return {}
     return {"origin_api": origin.api, "origin_scope": origin.scope, "origin_key": origin.key}
 
 
 def known_nodes(snapshot: Snapshot) -> str:
-    """Says which nodes there are."""
+    """Returns a text of the known nodes."""
     known = ", ".join(sorted(snapshot.nodes))
     return f"registered nodes are {known}" if known else "no node has registered yet: start an agent first"
 
 
 def check_numbers(field: str, content: Struct) -> None:
-    """Raises InvalidArgument for a number that JSON has not."""
+    """Raises InvalidArgument for a number that JSON does not have."""
     for key, value in content.fields.items():
         _check_number(f"{field}.{key}", value)
 

@@ -8,5 +8,5 @@ from keelman.rpc.mapping import message_of
 
 
 def limits_message(limits: ResourceLimits) -> workload_pb2.ResourceLimits | None:
-    """Limits on the wire; None where there is none. An absent message are none."""
+    """Returns the message of limits; None if there are none. An absent message means no limits."""
     return None if limits == NO_LIMITS else message_of(workload_pb2.ResourceLimits, limits)

@@ -16,14 +16,14 @@ _URL = re.compile(r"https?://[^/\s]+/?")
 
 
 def checked_buckets(setting: str, value: str) -> str:
-    """The setting that says where buckets are. Raises InvalidArgument."""
+    """Returns the setting of the place of buckets, checked. Raises InvalidArgument."""
     if value and not value.startswith("/") and not _URL.fullmatch(value):
         raise InvalidArgument.of(setting, value, LEGAL_BUCKETS)
     return value.rstrip("/") if len(value) > 1 else value
 
 
 def check_buckets(field: str, wanted: LogDelivery | None, buckets: str) -> None:
-    """Raises FailedPrecondition for a delivery to a bucket where there are none."""
+    """Raises FailedPrecondition for a delivery to a bucket if the installation has none."""
     if wanted is not None and wanted.s3 is not None and wanted.s3.enabled and not buckets:
         raise FailedPrecondition(
             f"{field}.s3: logs cannot be delivered to bucket {wanted.s3.bucket!r}: this installation has no buckets: "
@@ -34,22 +34,22 @@ def check_buckets(field: str, wanted: LogDelivery | None, buckets: str) -> None:
 
 
 def delivery_message(wanted: LogDelivery | None) -> pb.LogDelivery | None:
-    """A log delivery on the wire; None where there is none."""
+    """Returns the message of a log delivery; None if there is none."""
     return None if wanted is None else message_of(pb.LogDelivery, wanted)
 
 
 def delivery_of(given: pb.LogDelivery) -> LogDelivery | None:
-    """The log delivery of a message; None for an absent or empty one."""
+    """Returns the log delivery of a message; None for an absent or empty one."""
     found = value_of(LogDelivery, given)
     return None if found == LogDelivery() else found
 
 
 def targets_message(targets: LogTargets) -> workload_pb2.LogTargets | None:
-    """Where an agent delivers a log; None for nowhere."""
+    """Returns the message of a log's delivery targets; None if there are none."""
     return None if targets == NO_TARGETS else message_of(workload_pb2.LogTargets, targets)
 
 
 def problem_messages(*statuses: WorkloadStatus | None) -> list[workload_pb2.LogProblem]:
-    """What of the logs cannot be delivered, each stream of a target once."""
+    """Returns the problems of log delivery, each stream of a target once."""
     found = {(one.stream, one.target): one for status in statuses if status for one in status.log_problems}
     return [message_of(workload_pb2.LogProblem, one) for _, one in sorted(found.items())]

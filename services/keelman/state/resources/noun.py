@@ -1,4 +1,4 @@
-"""The interface of a noun to the rest of the state service, and the parts that nouns' services are made of."""
+"""The interface of a noun to the rest of the state service, and the parts that nouns' services use."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ R = TypeVar("R")
 
 
 class Liveness(Protocol):
-    """Knows of nodes and processes what stands in no table."""
+    """Knows facts of nodes and processes that no table holds."""
 
     def alive(self, node: Node) -> Node:
-        """The node with what its last heartbeat said."""
+        """Returns the node with the content of its last heartbeat."""
 
     def vital(self, workload: Workload) -> Workload:
-        """The workload with the memory and the time that were reported last."""
+        """Returns the workload with its last reported memory and time."""
 
 
 class Memberships(Protocol):
-    """Knows what workers report of themselves."""
+    """Knows workers' reports of themselves."""
 
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
-        """Its place in its group; None while it is not known."""
+        """Returns the worker's place in its group; None while unknown."""
 
     def recent_membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
-        """The same; None also when it has been silent of late."""
+        """Returns as `membership`; None also when the worker has been silent of late."""
 
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
-        """What it uses; None while that is not known."""
+        """Returns the worker's use of resources; None while unknown."""
 
     def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
-        """The same; None also when it has been silent of late."""
+        """Returns as `usage`; None also when the worker has been silent of late."""
 
     def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
-        """A connector with what its cluster's workers have left to copy for it."""
+        """Returns a connector with the records that its cluster's workers have left to copy for it."""
 
     def plugins(self, worker: Workload) -> Sequence[plugin_pb2.WorkerPlugin]:
-        """What it found in plugins, as far as that is known."""
+        """Returns the worker's report on its plugins, as far as it is known."""
 
     @property
     def connectors(self) -> ConnectorReports:
@@ -65,17 +65,17 @@ class Memberships(Protocol):
 
 
 class Planned(Protocol):
-    """Knows what the planner has looked at."""
+    """Knows the planner's progress."""
 
     def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:
-        """The newest generation of a cluster that has been planned."""
+        """Returns the newest generation of a cluster that has been planned."""
 
 
 class TopicsSeen(Protocol):
-    """Knows what brokers answered about topics."""
+    """Knows the brokers' answers about topics."""
 
     def seen(self, topic: Topic) -> Seen:
-        """What its brokers said last; waits for nobody."""
+        """Returns the brokers' last answer at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +89,21 @@ class Parts:
     planned: Planned
     topics: TopicsSeen
     chosen_ports: range
-    """Of creates that leave ports to be chosen."""
+    """The range for creates that leave the choice of ports to keelman."""
     commits: Hub
-    """Is woken by each commit."""
+    """Woken by each commit."""
     buckets: str = ""
-    """Where the buckets are that users name; empty where there are none."""
+    """The server of the buckets that users name; empty if there is none."""
     authority: Authority | None = None
-    """The installation's CA; None where there is none."""
+    """The installation's CA; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noun(Generic[R]):
     """A kind of resource. Its name, in tables, topics and events, is its class's NOUN.
 
-    `message` makes what users and events see of it. Its row has its fields by name, but for what is `packed`; `columns`
-    gives the rest of a resource's row, and `fields` what is in no column of a row.
+    `message` makes the message that users and events see. The row has the resource's fields by name, except those that
+    are `packed`; `columns` gives the rest of a resource's row, and `fields` the fields that no column holds.
     """
 
     kind: type[R]
@@ -121,13 +121,13 @@ class Noun(Generic[R]):
 
     @property
     def has_etag(self) -> bool:
-        """True when a resource says which change of it was the last."""
+        """True when a resource has an etag, the mark of its last change."""
         return "etag" in self.kind.__dataclass_fields__  # type: ignore[attr-defined]
 
     def to_row(self, resource: R) -> dict[str, Any]:
-        """The values of its row."""
+        """Returns the values of the resource's row."""
         return row_of(self.table, resource, self.packed) | self.columns(resource)
 
     def from_row(self, row: Any) -> R:
-        """The resource of a row."""
+        """Returns the resource of a row."""
         return resource_of(self.kind, row, self.packed, **self.fields(row))

@@ -20,13 +20,13 @@ from sqlmodel import Field, SQLModel
 
 T = TypeVar("T")
 Packed: TypeAlias = Mapping[str, str | Sequence[str] | Mapping[str, str]]
-"""Columns that have not the field of their name: another field, or JSON of several, by their names or by keys."""
+"""Columns without the field of their name: they hold another field, or JSON of several, by their names or by keys."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING_PACKED: Packed = {}
 
 
 class ResourceRow(SQLModel):
-    """The columns of most resources; `revision` is the etag, and what is secret in `spec` is sealed."""
+    """The columns of most resources; `revision` is the etag, and secrets in `spec` are sealed."""
 
     name: str = Field(primary_key=True)
     uid: str
@@ -37,17 +37,17 @@ class ResourceRow(SQLModel):
 
 
 def micros(time: datetime) -> int:
-    """A time as the tables keep it."""
+    """Returns a time as the tables keep it."""
     return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def moment(value: int) -> datetime:
-    """A time of the tables as an aware UTC datetime."""
+    """Returns a time of the tables as an aware UTC datetime."""
     return _EPOCH + timedelta(microseconds=value)
 
 
 def row_of(table: type[SQLModel], resource: Any, packed: Packed = _NOTHING_PACKED) -> dict[str, Any]:
-    """The values of a resource's row, for the columns that it has a field for."""
+    """Returns the values of a resource's row, for the columns that it has a field for."""
     made: dict[str, Any] = {}
     for column in table.model_fields:
         match packed.get(column, column):
@@ -63,7 +63,8 @@ def row_of(table: type[SQLModel], resource: Any, packed: Packed = _NOTHING_PACKE
 
 
 def resource_of(kind: type[T], row: Any, packed: Packed = _NOTHING_PACKED, /, **given: Any) -> T:
-    """The resource of a row; `given` are fields that stand in no column. Fields that came later have their defaults."""
+    """Returns the resource of a row; `given` are fields without a column. Fields that came later have their
+    defaults."""
     readers = _readers(cast(Any, kind))
     stored = {name: getattr(row, name) for name in readers if hasattr(row, name) and name not in packed}
     if "etag" in readers:
@@ -82,7 +83,7 @@ def _pairs(fields: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A dataclass as JSON values."""
+    """Returns a dataclass as JSON values."""
     return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
@@ -101,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def read(kind: type[T], stored: Any) -> T:
-    """A value of the model from the JSON that `plain` made of it; fields that came later have their defaults."""
+    """Returns a value of the model from the JSON of `plain`; fields that came later have their defaults."""
     return cast(T, _reader(cast(Any, kind))(stored))
 
 
@@ -129,7 +130,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 
 def _reader_of_one(kinds: Sequence[Any]) -> Callable[[Any], Any]:
-    """Of several kinds it is the one whose needed fields are all there."""
+    """Returns a reader that chooses, among several kinds, the one whose needed fields are all present."""
 
     def found(stored: Any) -> Any:
         if stored is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 MAX_REMEMBERED = 10_000
-"""Messages of one noun."""
+"""The number of messages remembered per noun."""
 
 
 class Write(Protocol):
@@ -32,7 +32,7 @@ class Write(Protocol):
 
     @property
     def request_id(self) -> str:
-        """Given by the caller; empty for none."""
+        """The caller's id of the request; empty for none."""
 
 
 class Page(Protocol):
@@ -40,16 +40,16 @@ class Page(Protocol):
 
     @property
     def page_size(self) -> int:
-        """Of at most so many."""
+        """The largest number of resources on the page."""
 
     @property
     def page_token(self) -> str:
-        """From the answer before."""
+        """The token from the previous answer."""
 
 
 async def write_once(store: Store, request: Write, work: Callable[[Transaction], dict[str, Any]], empty: M) -> M:
-    """The answer of one writing transaction, of the fields that `work` gives; or that of the one that had the request's
-    id before, read into `empty`."""
+    """Does one writing transaction and returns its answer, with the fields that `work` gives; or returns the answer of
+    an earlier request with the same id, read into `empty`."""
 
     async def make() -> M:
         return type(empty)(**work(tx))
@@ -62,7 +62,7 @@ async def write_once(store: Store, request: Write, work: Callable[[Transaction],
 
 
 def answer_to(request: Message, **fields: Any) -> Any:
-    """The response that stands beside a request: of GetNodeRequest a GetNodeResponse."""
+    """Returns the response of a request's RPC, with these fields: of GetNodeRequest a GetNodeResponse."""
     kind = type(request)
     return getattr(sys.modules[kind.__module__], kind.__name__.removesuffix("Request") + "Response")(**fields)
 
@@ -79,28 +79,28 @@ class NounApi:
         return self.parts.store.snapshot
 
     def _shown(self, found: Any, request: Any) -> Message:
-        """A resource as it is shown to who asks for it by name."""
+        """Returns a resource as an answer to a request for its name."""
         raise NotImplementedError
 
     def _in_list(self, found: Any, request: Any) -> Message:
-        """A resource as lists have it."""
+        """Returns a resource as lists have it."""
         return self._shown(found, request)
 
     def _fields(self, made: Any, tx: Transaction) -> dict[str, Any]:
-        """What an answer has of a resource that was written."""
+        """Returns the fields of an answer for a resource that was written."""
         raise NotImplementedError
 
     def fields_of(self, made: Any, tx: Transaction) -> dict[str, Any]:
-        """The same, for a batch."""
+        """Does as `_fields`, for a batch."""
         return self._fields(made, tx)
 
     def _page(self, request: Any) -> tuple[list[Any], str]:
-        """The resources on a page, and the token of the next."""
+        """Returns the resources on a page, and the token of the next."""
         return labelled_page(self._snapshot, self.noun, request)
 
 
 async def get(self: Any, request: Any, context: Context) -> Any:
-    """An RPC: the resource of a name; with `whole_extra` what is kept beside it is shown as it was sent."""
+    """An RPC: returns the resource of a name; with `whole_extra` its `extra` is complete, without hidden values."""
     found = self._snapshot.named(self.noun, request.name)
     shown = self._shown(found, request)
     if getattr(request, "whole_extra", False) and (extra := found.spec.annotations.extra):
@@ -110,21 +110,21 @@ async def get(self: Any, request: Any, context: Context) -> Any:
 
 
 async def list_page(self: Any, request: Any, context: Context) -> Any:
-    """An RPC: a page of resources."""
+    """An RPC: returns a page of resources."""
     part, token = self._page(request)
     shown = [self._in_list(one, request) for one in part]
     return answer_to(request, **{f"{self.noun}s": shown, "next_page_token": token})
 
 
 class Remembered(Generic[T, M]):
-    """The messages of resources, each made once as long as the resource does not change: lists are asked for often."""
+    """The messages of resources, each made once as long as the resource does not change: lists are frequent."""
 
     def __init__(self, make: Callable[[T], M]) -> None:
         self._make = make
         self._made: dict[str, tuple[T, M]] = {}
 
     def copy(self, name: str, resource: T) -> M:
-        """A message of the caller's own."""
+        """Returns a copy of the message for the caller to change."""
         known = self._made.get(name)
         if known is None or known[0] is not resource:
             if len(self._made) >= MAX_REMEMBERED:
@@ -137,25 +137,25 @@ class Remembered(Generic[T, M]):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """An RPC that writes: what it waits for `before` its transaction, its `work` in it, which is given what came of the
-    wait, and what follows `after` it from what was made."""
+    """The parts of an RPC that writes: `before` runs ahead of its transaction, `work` within it, with the result of
+    `before`, and `after` follows with the result of `work`."""
 
     work: Callable[[Any, Transaction, Any, Any], Any]
     before: Callable[[Any, Any], Awaitable[Any]] | None = None
     after: Callable[[Any, Any], None] | None = None
 
     async def ready(self, api: Any, request: Any) -> Any:
-        """What came of the wait; None where there is none. Raises what `before` raises."""
+        """Returns the result of `before`; None if there is none. Raises its errors."""
         return None if self.before is None else await self.before(api, request)
 
     def done(self, api: Any, made: Any) -> None:
-        """To be called once what was made is stored."""
+        """Runs `after`; call it once the result is stored."""
         if self.after is not None:
             self.after(api, made)
 
 
 def rpc(steps: Steps) -> Any:
-    """An RPC that writes: what it makes of its request, in one transaction, is in the answer."""
+    """Makes an RPC that writes: it does its work in one transaction and answers with the result."""
 
     async def method(self: Any, request: Any, context: Context) -> Any:
         ready, made = await steps.ready(self, request), list[Any]()
@@ -175,32 +175,32 @@ def rpc(steps: Steps) -> Any:
 
 
 def steps_of(method: Any) -> Steps | None:
-    """The steps of an RPC that writes in one transaction; None for any other."""
+    """Returns the steps of an RPC that writes in one transaction; None for any other."""
     found: Steps | None = getattr(method, "steps", None)
     return found
 
 
 def writing(work: Callable[[Any, Transaction, Any], Any]) -> Any:
-    """Makes an RPC of a method that has nothing to wait for before or to do after."""
+    """Makes an RPC of a method that needs no `before` and no `after`."""
     return rpc(Steps(lambda self, tx, request, _: work(self, tx, request)))
 
 
 def verb(work: Callable[[Transaction, Any], Any]) -> Any:
-    """The same of a function."""
+    """Makes such an RPC of a function."""
     return writing(lambda self, tx, request: work(tx, request))
 
 
 def labelled_page(
     snapshot: Snapshot, noun: str, request: Any, names: Sequence[str] | None = None
 ) -> tuple[list[Any], str]:
-    """One page of the resources of a noun, or of those with these names in order, that have the request's labels, and
-    the token of the next."""
+    """Returns one page of the resources of a noun, or of those with these names in order, that have the request's
+    labels, and the token of the next."""
     wanted, ordered = request.labels.items(), snapshot.names(noun) if names is None else names
     return page_of(ordered, snapshot.resources(noun), request, lambda one: has_labels(labels_of(one), wanted))
 
 
 def labels_of(resource: Any) -> Mapping[str, str]:
-    """The labels of a resource of any noun."""
+    """Returns the labels of a resource of any noun."""
     said = getattr(resource, "spec", resource)
     found: Mapping[str, str] = getattr(said, "annotations", said).labels
     return found
@@ -209,7 +209,7 @@ def labels_of(resource: Any) -> Mapping[str, str]:
 def page_of(
     names: Sequence[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool] = lambda one: True
 ) -> tuple[list[T], str]:
-    """One page of the resources in the order of `names`, and the token of the next."""
+    """Returns one page of the resources in the order of `names`, and the token of the next."""
     after = key_of(request.page_token)
     return _page(islice(names, bisect_right(names, after) if after else 0, None), known, request, wanted)
 
@@ -217,7 +217,7 @@ def page_of(
 def newest_page(
     names: Sequence[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool] = lambda one: True
 ) -> tuple[list[T], str]:
-    """One page of the resources against the order of `names`, and the token of the next."""
+    """Returns one page of the resources against the order of `names`, and the token of the next."""
     before = key_of(request.page_token)
     return _page(
         islice(reversed(names), len(names) - bisect_left(names, before) if before else 0, None), known, request, wanted
@@ -239,5 +239,5 @@ def _page(
 
 
 def has_labels(labels: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:
-    """True when all the wanted labels are there."""
+    """Returns True when all the wanted labels are there."""
     return all(labels.get(key) == value for key, value in wanted)

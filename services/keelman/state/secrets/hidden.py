@@ -1,4 +1,4 @@
-"""Keeps secrets out of what users and events see, and takes what was shown back. In memory specs are complete."""
+"""Keeps secrets out of answers and events, and accepts hidden values back. In memory specs are complete."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ S = TypeVar("S")
 PROPERTIES = ("properties", "client_properties", "reports_client_properties", "config")
 """Fields of specs that are maps of properties."""
 TAGS = "tags"
-"""In the extra of a resource: what labels are in another API. As those they are users' own words, and no secrets."""
+"""A key in the extra of a resource: another API's labels. Like labels they are users' own words, and no secrets."""
 
 
 def shown_spec(spec: S) -> S:
-    """A spec of any noun, or a resource without one, as users and events see it: secrets hidden."""
+    """Returns a spec of any noun, or a resource without one, as users and events see it: secrets hidden."""
     found: Any = spec
     changes: dict[str, Any] = {name: shown(values) for name, values in _properties(spec).items()}
     if (extra := _extra(spec)) is not None:
@@ -26,10 +26,10 @@ def shown_spec(spec: S) -> S:
 
 
 def kept_spec(given: S, stored: S | None, kind: str = "") -> S:
-    """The spec that a user sends: what came back hidden is what is stored. `kind` as in spec.managed.properties.
+    """Returns the submitted spec with stored values in place of hidden ones. `kind` as in spec.managed.properties.
 
-    None of its secrets is in this process's log or in an answer of it from now on. Raises InvalidArgument naming the
-    field of a hidden value that is not stored.
+    From now on this process shows none of its secrets in logs and answers. Raises InvalidArgument naming the field of a
+    hidden value that is not stored.
     """
     sent: Any = given
     known = {} if stored is None else _properties(stored)
@@ -46,12 +46,12 @@ def kept_spec(given: S, stored: S | None, kind: str = "") -> S:
 
 
 def shown_extra(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What an API keeps beside a resource, as users and events see it: secrets hidden, but tags as they are."""
+    """Returns an API's extra of a resource as users and events see it: secrets hidden, but tags as they are."""
     return {key: value if key == TAGS else shown_json(value, key) for key, value in extra.items()}
 
 
 def kept_extra(field: str, given: Mapping[str, Any], stored: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The same as `kept_spec` for what an API keeps beside a resource."""
+    """Does as `kept_spec` for an API's extra of a resource."""
     rest = {key: value for key, value in given.items() if key != TAGS}
     kept: dict[str, Any] = kept_json(field, rest, stored)
     return kept | {key: value for key, value in given.items() if key == TAGS}

@@ -1,8 +1,7 @@
 """Changes the key that seals secrets while state services run: they follow the file or command that it comes from.
 
-The one that first sees another key seals everything with it, in one transaction, and hands it on in the database,
-sealed with the key before. The other state services of the database take it from there, and put it into their own
-files.
+The first one to see another key seals everything with it, in one transaction, and hands it on in the database, sealed
+with the key before. The other state services of the database take it from there, and put it into their own files.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ log = get_logger()
 LOOK_SECONDS = 1.0
 COMMAND_EVERY_SECONDS = 60.0
 HANDED_ON_SECONDS = 600.0
-"""For so long the database has the new key sealed with the old one."""
+"""How long the database has the new key sealed with the old one."""
 
 
 @dataclass(slots=True)
@@ -42,18 +41,19 @@ class KeyChange:
     clock: Callable[[], float] = time.monotonic
     _keys: Sequence[bytes] = ()
     _version: object = None
-    """Of the file that was read last."""
+    """The version of the file read last."""
     _asked: float = 0.0
-    """When the command was asked last; at first the start has just asked it."""
+    """The time of the command's last run; 0 at first, as the start has just run it."""
     _begun: bytes = b""
-    """What all is to be sealed with; empty once it is. It may be among the keys that open, and is no former one."""
+    """The key to seal everything with; empty once that is done. It may be among the keys that open, and is no former
+    one."""
     _logged: str = ""
 
     def __post_init__(self) -> None:
         self._asked = self.clock()
 
     async def look(self) -> None:
-        """Follows the source of the key; what cannot be read or used is logged once, and nothing changes."""
+        """Follows the source of the key; if that cannot be read or used, this is logged once, and nothing changes."""
         if not self.database.is_sole:
             await self._forget()
         try:
@@ -112,7 +112,7 @@ class KeyChange:
             await wipe(engine)
 
     def _catch_up(self, sealer: Sealer) -> None:
-        """Puts the present key where a former one is."""
+        """Replaces a former key in the file by the present one."""
         if not isinstance(self.source, Path):
             self._log(
                 "key_is_former", f"{self.source} prints a key that was used before: the next start needs the other"
@@ -132,7 +132,7 @@ class KeyChange:
             self._logged = text
 
     async def _forget(self) -> None:
-        """Takes the key out of the database that was handed on long enough. Follows a key that another changed."""
+        """Removes the handed-on key from the database after its time. Follows a key that another process changed."""
         table: sa.Table = SealingRow.__table__  # type: ignore[attr-defined]
         before = micros(self.database.clock()) - int(HANDED_ON_SECONDS * 1_000_000)
         async with self.database.read() as session:
@@ -144,7 +144,7 @@ class KeyChange:
 
 
 def _version_of(file: Path) -> tuple[int, int]:
-    """What is another when the file is."""
+    """Returns a value that differs when the file does."""
     with contextlib.suppress(FileNotFoundError):
         found = file.stat()
         return found.st_mtime_ns, found.st_ino

@@ -1,6 +1,6 @@
 """Reads the key that seals secrets: from a file that the state service makes, or from a command that prints it.
 
-Both have a line of base64 for each key: the first one seals, the others only open what was sealed before.
+Both have a line of base64 for each key: the first one seals, the others only open values that they sealed before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_ERROR_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class KeyCommand:
-    """A command line, without a shell, that prints the key. Who prints this object sees no argument."""
+    """A command line, without a shell, that prints the key. The text of this object has no argument."""
 
     line: str = field(repr=False)
 
@@ -43,7 +43,7 @@ class KeyCommand:
         raise InvalidArgument.of("state.key_command", HIDDEN, "a program and its arguments, in quotes where needed")
 
     def __str__(self) -> str:
-        """The program alone: arguments may be nobody's business."""
+        """Returns the program alone: arguments may be confidential."""
         return self.words[0]
 
 
@@ -51,12 +51,12 @@ KeySource: TypeAlias = Path | KeyCommand
 
 
 def setting_of(source: KeySource) -> str:
-    """The setting that names a source, for people."""
+    """Returns the setting that names a source, for people."""
     return "state.key_file" if isinstance(source, Path) else "state.key_command"
 
 
 def read_keys(source: KeySource) -> Sequence[bytes]:
-    """The keys of a source, at least one. Raises InvalidArgument for what is no key or cannot be read,
+    """Returns the keys of a source, at least one. Raises InvalidArgument for text that is no key or cannot be read,
     FileNotFoundError for no file, Unavailable (KEY_COMMAND_FAILED) for a command that does not print one."""
     if isinstance(source, Path):
         return _keys_in(_file_text(source), source, f"a readable file with {KEY_BYTES} bytes of base64 in each line")
@@ -64,9 +64,9 @@ def read_keys(source: KeySource) -> Sequence[bytes]:
 
 
 def made_key(file: Path) -> bytes:
-    """The key of a new file that its owner alone may read; of the file that is there, when another was quicker.
+    """Makes a key file that its owner alone may read, and returns its key; the existing file's if another was quicker.
 
-    Raises InvalidArgument where it cannot be written.
+    Raises InvalidArgument if it cannot be written.
     """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def made_key(file: Path) -> bytes:
 
 
 def replace_keys(file: Path, keys: Sequence[bytes]) -> None:
-    """Puts a file with these keys in the place of one that is there, with its owner. Raises OSError."""
+    """Replaces a file by a new one with these keys and the same owner. Raises OSError."""
     known = file.stat()
     with _written(keys, file) as temporary:
         if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
@@ -90,13 +90,13 @@ def replace_keys(file: Path, keys: Sequence[bytes]) -> None:
 
 
 def new_key_file(file: Path) -> Path:
-    """Where a new key is until it has taken the place of the old one."""
+    """Returns the file of a new key until that replaces the old one."""
     return file.with_name(file.name + ".new")
 
 
 @contextlib.contextmanager
 def _written(keys: Sequence[bytes], file: Path) -> Iterator[str]:
-    """A file with these keys beside another, which is gone at the end of the block where nobody has taken it."""
+    """Writes these keys to a temporary file beside another; removes it at the end of the block unless it was moved."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:

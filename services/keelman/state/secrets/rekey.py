@@ -1,4 +1,4 @@
-"""Gives a database another key: by itself where no state service uses it, else by those that do."""
+"""Gives a database another key: directly if no state service uses it, else through those that do."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ IN_USE = ("DATABASE_IN_USE", "IN_USE")
 
 
 async def rekey(url: str, source: KeySource) -> str:
-    """Seals everything with a new key, which takes the place of the old one in its file; says what was done.
+    """Seals everything with a new key, which replaces the old one in its file; returns a report of that.
 
-    Raises InvalidArgument where the key is from a command, as `rekey_file`, and Unavailable where a state service uses
-    the database and does not follow in time: the old key goes on to be used then, or is used again.
+    Raises InvalidArgument if the key is from a command, as `rekey_file`, and Unavailable if a state service uses the
+    database and does not follow in time: the old key stays in use then, or is used again.
     """
     if not isinstance(source, Path):
         legal = "empty: have the command print another key, and the state services follow within a minute"
@@ -58,7 +58,7 @@ async def _followed(url: str, file: Path) -> None:
                         break
                     await asyncio.sleep(0.2)
         except TimeoutError:
-            # One that follows just now goes back to the old key by itself; until then a start needs either.
+            # A state service that follows just now goes back to the old key by itself; until then a start needs either.
             replace_keys(file, [*known, new])
             raise Unavailable(
                 f"state.key_file: no state service has followed {str(file)!r} within {FOLLOW_SECONDS:g} s: "
@@ -72,7 +72,7 @@ async def _followed(url: str, file: Path) -> None:
 
 
 def _proof_in(url: str) -> str:
-    """The proof of the key of a database that others use."""
+    """Returns the proof of the key of a database that is in use."""
     if url.startswith(POSTGRESQL):
         engine = sa.create_engine(driver_url(url), connect_args=reach(url))
     else:

@@ -1,5 +1,5 @@
-"""Opens a database's secrets at start with its key, seals what an earlier keelman wrote in the clear, and seals all of
-it with another key."""
+"""Opens a database's secrets at start with its key, seals values that an earlier keelman wrote in the clear, and seals
+all of them with another key."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ from keelman.state.trust.rows import AUTHORITY, AuthorityRow
 log = get_logger()
 SPEC = "spec"
 ROWS_AT_ONCE = 100
-"""So many rows are sealed without a pause."""
+"""The number of rows sealed without a pause."""
 _AREAS = ("connect", "node")
 _MESSAGES = ((OutboxRow, "revision", "payload", ""), (RequestRow, "request_id", "answer", "method"))
-"""Rows with messages of the wire: their key, the bytes, and what names the message; an event where nothing does."""
+"""Rows with messages of the wire: their key, the bytes, and the column that names the message; without one it is an
+event."""
 
 
 async def open_sealer(engine: AsyncEngine, source: KeySource) -> Sealer:
-    """The sealer of a database that is migrated. The first start makes the key file where there is none, and seals all
-    that is there.
+    """Opens the sealer of a migrated database. The first start makes the key file if there is none, and seals all that
+    is stored.
 
-    Raises FailedPrecondition naming where the key is from: KEY_MISSING where the file is gone, KEY_WRONG where it is
-    another one; and as `read_keys` and `made_key`.
+    Raises FailedPrecondition naming the key's source: KEY_MISSING if the file is gone, KEY_WRONG if it is another one;
+    and as `read_keys` and `made_key`.
     """
-    # A command may take its time, and a transaction that stands still is ended. Of two that start at once with one file
-    # the second reads what the first has made within its turn.
+    # A command may take its time, and an idle transaction is ended. Of two that start at once with one file the second
+    # reads the key that the first has made within its turn.
     printed = () if isinstance(source, Path) else await asyncio.to_thread(read_keys, source)
     async with engine.begin() as connection:
         await _take_turn(connection)
@@ -66,8 +67,8 @@ async def open_sealer(engine: AsyncEngine, source: KeySource) -> Sealer:
 
 
 async def rekey_file(url: str, file: Path) -> int:
-    """Seals a database that no state service uses with a new key, which takes the place of the old one in its file;
-    returns the number of rows.
+    """Seals a database that no state service uses with a new key, which replaces the old one in its file; returns the
+    number of rows.
 
     May be cut off anywhere: the next start finds out which of the keys is the right one. Raises as `open_database` and
     `open_sealer`, and FailedPrecondition while a state service uses PostgreSQL.
@@ -105,14 +106,14 @@ async def _rekey(engine: AsyncEngine, file: Path) -> int:
 
 
 def sealed(session: AsyncSession, noun: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a noun's row with the secrets in its spec sealed."""
+    """Returns the values of a noun's row with the secrets in its spec sealed."""
     if SPEC not in values:
         return values
     return values | {SPEC: sealer_of(session).seal(values[SPEC], noun, values["name"], SPEC)}
 
 
 def opened(session: AsyncSession, noun: str, row: Any) -> Any:
-    """A row as it was before it was sealed. Raises FailedPrecondition (KEY_WRONG)."""
+    """Returns a row with its secrets opened. Raises FailedPrecondition (KEY_WRONG)."""
     values = dict(row._mapping)
     if SPEC in values:
         values[SPEC] = sealer_of(session).open(values[SPEC], noun, values["name"], SPEC)
@@ -120,7 +121,8 @@ def opened(session: AsyncSession, noun: str, row: Any) -> Any:
 
 
 def _sealer_of(proof: str, handed_on: str, source: KeySource, printed: Sequence[bytes]) -> Sealer:
-    """The sealer of a database's proof, with the keys of the file, or with those that the command has printed."""
+    """Returns the sealer for a database's proof, with the keys of the file, or with those that the command has
+    printed."""
     if not isinstance(source, Path):
         return Sealer(printed[0], source, printed[1:]).after(proof, handed_on)
     for place in (source, new_key_file(source)):
@@ -147,7 +149,8 @@ def _with_proof(sealer: Sealer) -> Sealer:
 
 
 async def write_proof(connection: AsyncConnection, sealer: Sealer, handed_on: str = "", at: int = 0) -> None:
-    """Says with which key all is sealed, and for a while, since `at`, hands it on to those who have the one before."""
+    """Stores the proof of the key that seals all, and hands that key on for a while, since `at`, to holders of the
+    former key."""
     table = _table(SealingRow)
     await connection.execute(sa.delete(table))
     await connection.execute(
@@ -161,7 +164,7 @@ async def _take_turn(connection: AsyncConnection) -> None:
 
 
 async def reseal(connection: AsyncConnection, change: Callable[..., Any]) -> int:
-    """Writes every spec that `change` makes another of; returns how many."""
+    """Writes every spec that `change` changes; returns their number."""
     count = 0
     for noun in NOUNS.values():
         table = _table(noun.table)
@@ -181,14 +184,14 @@ async def reseal(connection: AsyncConnection, change: Callable[..., Any]) -> int
 
 
 async def _go_on(connection: AsyncConnection, number: int) -> None:
-    """Says something to the database now and then: PostgreSQL ends a transaction that stands still, and what else the
-    process does has its turn meanwhile."""
+    """Sends the database a statement now and then: PostgreSQL ends an idle transaction, and the rest of the process
+    gets its turn meanwhile."""
     if number % ROWS_AT_ONCE == 0:
         await connection.execute(sa.select(1))
 
 
 async def _reseal_authority(connection: AsyncConnection, change: Callable[..., Any]) -> int:
-    """The same with the private key of the installation's CA."""
+    """Does the same with the private key of the installation's CA."""
     table = _table(AuthorityRow)
     found = (await connection.execute(sa.select(table.c.secret))).scalar()
     if found is None:
@@ -245,11 +248,11 @@ def hide(message: Any) -> None:
 
 
 async def wipe(engine: AsyncEngine) -> None:
-    """SQLite: what was written over is in no free page of the file and not in its log."""
+    """Removes overwritten values of an SQLite database from the free pages of its file and from its log."""
     if engine.dialect.name != "sqlite":
         return
     async with engine.connect() as connection:
-        driver: Any = (await connection.get_raw_connection()).driver_connection  # neither may stand in a transaction
+        driver: Any = (await connection.get_raw_connection()).driver_connection  # neither may run in a transaction
         for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
             await driver.execute(statement)
 

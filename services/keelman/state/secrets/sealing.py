@@ -33,46 +33,46 @@ PROOF = {SECRET: "what was sealed with the right key opens"}
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """Seals values with one key; opens what was sealed with it, or with one of `others`, while a key is being changed.
-    `source` is where the key came from, for people."""
+    """Seals values with its key; opens values sealed with it, or with any of `others` while a key is being changed.
+    `source` is the origin of the key, for people."""
 
     key: bytes = field(repr=False)
     source: KeySource
     others: Sequence[bytes] = field(default=(), repr=False)
     proof: str = field(default="", repr=False)
-    """The table's proof that all rows are sealed with this key; empty where nobody has looked."""
+    """The table's proof that all rows are sealed with this key; empty before it is read."""
 
     def seal(self, value: Any, *place: str) -> Any:
-        """The JSON value with each secret in it sealed to its place, e.g. "worker_cluster", "demo", "spec".
+        """Returns the JSON value with each secret in it sealed to its place, e.g. "worker_cluster", "demo", "spec".
 
-        What is sealed or opened is shown in no log of this process from now on.
+        From now on no log of this process shows the sealed or opened values.
         """
         return _walked(value, place, "", self._sealed)
 
     def open(self, value: Any, *place: str) -> Any:
-        """The JSON value that was sealed.
+        """Returns the JSON value that was sealed.
 
-        Raises FailedPrecondition (KEY_WRONG) naming the key file where one was sealed with another key or elsewhere.
+        Raises FailedPrecondition (KEY_WRONG) naming the key file if a value was sealed with another key or elsewhere.
         """
         return _walked(value, place, "", self._opened)
 
     def proves(self, proof: str) -> bool:
-        """Whether the table's proof was sealed with this key."""
+        """Returns whether the table's proof was sealed with this key."""
         try:
             return bool(replace(self, others=()).open({SECRET: proof}, TABLE) == PROOF)
         except FailedPrecondition:
             return False
 
     def made_proof(self) -> str:
-        """Another proof of this key."""
+        """Returns another proof of this key."""
         return str(self.seal(PROOF, TABLE)[SECRET])
 
     def handed_on(self, key: bytes) -> str:
-        """Another key for those who have this one."""
+        """Returns another key, sealed for those who have this one."""
         return str(self.seal({SECRET: base64.b64encode(key).decode()}, TABLE, "next")[SECRET])
 
     def after(self, proof: str, handed_on: str) -> Sealer:
-        """The sealer for a table's new key, which is known here or handed on to those who know the one before.
+        """Returns the sealer for a table's new key, which is known here or handed on to those who know the one before.
 
         Raises FailedPrecondition (KEY_WRONG).
         """
@@ -118,13 +118,13 @@ class Sealer:
 
 
 def sealer_of(session: AsyncSession) -> Sealer:
-    """The sealer of the database that a session is of."""
+    """Returns the sealer of a session's database."""
     found: Sealer = session.info[SEALER]
     return found
 
 
 def wrong_key(source: KeySource, why: str) -> FailedPrecondition:
-    """The error of a key that does not open what is stored."""
+    """Returns the error for a key that does not open the stored values."""
     if isinstance(source, Path):
         remedy = "put the one back that it was started with before"
     else:
@@ -140,7 +140,7 @@ def wrong_key(source: KeySource, why: str) -> FailedPrecondition:
 
 
 def _walked(value: Any, place: tuple[str, ...], key: str, change: Callable[[Any, str, tuple[str, ...]], Any]) -> Any:
-    """The value with `change` done to what is no mapping and no list; `key` as in `shown_json`."""
+    """Returns the value with `change` applied to everything but mappings and lists; `key` as in `shown_json`."""
     if isinstance(value, Mapping):
         return {
             name: _walked(one, (*place, name), key if is_secret_key(key) else name, change)

@@ -1,1 +1,1 @@
-"""Sessions: one registration of an agent each, and what its reports say of crash loops."""
+"""Sessions: one registration of an agent each, and its reports of crash loops."""

@@ -1,5 +1,5 @@
-"""Distinguishes a process that fails at each start from one that is started again: what it does in between is no news.
-Pure."""
+"""Distinguishes a process that fails at each start from one that is merely restarted: the states of the former in
+between are no news. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class CrashLoops:
     """Generation, restarts and failures, by name."""
 
     def forget(self, name: str) -> None:
-        """The workload is gone."""
+        """Forgets a workload that is gone."""
         self._failures.pop(name, None)
 
     def shown(self, name: str, status: WorkloadStatus, stored: Workload | None) -> WorkloadStatus:
-        """What to store for a reported status.
+        """Returns the status to store for a reported one.
 
         After the third failure in a row that is the stored one, FAILED, until the process runs or has failed again.
         """

@@ -1,8 +1,8 @@
 """Keeps the sessions of agents: registrations, their heartbeats, their assignments and their reports.
 
-When anything fails the whole session is dropped and the agent opens a new one. A node is offline when no state service
-heard of it for the session time-out, by the monotonic clock of the one that leads; before it has listened for so long
-itself nobody is judged.
+When anything fails the whole session is dropped and the agent opens a new one. A node is offline when it has reported
+to no state service for the session time-out, by the monotonic clock of the leader; until the leader itself has listened
+for that long, no node is judged.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from keelman.state.store import Change, Store, carried_by, next_session
 
 log = get_logger()
 HELD_BEATS = 3
-"""An agent that says nothing for so many heartbeats gives way to another one of its node's name."""
+"""An agent silent for this number of heartbeats gives way to another agent of its node's name."""
 Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]
 Check = Callable[[str], Awaitable[None]]
-"""Raises a KeelmanError for a node's name that is not the caller's."""
+"""Raises a KeelmanError for a node name that is not the caller's."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,10 +50,10 @@ class _Session:
     why: KeelmanError | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     given: pb.NodeSecrets | None = None
-    """The secrets of the node's workers that were given last."""
+    """The last secrets sent for the node's workers."""
 
     def reads(self, secret: str) -> bool:
-        """Whether a worker of the node may read a secret of this name."""
+        """Returns whether a worker of the node may read a secret of this name."""
         return self.given is not None and any(is_named(secret, worker.names) for worker in self.given.workers)
 
     def end(self, why: KeelmanError) -> None:
@@ -80,12 +80,12 @@ class Sessions:
     _vitals: dict[str, WorkloadStatus] = field(default_factory=dict)
     _crash_loops: CrashLoops = field(default_factory=CrashLoops)
     _closed: dict[str, int] = field(default_factory=dict)
-    """The number of each node's session that ended here last."""
+    """The number of each node's last session that ended here."""
     _refused: dict[str, str] = field(default_factory=dict)
-    """The incarnation of the agent that was refused last, by node: that is logged once."""
+    """The incarnation of the last refused agent, by node: each is logged once."""
 
     async def begin(self) -> None:
-        """Called once at the start of the only state service: what was known of the nodes is known no longer."""
+        """Called once at the start of the only state service: the nodes' states are unknown again."""
         async with self.store.write() as tx:
             for name in tx.snapshot.names(NODE):
                 if tx.snapshot.node(name).state is not NodeState.EXPECTED:
@@ -95,8 +95,8 @@ class Sessions:
     async def serve(
         self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write, check: Check | None = None
     ) -> None:
-        """One session, from its registration to its end; raises what ended it, if an error did. `check` may refuse the
-        node's name."""
+        """Serves one session, from its registration to its end; raises the error that ended it, if any. `check` may
+        refuse the node's name."""
         session = await self._register(requests, write, check)
         log.info("session_opened", node=session.node, session=session.number)
         try:
@@ -119,13 +119,13 @@ class Sessions:
             raise session.why
 
     async def judge(self, store: Store) -> None:
-        """Stores as offline every node that was not heard of for the session time-out, with the store of the leader,
+        """Stores every node as offline that has not reported for the session time-out, with the store of the leader,
         which calls this every few seconds."""
         for node in list(store.snapshot.nodes.values()):
             if node.state in (NodeState.OFFLINE, NodeState.EXPECTED) or self._is_heard(node.name):
                 continue
             async with store.write() as tx:
-                # Where another state service has it, what it said may have come meanwhile.
+                # If another state service has the session, a report may have come meanwhile.
                 if node.name in tx.snapshot.nodes and not self._is_heard(node.name):
                     nodes.judge(tx, node.name, NodeState.OFFLINE, f"no heartbeat for {self.timeout_seconds:g} s")
             log.warning("node_offline", node=node.name)
@@ -134,8 +134,8 @@ class Sessions:
         return self.heard.silence(node) <= self.timeout_seconds
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Ends sessions that are not their nodes' newest any more, and those of nodes that were judged to be offline:
-        an agent that lives opens another. Forgets what is gone. The store calls it after each commit."""
+        """Ends sessions that are no longer their nodes' newest, and those of nodes judged offline: a living agent opens
+        another. Forgets deleted resources. The store calls it after each commit."""
         for change in changes:
             if change.noun == WORKLOAD and change.new is None:
                 self._vitals.pop(change.name, None)
@@ -166,8 +166,8 @@ class Sessions:
         self._end_all(Unavailable("the state service is stopping", reason="STOPPING"))
 
     def cut_off(self) -> None:
-        """Ends all sessions, since the other state services do not learn of what is heard here: they would take these
-        nodes for silent. The agents go to another."""
+        """Ends all sessions, since the other state services do not learn of reports here: they would take these nodes
+        for silent. The agents go to another."""
         self._end_all(Unavailable("the state service does not reach its database", reason="DATABASE_UNAVAILABLE"))
 
     def _end_all(self, why: KeelmanError) -> None:
@@ -175,14 +175,14 @@ class Sessions:
             session.end(why)
 
     def alive(self, node: Node) -> Node:
-        """The node with the time of its last heartbeat and the figures in it."""
+        """Returns the node with the time of its last heartbeat and the figures in it."""
         beat = self.heard.of(node.name)
         if beat is None:
             return node
         return dataclasses.replace(node, heartbeat_time=beat.time, figures=beat.figures)
 
     def vital(self, workload: Workload) -> Workload:
-        """The workload with the memory and the time that were reported last; these are not worth a write each."""
+        """Returns the workload with its last reported memory and time; these are not worth a write each."""
         vital, status = self._vitals.get(workload.name), workload.status
         if vital is None or status is None or (vital.generation, vital.pid) != (status.generation, status.pid):
             return workload
@@ -222,8 +222,8 @@ class Sessions:
         return session
 
     def _check_free(self, given: pb.Registration) -> None:
-        """Raises AlreadyExists while another agent of this name is heard. One that was started again is heard no more,
-        or its former session has ended here."""
+        """Raises AlreadyExists while another agent of this name reports. An agent that was started again no longer
+        does, or its former session has ended here."""
         node = self.store.snapshot.nodes.get(given.node)
         if node is None or node.state is not NodeState.ONLINE or node.incarnation == given.incarnation:
             return
@@ -258,7 +258,8 @@ class Sessions:
                     raise InvalidArgument.of("message", other or "", "heartbeat or report")
 
     async def _assign(self, session: _Session) -> None:
-        """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
+        """Sends the complete set, then the differences to the last sent state: it compares the whole state at each
+        wake."""
         sent: dict[str, Workload] = {}
         version = 0
         with self.hub.subscribe(carried_by(session.node), _given_secrets(session.node)) as changed:
@@ -287,7 +288,7 @@ class Sessions:
                 await changed.wait()
 
     async def _give_secrets(self, session: _Session) -> None:
-        """Sends the secrets of the node's workers where these are others than were given."""
+        """Sends the secrets of the node's workers if they differ from the last ones sent."""
         secrets = secrets_of(session.node, self.store.snapshot, self.bucket_keys)
         if secrets != session.given:
             session.given = secrets
@@ -338,14 +339,14 @@ class Sessions:
 
 
 def _given_secrets(node: str) -> Hashable:
-    """The subject of the secrets that a node's workers may read."""
+    """Returns the subject of the secrets that a node's workers may read."""
     return ("secrets given to", node)
 
 
 def _changes(
     present: Mapping[str, Workload], statuses: Mapping[str, WorkloadStatus], *, complete: bool
 ) -> list[Workload]:
-    """The workloads whose reported status is another one than the stored, by name."""
+    """Returns the workloads whose reported status differs from the stored one, by name."""
     changed = []
     for name, workload in sorted(present.items()):
         status = statuses.get(name)
@@ -359,7 +360,7 @@ def _changes(
 
 
 def _obeyed(workload: Workload, status: WorkloadStatus) -> int:
-    """The generation in which an agent obeys the plan. It knows a newer one than the database only where this was
+    """Returns the generation at which an agent obeys the plan. It knows a newer one than the database only if that was
     restored from a backup, and ignores older ones."""
     return workload.generation if status.generation <= workload.generation else status.generation + 1
 

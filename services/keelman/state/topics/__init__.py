@@ -1,1 +1,1 @@
-"""Topics as resources: what is legal of them, what the brokers say of them, and how the brokers are brought to them."""
+"""Topics as resources: their checks, the brokers' reports of them, and the changes to brokers that apply them."""

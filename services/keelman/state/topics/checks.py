@@ -1,4 +1,4 @@
-"""Checks what a user wants of a topic: by its fields, its broker cluster and the other topics. Pure."""
+"""Checks the spec of a topic: by its fields, its broker cluster and the other topics. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_VALUE = 10_000
 
 
 def check(name: str, spec: TopicSpec, snapshot: Snapshot) -> None:
-    """Raises InvalidArgument naming the field, the value and what is legal; NotFound for an unknown broker cluster;
+    """Raises InvalidArgument naming the field, the value and the legal values; NotFound for an unknown broker cluster;
     FailedPrecondition for a topic that another resource or a worker cluster has."""
     checked_topic("spec.topic", spec.topic)
     check_topic_counts("spec", spec.partitions, spec.replication_factor)
@@ -50,8 +50,8 @@ def check_no_storage_topic(spec: TopicSpec, snapshot: Snapshot) -> None:
 
 
 def check_change(topic: Topic, spec: TopicSpec, brokers_have: int) -> None:
-    """Raises InvalidArgument for a field that cannot be changed, or not while the brokers have the topic with that many
-    partitions (0: it is not known how many)."""
+    """Raises InvalidArgument for a field that cannot be changed, or not while the brokers have the topic with that
+    number of partitions (0: unknown)."""
     old = topic.spec
     for field, was, wanted in (
         ("spec.broker_cluster", old.broker_cluster, spec.broker_cluster),
@@ -75,8 +75,8 @@ def check_change(topic: Topic, spec: TopicSpec, brokers_have: int) -> None:
 
 
 def config_violations(config: Mapping[str, str], *, managed: bool) -> list[Violation]:
-    """What is wrong with a topic's configuration. Managed brokers are of a known version; others may know keys of their
-    own, so of their keys only those are refused that look mistyped."""
+    """Returns the problems of a topic's configuration. Managed brokers are of a known version; others may have keys of
+    their own, so of their keys only those are refused that look mistyped."""
     found: list[Violation] = []
     for key, value in sorted(config.items()):
         field = f"spec.config.{key}"

@@ -1,4 +1,4 @@
-"""Finds where a topic is not what was asked for. Pure."""
+"""Finds where a topic differs from its spec. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from keelman.model.topic import TopicSpec
 from keelman.state.topics.seen import SeenTopic
 
 MOVING = frozenset(("follower.replication.throttled.replicas", "leader.replication.throttled.replicas"))
-"""Set and unset by whoever moves replicas, for as long as that takes."""
+"""Keys that tools set while they move replicas, and unset then."""
 
 
 def config_changes(spec: TopicSpec, topic: SeenTopic) -> tuple[dict[str, str], list[str]]:
-    """What is to be set in a topic's configuration, and which keys are to go back to the brokers' default."""
+    """Returns the keys to set in a topic's configuration, with their values, and the keys to reset to the brokers'
+    default."""
     known = topic.config or {}
     to_set = {
         key: value
@@ -22,7 +23,7 @@ def config_changes(spec: TopicSpec, topic: SeenTopic) -> tuple[dict[str, str], l
 
 
 def differences(spec: TopicSpec, topic: SeenTopic) -> list[str]:
-    """Where a topic is not what was asked for, for people."""
+    """Returns where a topic differs from its spec, for people."""
     found: list[str] = []
     if spec.partitions and len(topic.partitions) != spec.partitions:
         found.append(f"partitions: {len(topic.partitions)}, asked for {spec.partitions}")

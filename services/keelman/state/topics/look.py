@@ -1,7 +1,7 @@
-"""Asks brokers about topics that are resources, every few seconds and at once after a change; keeps their answers.
+"""Queries the brokers about topics that are resources, every few seconds and at once after a change; keeps the answers.
 
-Each broker cluster has a follower of its own, so that one that is away holds up nobody. A look at all topics of a
-cluster costs at most a twentieth of the time; topics that were just changed are looked at alone.
+Each broker cluster has its own follower, so that an unreachable one delays no other. Reading all topics of a cluster
+takes at most a twentieth of the time; topics that just changed are read alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = get_logger()
 LOOK_SECONDS = 3.0
 SHARE = 20
-"""A look at all topics is followed by none for so many times as long as it took."""
+"""After a read of all topics, the next waits this many times as long as the read took."""
 CONFIG_SECONDS = 30.0
 CONFIGS_AT_ONCE = 200
 ANSWER_SECONDS = 5.0
@@ -37,7 +37,7 @@ WHOLE_SECONDS = 60.0
 
 
 class TopicLook:
-    """Memory of what brokers said: `run` it; `seen` answers at once."""
+    """Remembers the brokers' answers: `run` it; `seen` answers at once."""
 
     def __init__(self, store: Store, commits: Hub) -> None:
         self._store = store
@@ -46,12 +46,12 @@ class TopicLook:
         store.listen(self._changed)
 
     def seen(self, topic: Topic) -> Seen:
-        """What its brokers said last."""
+        """Returns the last answer of the topic's brokers."""
         follower = self._followed.get(topic.spec.broker_cluster)
         return NOT_SEEN if follower is None else follower.seen(topic)
 
     def note(self, topic: Topic, seen: Seen) -> None:
-        """Takes in what an operation has just heard of a topic."""
+        """Stores what an operation has just read of a topic."""
         follower = self._followed.get(topic.spec.broker_cluster)
         if follower is not None:
             follower.found[topic.name] = seen
@@ -78,14 +78,14 @@ class TopicLook:
                 topic: Topic = change.new or change.old
                 if (follower := self._followed.get(topic.spec.broker_cluster)) is not None:
                     if change.old is None or change.new is None or change.old.uid != change.new.uid:
-                        follower.found.pop(change.name, None)  # it may be of another topic
+                        follower.found.pop(change.name, None)  # the answer may be about another topic
                     follower.look_at(change.name)
             elif change.noun == BROKER_CLUSTER and (follower := self._followed.get(change.name)) is not None:
                 follower.look_again(change.old, change.new)
 
 
 class _Follower:
-    """Asks one broker cluster."""
+    """Queries one broker cluster."""
 
     def __init__(self, store: Store, cluster: str) -> None:
         self._store = store
@@ -100,25 +100,25 @@ class _Follower:
         self._problem = NOT_SEEN.problem
 
     def seen(self, topic: Topic) -> Seen:
-        """What was said last of a topic."""
+        """Returns the brokers' last answer on a topic."""
         if self._problem:
             return Seen(problem=self._problem)
         return self.found.get(topic.name, NOT_SEEN)
 
     def look_at(self, name: str) -> None:
-        """Asks for an early look at one topic."""
+        """Requests an early read of one topic."""
         self._due.add(name)
         self._configs.pop(name, None)
         self._reconciler.wake()
 
     def look_again(self, old: BrokerCluster | None, new: BrokerCluster | None) -> None:
-        """Asks for an early look at all where the cluster is reached otherwise now."""
+        """Requests an early read of all topics if the cluster's address or client properties have changed."""
         if old is None or new is None or _address(old) != _address(new):
             self._whole_at = float("-inf")
             self._reconciler.wake()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         try:
             await self._reconciler.run()
         finally:

@@ -1,4 +1,4 @@
-"""Decides how the brokers of a cluster are reached. Pure."""
+"""Decides the client properties for the brokers of a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from keelman.model.errors import FailedPrecondition, Unavailable
 
 
 def asked_properties(cluster: BrokerCluster) -> dict[str, str]:
-    """Java's client properties of who asks these brokers. Raises FailedPrecondition for a cluster that is not to run,
-    Unavailable for one that has no address yet."""
+    """Returns the client properties, as in Java, for queries of these brokers. Raises FailedPrecondition for a cluster
+    that shall not run, Unavailable while it has no address."""
     if isinstance(cluster.spec, ExternalBrokers):
         return cluster.asked_at(cluster.spec.bootstrap_servers)
     if cluster.goal is not ClusterGoal.RUNNING:

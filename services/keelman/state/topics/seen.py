@@ -1,4 +1,4 @@
-"""Makes topics of what their brokers said, as far as that is known. Pure."""
+"""Makes topics from their brokers' answers, as far as these go. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.kafka.topic_brokers import ConfigValue, Described
 
 @dataclass(frozen=True, slots=True)
 class SeenPartition:
-    """A partition with its leader (-1: none) and its replicas, by node id; where it begins and ends, if known."""
+    """A partition with its leader (-1: none) and its replicas, by node id; its begin and end offsets, if known."""
 
     number: int
     leader: int
@@ -23,7 +23,7 @@ class SeenPartition:
 
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
-    """A topic as its brokers have it; `config` is None while it is not known."""
+    """A topic as its brokers have it; `config` is None while unknown."""
 
     topic_id: str
     partitions: tuple[SeenPartition, ...]
@@ -31,22 +31,22 @@ class SeenTopic:
 
     @property
     def own_config(self) -> dict[str, str]:
-        """What was set for this topic, beside the brokers' defaults."""
+        """The configuration set for this topic, without the brokers' defaults."""
         return {key: one.value for key, one in sorted((self.config or {}).items()) if one.own}
 
     @property
     def replicas(self) -> int:
-        """How many the first partition has."""
+        """The number of replicas of the first partition."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A topic as brokers reported it last; `topic` is None when they have none, or have not said."""
+    """The brokers' last report of a topic; `topic` is None when they do not have it, or have not answered."""
 
     time: datetime | None = None
     problem: str = "its brokers have not been asked yet"
-    """Why they cannot be asked; empty when they have answered."""
+    """Why there is no answer; empty when they have answered."""
     topic: SeenTopic | None = None
     brokers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ def seen_of(
     config: Mapping[str, ConfigValue] | None,
     now: datetime,
 ) -> Seen:
-    """What brokers have said of one topic."""
+    """Returns the brokers' report of one topic."""
     info = described.topics.get(name)
     addresses = {node: (one.host, one.port) for node, one in described.brokers.items()}
     topic = None if info is None else _topic(info, offsets, config)

@@ -1,4 +1,4 @@
-"""Derives where a topic stands: from what was done about it, and from what its brokers answered last. Pure."""
+"""Derives the state of a topic: from its operations, and from its brokers' last answer. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from keelman.state.topics.seen import Seen
 
 
 def state_of(topic: Topic, seen: Seen | None) -> tuple[TopicState, str]:
-    """The state and why; `seen` is what its brokers said last, None where nobody asks for that, as in events."""
+    """Returns the state and the reason; `seen` is its brokers' last answer, None if the caller does not need that, as
+    in events."""
     applied = topic.applied
     if not applied.ended:
         return TopicState.APPLYING, applied.problem
@@ -19,7 +20,7 @@ def state_of(topic: Topic, seen: Seen | None) -> tuple[TopicState, str]:
 
 
 def is_gone(topic: Topic, seen: Seen) -> bool:
-    """Whether its brokers have answered, since it was changed last, that they do not have it."""
+    """Returns whether its brokers have answered, since its last change, that they do not have it."""
     return not seen.problem and seen.topic is None and seen.time is not None and seen.time >= topic.update_time
 
 
@@ -29,4 +30,4 @@ def _seen(topic: Topic, seen: Seen) -> tuple[TopicState, str]:
     if is_gone(topic, seen):
         why = f"the brokers have no topic {topic.spec.topic}: somebody deleted it past this resource"
         return TopicState.MISSING, why
-    return TopicState.PRESENT, ""  # if they were not asked since its operation ended, as that has left it
+    return TopicState.PRESENT, ""  # without an answer since its operation ended: as the operation left it

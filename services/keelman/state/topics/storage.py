@@ -1,4 +1,4 @@
-"""Asks brokers about the topics in which worker clusters keep configurations, offsets and statuses."""
+"""Queries brokers about the topics in which worker clusters keep configurations, offsets and statuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ POLICY = "cleanup.policy"
 
 
 async def storage_topics(name: str, snapshot: Snapshot) -> pb.DescribeStorageTopicsResponse:
-    """Of one worker cluster. Raises NotFound, FailedPrecondition for brokers that are not to run, Unavailable."""
+    """Describes the storage topics of one worker cluster. Raises NotFound, FailedPrecondition for brokers that shall
+    not run, Unavailable."""
     cluster = snapshot.worker_cluster(name)
     properties = asked_properties(snapshot.broker_cluster(cluster.spec.broker_cluster))
     uses = {topic: key.partition(".")[0] for key, topic in topics_of(name, cluster.spec.properties).items()}

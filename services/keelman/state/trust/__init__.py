@@ -1,1 +1,1 @@
-"""The installation's CA: whom it lets join, whose certificates it signs, and who may ask the state service for what."""
+"""The installation's CA: the hosts that it lets join, the certificates that it signs, and the rights of callers."""

@@ -1,4 +1,4 @@
-"""The services by which hosts are let in, and requests taken once: decode, call, encode."""
+"""The services for joining hosts, and for requests taken once: decode, call, encode."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROLES = {
 
 
 def token_message(row: JoinTokenRow) -> join_token_pb2.JoinToken:
-    """A token on the wire, without its secret."""
+    """Returns the message of a token, without its secret."""
     return join_token_pb2.JoinToken(
         name=row.name,
         role=next(wire for wire, role in ROLES.items() if wire and role == row.role),
@@ -54,7 +54,7 @@ class _Api:
 
     @property
     def members(self) -> Members:
-        """Raises FailedPrecondition where there is no CA."""
+        """Raises FailedPrecondition if there is no CA."""
         if self.found is None:
             raise refused_members()
         return self.found
@@ -98,7 +98,7 @@ class JoinTokenApi(_Api, join_token_service_pb2_grpc.JoinTokenServiceServicer):
 
 @dataclass(frozen=True, slots=True)
 class JoinApi(_Api, join_service_pb2_grpc.JoinServiceServicer):
-    """JoinService. `state_address` is where those who joined find the state services."""
+    """JoinService. `state_address` is the address of the state services for members that joined."""
 
     state_address: str
 
@@ -174,7 +174,7 @@ class SignatureApi(signature_service_pb2_grpc.SignatureServiceServicer):
 
 
 def services(members: Members | None, state_address: str, used: UsedSignatures) -> list[Service]:
-    """The gRPC services of who joins, where without a CA each call says so, and that of signatures."""
+    """Returns the gRPC services for joining hosts, whose calls fail if there is no CA, and that of signatures."""
     return [
         Service.of(api)
         for api in (JoinTokenApi(members), JoinApi(members, state_address), CertificateApi(members), SignatureApi(used))

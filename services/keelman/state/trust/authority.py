@@ -1,4 +1,4 @@
-"""The installation's CA: signs certificates that say whose they are."""
+"""The installation's CA: signs certificates that identify their holders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keelman.runtime.tls.certificates import normal_host, public_key_digest
 
 AUTHORITY_YEARS = 20
 BEFORE = timedelta(minutes=5)
-"""So far a host's clock may be behind that of the state service, or by a tenth of a certificate's life."""
+"""How far a host's clock may be behind that of the state service, or by a tenth of a certificate's life."""
 MIN_RSA_BITS = 2048
 MAX_HOSTS = 32
 
@@ -35,7 +35,7 @@ class Authority:
 
     @classmethod
     def made(cls, now: datetime) -> Authority:
-        """A new one."""
+        """Makes a new CA."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "keelman installation")])
         usage = _usage(key_cert_sign=True, crl_sign=True)
@@ -49,7 +49,7 @@ class Authority:
 
     @classmethod
     def of(cls, certificate: str, key: str) -> Authority:
-        """The one of these PEM texts."""
+        """Returns the CA of these PEM texts."""
         private = load_pem_private_key(key.encode(), password=None)
         assert isinstance(private, ec.EllipticCurvePrivateKey)
         return cls(x509.load_pem_x509_certificate(certificate.encode()), private)
@@ -70,7 +70,7 @@ class Authority:
         return self.certificate.fingerprint(hashes.SHA256()).hex()
 
     def sign(self, request: str, holder: Identity, hosts: Iterable[str], now: datetime, life: timedelta) -> str:
-        """The certificate, in PEM and followed by the CA's, of whose request it is. Raises InvalidArgument."""
+        """Returns the certificate of a request's maker, in PEM and followed by the CA's. Raises InvalidArgument."""
         asked = read_request(request)
         public = asked.public_key()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{holder.kind}/{holder.name}"[:64])])
@@ -97,7 +97,7 @@ class Authority:
 
 
 def read_request(text: str) -> x509.CertificateSigningRequest:
-    """A request whose signature says that who made it has the key. Raises InvalidArgument."""
+    """Returns a request whose signature proves that its maker has the key. Raises InvalidArgument."""
     legal = "a PKCS#10 request in PEM, signed with an elliptic key or with one of RSA of 2048 bits or more"
     try:
         found = x509.load_pem_x509_csr(text.encode())
@@ -114,13 +114,13 @@ def read_request(text: str) -> x509.CertificateSigningRequest:
 
 
 def key_digest_of(request: str) -> str:
-    """The SHA-256 of the public key of a request. Raises InvalidArgument."""
+    """Returns the SHA-256 of the public key of a request. Raises InvalidArgument."""
     return public_key_digest(read_request(request).public_key())
 
 
 def checked_hosts(hosts: Iterable[str]) -> list[str]:
-    """Addresses and host names in their normal form, each once. Raises InvalidArgument for what is none, or a name that
-    only we give."""
+    """Returns addresses and host names in their normal form, each once. Raises InvalidArgument for anything else, and
+    for names that only keelman gives."""
     found = list(dict.fromkeys(map(normal_host, hosts)))
     if len(found) > MAX_HOSTS:
         raise InvalidArgument.of("hosts", len(found), f"at most {MAX_HOSTS} addresses and host names")

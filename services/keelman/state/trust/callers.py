@@ -1,4 +1,5 @@
-"""Decides who may ask for what: agents for what is theirs, gateways for the rest, users by gateways alone."""
+"""Decides who may call which method: agents those for their own node, gateways the rest, users only through
+gateways."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ OF_AGENTS = frozenset({SESSION, RENEW, BROKER, "/keelman.api.connect.v1.PluginSe
 LOOK_SECONDS = 5.0
 NOT_OF_GATEWAYS = frozenset({SESSION, ISSUE, BROKER})
 Check = Callable[[str], Awaitable[None]]
-"""Raises PermissionDenied for a node's name that is not the caller's."""
+"""Raises PermissionDenied for a node name that is not the caller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Caller:
 
 
 def caller_of(context: Context) -> Caller | None:
-    """Who calls; None where the call came by the Unix socket. Raises PermissionDenied for a certificate that says it
-    of nobody."""
+    """Returns the caller; None if the call came by the Unix socket. Raises PermissionDenied for a certificate that
+    names no member."""
     if is_local(context):
         return None
     identity = peer_identity(context)
@@ -51,16 +52,15 @@ def caller_of(context: Context) -> Caller | None:
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Refuses calls by the client certificates that they come with. `members` is None with certificates of one's
-    own."""
+    """Refuses calls by their client certificates. `members` is None if users supply the certificates themselves."""
 
     members: Members | None
     _known: dict[tuple[str, str], float] = field(default_factory=dict)
     """When a member was last looked up, by its path and its key's digest."""
 
     async def authorize(self, method: str, context: Context) -> None:
-        """Raises PermissionDenied for what the caller may not ask for, and Unauthenticated for a certificate that
-        ended while its connection stood."""
+        """Raises PermissionDenied for a method that the caller may not call, and Unauthenticated for a certificate that
+        ended while its connection was open."""
         try:
             await self._authorize(method, context)
         except (PermissionDenied, Unauthenticated) as error:
@@ -90,8 +90,8 @@ class Callers:
             await self._look_up(self.members, caller, at_once=caller.identity.kind is IdentityKind.NODE)
 
     async def _look_up(self, members: Members, caller: Caller, *, at_once: bool) -> None:
-        """Raises PermissionDenied for a certificate that has its name no more. Gateways, which call often, are looked
-        up every few seconds, and go on to be answered while the database is away."""
+        """Raises PermissionDenied for a certificate that no longer has its name. Gateways, which call often, are looked
+        up every few seconds, and are still answered while the database is away."""
         key = caller.identity.path, caller.facts.key_digest
         seen = self._known.get(key)
         if not at_once and seen is not None and time.monotonic() - seen < LOOK_SECONDS:
@@ -107,8 +107,8 @@ class Callers:
         self._known[key] = time.monotonic()
 
     def of_session(self, context: Context) -> tuple[Check, float | None, KeelmanError]:
-        """What a session's registration is held to; after how many seconds its certificate ends, None for never; and
-        what is said then."""
+        """Returns three values: the check of a session's registration; the seconds until its certificate ends, None for
+        never; and the error to raise then."""
         caller = caller_of(context)
         if caller is None:
             return anybody, None, Unauthenticated("")
@@ -128,7 +128,7 @@ class Callers:
 
 
 def ended(caller: Caller) -> Unauthenticated:
-    """The error of a certificate whose time is over."""
+    """Returns the error for a certificate that has ended."""
     return Unauthenticated(
         f"the certificate of {caller.identity} ended at {shown_time(caller.facts.end)} by the clock here: open the "
         "session with a renewed one, check the clocks, or join again",
@@ -137,4 +137,4 @@ def ended(caller: Caller) -> Unauthenticated:
 
 
 async def anybody(node: str) -> None:
-    """The check of a session that came without a certificate: any node's name will do."""
+    """Checks a session without a certificate: accepts any node's name."""

@@ -1,4 +1,4 @@
-"""Decides whom the installation's CA lets join, and to whose certificates a member's name belongs."""
+"""Decides which hosts the installation's CA lets join, and which certificates a member's name belongs to."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 log = get_logger()
 MIN_TTL, DEFAULT_TTL, MAX_TTL = 60.0, 3600.0, 30 * 86400.0
 KEPT = timedelta(days=7)
-"""So long a token is kept after its end, for a refusal that says that it was used, or has ended."""
+"""How long a token is kept after its end, so that a refusal can tell whether it was used or has ended."""
 SECRET = "secret"
 GONE = frozenset({NodeState.OFFLINE, NodeState.EXPECTED})
-"""A node whose name another host may take, with a token for that name where a host joined by it before."""
+"""States of a node whose name another host may take, with a token for that name if a host joined by it before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """All that the CA does. `life` is that of the certificates that it signs."""
+    """The CA's work. `life` is that of the certificates that it signs."""
 
     store: Store
     authority: Authority
@@ -58,9 +58,9 @@ class Members:
     async def create_token(
         self, role: JoinRole, member: str, seconds: float, request_id: str = ""
     ) -> tuple[JoinTokenRow, str]:
-        """A token's row, and the token. A second call with a request id voids the token of the first, whose secret
-        perhaps nobody has heard. Raises InvalidArgument, and FailedPrecondition where that token was used.
-        """
+        """Creates a token; returns its row, and the token. A second call with a request id voids the token of the
+        first, whose secret may have reached no one. Raises InvalidArgument, and FailedPrecondition if that token was
+        used."""
         if member:
             checked_name("member", member)
         if not MIN_TTL <= seconds <= MAX_TTL:
@@ -90,12 +90,12 @@ class Members:
         return row, token.text
 
     async def tokens(self) -> Sequence[JoinTokenRow]:
-        """Those that can be used, and those that were or have ended of late, by name."""
+        """Returns the tokens that can be used, and those used or ended of late, by name."""
         async with self.store.database.read() as session:
             return (await session.exec(select(JoinTokenRow).order_by(col(JoinTokenRow.name)))).all()
 
     async def delete_token(self, tx: Transaction, name: str) -> JoinTokenRow:
-        """The token that is gone. Raises NotFound."""
+        """Deletes a token and returns its row. Raises NotFound."""
         row = await tx.session.get(JoinTokenRow, name)
         if row is None:
             raise NotFound(f"there is no join token {name!r}", metadata={"join_token": name})
@@ -104,7 +104,8 @@ class Members:
         return row
 
     async def join(self, token: str, holder: Identity, request: str, hosts: Sequence[str]) -> str:
-        """The certificate of a host that joins, in PEM. A host that did not hear the answer may ask again with its key.
+        """Returns the certificate of a joining host, in PEM. A host that did not get the answer may call again with its
+        key.
 
         Raises Unauthenticated, PermissionDenied, AlreadyExists and InvalidArgument.
         """
@@ -130,7 +131,8 @@ class Members:
     async def renew(
         self, holder: Identity, key: str, request: str, hosts: Sequence[str], *, asked_from: str = ""
     ) -> str:
-        """A later certificate of a member whose present one has this key. Raises PermissionDenied, InvalidArgument."""
+        """Returns a new certificate for a member whose present one has this key. Raises PermissionDenied,
+        InvalidArgument."""
         if key_digest_of(request) != key:
             raise InvalidArgument("certificate_request: it is signed with another key than that of the certificate")
         hosts = checked_hosts(hosts)
@@ -139,18 +141,18 @@ class Members:
             return await self._signed(tx, holder, request, key, hosts, asked_from=asked_from)
 
     async def issue(self, holder: Identity, request: str, hosts: Sequence[str]) -> str:
-        """The certificate of whoever is known to be this member otherwise, whoever had the name before."""
+        """Returns the certificate of a member identified by other means, whichever holder the name had before."""
         checked_name("name", holder.name)
         hosts, key = checked_hosts(hosts), key_digest_of(request)
         async with self.store.write() as tx:
             return await self._signed(tx, holder, request, key, hosts)
 
     async def of_brokers(self, node: str, key: str, request: str, hosts: Sequence[str], *, asked_from: str) -> str:
-        """The certificate of a node's brokers, for its agent, whose own certificate has the key of this digest. It lets
-        nobody call a service.
+        """Returns the certificate of a node's brokers, for its agent, whose own certificate has the key of this digest.
+        It does not allow calls of any service.
 
-        It names what a gateway or another node is called only where that is loopback, or where the agent asks from that
-        address: they may be on one host. Raises PermissionDenied, InvalidArgument.
+        It names hosts of a gateway or another node only if they are loopback, or the address that the agent calls from:
+        they may be on one host. Raises PermissionDenied, InvalidArgument.
         """
         if key_digest_of(request) == key:
             raise InvalidArgument("certificate_request: it is signed with the agent's own key, which brokers never get")
@@ -162,7 +164,7 @@ class Members:
         return self._sign(Identity(IdentityKind.BROKER, node), request, hosts, now)
 
     async def check(self, holder: Identity, key: str) -> None:
-        """Raises PermissionDenied for a certificate that has not this name any more."""
+        """Raises PermissionDenied for a certificate that no longer has this name."""
         async with self.store.database.read() as session:
             await check_holder(session, holder, key)
 
@@ -190,7 +192,7 @@ class Members:
         return row
 
     async def _check_free(self, tx: Transaction, holder: Identity, key: str, *, is_named: bool) -> None:
-        """Raises AlreadyExists where another has the name."""
+        """Raises AlreadyExists if another member has the name."""
         row = await tx.session.get(CertificateRow, holder.path)
         if row is not None and row.key_digest == key:
             return
@@ -227,7 +229,7 @@ class Members:
 
 
 async def open_members(store: Store, life: timedelta) -> Members:
-    """The CA of a database, which is made at the first start."""
+    """Opens the CA of a database; makes it at the first start."""
     async with store.write() as tx:
         row = await tx.session.get(AuthorityRow, 1)
         if row is None:
@@ -242,7 +244,7 @@ async def open_members(store: Store, life: timedelta) -> Members:
 
 
 async def check_holder(session: AsyncSession, holder: Identity, key: str) -> None:
-    """Raises PermissionDenied where a member's name does not belong to the certificates of a public key."""
+    """Raises PermissionDenied if a member's name does not belong to the certificates of a public key."""
     row = await session.get(CertificateRow, holder.path)
     if row is None:
         raise PermissionDenied(
@@ -258,7 +260,7 @@ async def check_holder(session: AsyncSession, holder: Identity, key: str) -> Non
 
 
 def refused_members() -> FailedPrecondition:
-    """The error where there is no CA to join."""
+    """Returns the error for an installation without a CA."""
     return FailedPrecondition(
         "the state service has no CA to let hosts join: it runs without trust = installation, or with certificates of "
         "one's own",
@@ -269,8 +271,8 @@ def refused_members() -> FailedPrecondition:
 async def _own_hosts(
     session: AsyncSession, snapshot: Snapshot, node: str, hosts: Sequence[str], *, asked_from: str, now: datetime
 ) -> list[str]:
-    """The hosts that certificates of a node may name: not what a gateway or another node is called, but for loopback
-    and the address that the node asks from."""
+    """Returns the hosts that certificates of a node may name: none of a gateway or another node, except loopback and
+    the address that the node calls from."""
     own = Identity(IdentityKind.NODE, node).path
     others = [one for one in (await session.exec(select(CertificateRow))).all() if one.holder != own]
     taken = {one.host for one in snapshot.nodes.values() if one.name != node}

@@ -1,5 +1,5 @@
-"""The tables of the CA, of the tokens by which hosts join, of whose certificate a name belongs to, and of signatures
-that were used. Times are whole microseconds since 1970 UTC."""
+"""The tables of the CA, of join tokens, of the certificates to which names belong, and of used signatures. Times are
+whole microseconds since 1970 UTC."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class AuthorityRow(SQLModel, table=True):
 
 
 class JoinTokenRow(SQLModel, table=True):
-    """Leave to join, once. Of its secret there is the SHA-256; `used_key` is that of the public key that joined."""
+    """The permission to join, once. Of its secret only the SHA-256 is stored; `used_key` is that of the public key that
+    joined."""
 
     __tablename__ = "join_token"
     name: str = Field(primary_key=True)
@@ -38,8 +39,8 @@ class JoinTokenRow(SQLModel, table=True):
 
 
 class CertificateRow(SQLModel, table=True):
-    """Whose a name is: `holder` is a member's kind and name, as in node/n1; `key_digest` the SHA-256 of the public key
-    whose certificates have it."""
+    """The owner of a name: `holder` is a member's kind and name, as in node/n1; `key_digest` the SHA-256 of the public
+    key whose certificates have the name."""
 
     __tablename__ = "certificate"
     holder: str = Field(primary_key=True)
@@ -50,7 +51,7 @@ class CertificateRow(SQLModel, table=True):
 
 
 class SignatureRow(SQLModel, table=True):
-    """A signature that was used, and the SHA-256 of what tells the try apart that used it."""
+    """A used signature, and the SHA-256 of the text that identifies the try that used it."""
 
     __tablename__ = "signature"
     signature: str = Field(primary_key=True)
@@ -59,6 +60,6 @@ class SignatureRow(SQLModel, table=True):
 
 
 def without_certificate(holder: str) -> sa.Delete:
-    """The statement that takes a member's name, as in node/n1, from its certificate: nobody is let in by that any
+    """Returns the statement that takes a member's name, as in node/n1, from its certificate, which admits no one any
     more."""
     return sa.delete(CertificateRow).where(col(CertificateRow.holder) == holder)

@@ -1,5 +1,5 @@
-"""Decides what a state service shows of itself, and whom it lets in: by the installation's CA, by certificates of one's
-own, or by nobody's."""
+"""Decides which certificate a state service shows, and which callers it admits: by the installation's CA, by users' own
+certificates, or without any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANY = ("0.0.0.0", "::")
 
 @dataclass(slots=True)
 class OwnCertificate:
-    """A state service's own certificate: in memory, with a key of each start. It is signed again before it ends."""
+    """A state service's own certificate: in memory, with a new key at each start. It is signed again before it ends."""
 
     members: Members
     hosts: tuple[str, ...]
@@ -36,11 +36,11 @@ class OwnCertificate:
     _pems: Pems = field(default_factory=Pems)
 
     def newest(self) -> Pems:
-        """The certificate as it is now, with the CA as the only one whose clients may connect."""
+        """Returns the present certificate, with the CA: only clients with its certificates may connect."""
         return self._pems
 
     def sign(self) -> float:
-        """Signs it; returns the seconds until it is to be signed again."""
+        """Signs it; returns the seconds until the next signing."""
         holder, now = Identity(IdentityKind.STATE, socket.gethostname()), datetime.now(UTC)
         authority = self.members.authority
         chain = authority.sign(certificate_request(self._key), holder, self.hosts, now, self.members.life)
@@ -60,7 +60,7 @@ class OwnCertificate:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`tls` and `authorize` are what the server is given; `own` is the certificate to keep."""
+    """`tls` and `authorize` are for the server; `own` is the certificate to keep."""
 
     tls: Tls | Newest | None
     callers: Callers | None
@@ -69,18 +69,18 @@ class Trust:
 
     @property
     def authorize(self) -> Authorize | None:
-        """Refuses calls by who makes them; None where clients show no certificates."""
+        """Refuses calls by their callers; None if clients show no certificates."""
         return None if self.callers is None else self.callers.authorize
 
     @property
     def authority(self) -> Authority | None:
-        """The CA of the installation; None where there is none."""
+        """The CA of the installation; None if there is none."""
         return None if self.members is None else self.members.authority
 
     @classmethod
     async def of(cls, settings: Settings, store: Store) -> Trust:
-        """Makes the CA at its first start, and writes its certificate to state/ca.pem under the home, for those who are
-        to trust it. Raises InvalidArgument."""
+        """Makes the CA at its first start, and writes its certificate to state/ca.pem under the home, for those who
+        shall trust it. Raises InvalidArgument."""
         tls = Tls.of("state", settings.tls_certificate, settings.tls_key, settings.client_ca)
         if settings.trust != INSTALLATION:
             callers = None if tls is None or tls.client_ca is None else Callers(None)
@@ -103,6 +103,6 @@ class Trust:
 
 
 def hosts_of(settings: Settings) -> tuple[str, ...]:
-    """What the state service is called in its certificate, beside the name that all state services have."""
+    """Returns the state service's names in its certificate, beside the name that all state services have."""
     advertised = [one.rpartition(":")[0].strip("[]") for one in settings.address.split(",")]
     return tuple(dict.fromkeys(one for one in (settings.host, *advertised) if one and one not in ANY))

@@ -1,4 +1,4 @@
-"""Remembers signatures of requests, so that each is taken once, whichever gateway it arrives at."""
+"""Remembers signatures of requests, so that each is accepted once, at whichever gateway it arrives."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from keelman.state.database.database import Database
 
 KEPT = timedelta(minutes=15)
-"""A signature is good for 5 minutes before and after its time, by the clock of the gateway that it arrives at."""
+"""A signature is valid for 5 minutes before and after its time, by the clock of the gateway that it arrives at."""
 TOGETHER = timedelta(seconds=2)
-"""So far from each other may tries of one second arrive, which have one signature, by the clocks of state services."""
+"""The longest time between the arrivals of tries of one second, which have one signature, by the clocks of state
+services."""
 MAX_CHARACTERS = 1024
-"""Of the text that tells tries apart."""
+"""Of the text that distinguishes tries."""
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 _INSERT = sa.insert(SignatureRow)
 _FIRST = sa.select(sa.func.min(SignatureRow.time)).where(col(SignatureRow.signature) == sa.bindparam("of"))
@@ -38,7 +39,7 @@ class UsedSignatures:
     database: Database
 
     async def use(self, signature: str, attempt: str) -> None:
-        """Makes a signature a used one.
+        """Stores a signature as used.
 
         Two tries or calls of a client in one second may have one signature: they differ in `attempt`, which it leaves
         unsigned, and arrive together. Raises PermissionDenied for all others that were used before, InvalidArgument.
@@ -53,7 +54,7 @@ class UsedSignatures:
             async with self.database.aside() as connection:
                 await connection.execute(_FORGET, {"until": micros(now - KEPT)})
                 first = (await connection.execute(_FIRST, {"of": signature})).scalar_one()
-                # Also one from ahead: the clock of the state service that took the first may be another.
+                # Also a time in the future: the state service that took the first may have another clock.
                 if first is not None and not micros(now - TOGETHER) <= first <= micros(now + TOGETHER):
                     raise _used()
                 await connection.execute(_INSERT, row)

@@ -1,1 +1,1 @@
-"""The leader's questions to connectors' classes: which tasks they want, and whether that still holds."""
+"""The leader's queries of connectors' classes: their task configurations, and whether these are still valid."""

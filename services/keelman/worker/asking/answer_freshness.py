@@ -16,22 +16,22 @@ from keelman.runtime.supervise import deadline
 from keelman.worker.asking.connector_class import Kind, loaded
 
 log = get_logger()
-ROUNDS = 60  # in the time that a connector is not asked again: those due in one round are asked together
+ROUNDS = 60  # in the time between two checks of a connector: connectors due in one round are checked together
 
 
 class Freshness:
     """The leader's. Nothing here blocks or raises."""
 
     def __init__(self, seconds: float) -> None:
-        """`seconds`: that a class has to answer."""
+        """`seconds`: the time that a class has to answer."""
         self._seconds = seconds
         self._late: dict[Kind, threading.Thread] = {}
 
     async def of(self, kind: Kind, asked: Sequence[Configured]) -> Sequence[bool]:
-        """Whether the answer of each of these connectors of a class does.
+        """Returns for each of these connectors of a class whether its answer is still valid.
 
-        None does where the class fails, or hangs; one that hung is not asked again before it has come back. Called for
-        one class once at a time.
+        False for all where the class fails, or hangs; a class that hung is not called again before it has come back.
+        Called for one class once at a time.
         """
         nobodys = [False] * len(asked)
         if kind in self._late and self._late[kind].is_alive():
@@ -55,9 +55,11 @@ class Freshness:
 
 
 def due_at(now: float, refresh: float) -> float:
-    """When to ask a connector again that wants that every `refresh` seconds: with others, at most a sixtieth later.
+    """Returns the next check of a connector that wants one every `refresh` seconds: with others, at most a sixtieth
+    later.
 
-    Connectors that are asked at the same time share what they ask of clusters, and the worker's turn for the answers.
+    Connectors that are checked at the same time share their requests to clusters, and the worker's turn for the
+    answers.
     """
     if not 0 < refresh < math.inf:
         return now + refresh

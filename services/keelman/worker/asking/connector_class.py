@@ -42,17 +42,18 @@ def check_count(config: Mapping[str, str], count: int, most: int) -> None:
 
 
 def kind_of(config: Mapping[str, str]) -> Kind:
-    """What a connector's configuration says of its class."""
+    """Returns the class and version in a connector's configuration."""
     return config.get("connector.class", ""), config.get("connector.plugin.version")
 
 
 def loaded(kind: Kind) -> type[Connector]:
-    """The class, or what asks it elsewhere. Raises NotFound."""
+    """Returns the class, or its stand-in. Raises NotFound."""
     return to_ask(find_connector(*kind))
 
 
 def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str, str]]:
-    """The task configurations a connector of this class wants, as they are stored. Raises what the class raises."""
+    """Returns the task configurations that a connector of this class wants, as they are stored. Raises the class's
+    errors."""
     most = max(1, int(config.get("tasks.max", "1")))
     task_class = kind.names[0].removesuffix("Connector") + "Task"
     found = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]

@@ -1,4 +1,4 @@
-"""Asks Java classes about themselves: once for each version of a plugin's files; keeps the answers on this host."""
+"""Queries Java classes about themselves: once for each version of a plugin's files; keeps the answers on this host."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Wait = Callable[[Coroutine[Any, Any, ConfigDef]], ConfigDef]
 
 
 async def ask_java(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
-    """The plugin with what its classes say, once there is all that they run with: versions, and what is wrong.
+    """Returns the plugin with its classes' answers, once all that they run with is present: versions, and problems.
 
-    One that ends or hangs its process has what its jars say. Raises as `jvm.prepare`: FailedPrecondition without Java
-    or JPype, Unavailable without the jars of Connect's runtime.
+    A plugin that ends or hangs its process keeps the facts in its jars. Raises as `jvm.prepare`: FailedPrecondition
+    without Java or JPype, Unavailable without the jars of Connect's runtime.
     """
     await jvm.prepare(lambda line: log.info("java_plugins", step=line))
     if java.asked:
@@ -41,14 +41,15 @@ async def ask_java(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
 
 
 def steps(known: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[registry.Step]:
-    """The converters, transforms and predicates of these plugins that can be loaded; `wait` has their keys asked for,
-    in a thread."""
+    """Returns the converters, transforms and predicates of these plugins that can be loaded; `wait` runs the query for
+    their keys in a thread."""
     return [step for host, java in known for step in java.usable_steps(partial(_keys, wait, host))]
 
 
 def with_steps(config: Mapping[str, str], plugins: Sequence[Plugin], *, ready: bool) -> Plugin | None:
-    """The plugin whose converters, transforms or predicates a connector names that is not Java's; None where it names
-    none. It finds those of the others, too. Raises NotFound (PLUGIN_NOT_READY) for an unknown name, unless `ready`."""
+    """Returns the Java plugin whose converters, transforms or predicates a connector names that is not Java's; None
+    where it names none. It finds those of the others, too. Raises NotFound (PLUGIN_NOT_READY) for an unknown name,
+    unless `ready`."""
     named = [name for _, name in foreign_steps.named_steps(config) if name] if plugins else []
     for full in map(registry.full_name, named):
         if full is None and not ready:

@@ -1,4 +1,5 @@
-"""Collects what a worker found in plugins, for its reports and for its agent, which wants its cluster's to load."""
+"""Collects a worker's findings in plugins, for its reports and for its agent, which needs those of its cluster to
+load."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from keelman.worker.asking.java_plugins import NOT_READY
 from keelman.worker.asking.third_party import ThirdParty
 
 PATIENCE_SECONDS = 180.0
-"""What Java's plugins run with may have to be fetched first."""
+"""The jars that Java plugins run with may have to be fetched first."""
 LOOK_SECONDS = 0.2
 
 
@@ -29,8 +30,8 @@ class PluginSet:
         self._named = {Path(folder): name for folder, name in named.items()}
 
     async def read(self) -> None:
-        """Returns when all plugins are read. Raises InvalidArgument (PLUGIN_BROKEN) for one of the cluster that cannot
-        be used at all, or does not say for long what it is."""
+        """Returns when all plugins are read. Raises InvalidArgument (PLUGIN_BROKEN) for a plugin of the cluster that
+        cannot be used at all, or does not describe itself for long."""
         await self._plugins.read()
         end = time.monotonic() + PATIENCE_SECONDS
         while self._are_awaited():
@@ -46,7 +47,7 @@ class PluginSet:
             raise InvalidArgument(f"plugin {name} cannot be loaded: {why}", reason=PLUGIN_BROKEN)
 
     def _are_awaited(self) -> bool:
-        """Whether there is one of the cluster of which nothing can be used yet, and something may be later."""
+        """Returns whether no class of a plugin of the cluster can be used yet, but one may be later."""
         for folder in self._named:
             mine = [p for p in self._plugins.catalog.plugins if p.source.is_relative_to(folder)]
             known = [self._plugins.known(plugin, name) for plugin in mine for name in plugin.classes]
@@ -56,7 +57,7 @@ class PluginSet:
         return False
 
     def found(self) -> Sequence[WorkerPlugin]:
-        """Each class, and each file that cannot be read, as far as they are known."""
+        """Returns each class, and each file that cannot be read, as far as they are known."""
         catalog = self._plugins.catalog
         found = [one for plugin in catalog.plugins for one in self._classes(plugin)]
         return [*found, *(self._with_place(WorkerPlugin(problem=one.message), one.path) for one in catalog.broken)]
@@ -86,7 +87,7 @@ class PluginSet:
             yield self._with_place(WorkerPlugin(problem=problem, language="java"), plugin.source)
 
     def _with_place(self, made: WorkerPlugin, path: Path) -> WorkerPlugin:
-        """With the place where it is: within a plugin of the cluster, or on this host."""
+        """Returns it with its place: within a plugin of the cluster, or on this host."""
         made.path = str(path)
         for folder, name in self._named.items():
             if path.is_relative_to(folder):
@@ -95,5 +96,5 @@ class PluginSet:
 
 
 def _is_python(folder: Path) -> bool:
-    """Whether wheels, or what was installed of one, are in a plugin's folder."""
+    """Returns whether wheels, or installed parts of one, are in a plugin's folder."""
     return any(True for pattern in ("*/*.whl", "*/*.dist-info") for _ in folder.glob(pattern))

@@ -1,4 +1,5 @@
-"""Asks connectors' classes which tasks they want: in threads, with a deadline, and again when that is due."""
+"""Queries connectors' classes for their task configurations: in threads, with a deadline, and again when that is
+due."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from keelman.worker.asking.connector_class import Kind, kind_of, loaded, tasks_o
 from keelman.worker.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
 
 log = get_logger()
-ANSWER_SECONDS = 100.0  # for all its methods; one of a third party's has less
+ANSWER_SECONDS = 100.0  # for all methods of a query; a third-party method has less
 AT_A_TIME = 16  # of one class
 SOON_SECONDS = 0.2
 PASSING_SECONDS = (1.0, 60.0)
@@ -42,9 +43,9 @@ def _restarts() -> Restarts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A connector's answer: the task configurations that it wants, or why there are none, as a trace.
+    """A connector's answer: the task configurations that it wants, or a trace that tells why there are none.
 
-    `more` is what a status says of the next attempt beside the trace.
+    `more` holds a status's fields about the next attempt, beside the trace.
     """
 
     tasks: Tasks | None
@@ -54,7 +55,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Asked:
-    """A connector that is asked, or was."""
+    """A connector with a query, running or finished."""
 
     config: Mapping[str, str]
     asking: bool = False
@@ -62,34 +63,34 @@ class _Asked:
     since: float = field(default_factory=time.monotonic)
     answer: Answer | None = None
     due: float | None = None
-    refresh: float | None = None  # seconds after which that answer is to be looked at again
-    tasks: Tasks | None = None  # what it wanted last and may keep; None when it is to plan again
+    refresh: float | None = None  # seconds after which that answer has to be checked again
+    tasks: Tasks | None = None  # the tasks that it wanted last and may keep; None: plan again
     thread: threading.Thread | None = None
     logged: str = ""  # the last trace
-    at: str = ""  # the method that it was asked last
+    at: str = ""  # the method that was called last
     restarts: Restarts = field(
         default_factory=lambda: Restarts(RestartPolicy(), random.random, passing_seconds=PASSING_SECONDS)
     )
 
     @property
     def stands(self) -> bool:
-        """Whether its answer does until something outside has changed."""
+        """Whether its answer stays valid until something outside has changed."""
         return self.tasks is not None and self.answer is not None and self.answer.tasks is not None
 
     @property
     def hung(self) -> bool:
-        """Whether the code that was asked has not come back yet, though nobody waits for it any more."""
+        """Whether the called code has not returned yet, though the query has given up waiting for it."""
         return self.thread is not None and self.thread.is_alive()
 
     @property
     def free(self) -> bool:
-        """Whether it can be asked now, when that is due."""
+        """Whether a query can start now, if it is due."""
         return not (self.asking or self.held or self.hung)
 
 
 class TaskConfigQuery:
-    """The leader's. `answered` is called with the names of connectors that have a new answer, with none when only the
-    time of the next question has changed; nothing here blocks or raises."""
+    """The leader's queries. Calls `answered` with the names of connectors that have a new answer, with no names when
+    only the time of the next query has changed; nothing here blocks or raises."""
 
     def __init__(
         self,
@@ -103,16 +104,16 @@ class TaskConfigQuery:
         self._seconds = answer_seconds
         self._creates_topics = creates_topics
         self._asked: dict[str, _Asked] = {}
-        self._first: dict[str, float] = {}  # since when those are asked that have not answered yet
-        self._dues: list[tuple[float, str]] = []  # a heap; of what has changed since the former entry is void
-        self._together: dict[Kind, dict[str, _Asked]] = {}  # due, until their class has its next look
+        self._first: dict[str, float] = {}  # start times of connectors' first queries that have no answer yet
+        self._dues: list[tuple[float, str]] = []  # a heap; an entry is void if its connector has changed since
+        self._together: dict[Kind, dict[str, _Asked]] = {}  # due, until the next check of their class
         self._looking: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._standing = Freshness(answer_seconds)
         self._siblings: Siblings | None = None
         self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
 
     def begin(self, siblings: Siblings) -> None:
-        """Where the asking runs."""
+        """Sets the scope in which the queries run."""
         self._siblings = siblings
 
     def forget(self, name: str | None = None) -> None:
@@ -126,25 +127,25 @@ class TaskConfigQuery:
             self._first.pop(name, None)
 
     def hold(self, name: str) -> None:
-        """A connector that cannot be asked now, for lack of values: it is due again when it is asked `about`."""
+        """Marks a connector as not ready, for lack of values: it is due again at the next call of `about`."""
         if (asked := self._asked.get(name)) is not None:
             asked.held = True
 
     @property
     def names(self) -> set[str]:
-        """The connectors that were asked."""
+        """The connectors that have been queried."""
         return set(self._asked)
 
     def again(self, name: str) -> None:
-        """Asks a connector again though nothing about it has changed, with the whole restart budget."""
+        """Queries a connector again though nothing about it has changed, with the whole restart budget."""
         if (asked := self._asked.get(name)) is not None:
             self._ask_at(name, asked, 0.0)
             asked.tasks = None
             asked.restarts.healthy()
 
     def refused(self, name: str, trace: str) -> Answer:
-        """The answer instead of the one whose tasks cannot be stored for this reason, until the connector is asked
-        again: what was stored of them would have the leader try again at once, for ever."""
+        """Replaces an answer whose tasks cannot be stored, for this reason, until the connector is queried again: the
+        part of them that was stored would have the leader try again at once, for ever."""
         answer = Answer(None, trace)
         if (asked := self._asked.get(name)) is not None:
             asked.answer, asked.tasks = answer, None
@@ -153,9 +154,10 @@ class TaskConfigQuery:
     def about(
         self, name: str, config: Mapping[str, str], policy: RestartPolicy | None = None, *, attempts: int = 0
     ) -> Answer | None:
-        """The newest answer for this configuration; asks when there is none, or when it is due to ask again.
+        """Returns the newest answer for this configuration; starts a query when there is none, or when a new one is
+        due.
 
-        `attempts` are those of its restart budget that it used with another leader.
+        `attempts` is the part of its restart budget that it used with another leader.
         """
         asked = self._asked.get(name)
         if asked is None or asked.config != config:
@@ -170,7 +172,7 @@ class TaskConfigQuery:
         if due and not asked.asking and not asked.hung:
             assert self._siblings is not None
             REDACTOR.add(literal_secrets(config))  # another worker may have validated it
-            asked.asking, asked.due = True, None  # what is being asked is not due: many are, at once
+            asked.asking, asked.due = True, None  # a running query is not due: many run at once
             if asked.stands:
                 self._look_again(name, asked)
             else:
@@ -178,18 +180,18 @@ class TaskConfigQuery:
         return asked.answer
 
     def first_answers_soon(self) -> bool:
-        """Whether a connector that was asked a moment ago for the first time may answer any moment."""
+        """Returns whether a connector whose first query started a moment ago may answer any moment."""
         newest = next(reversed(self._first.values()), None)
         return newest is not None and time.monotonic() - newest < SOON_SECONDS
 
     def due_seconds(self) -> float:
-        """Seconds until a connector is to be asked again."""
+        """Returns the seconds until a connector is due for a query."""
         with contextlib.closing(self._upcoming()) as upcoming:
             due = next(upcoming, None)
         return math.inf if due is None else max(0.0, due[0] - time.monotonic())
 
     def due(self) -> list[str]:
-        """The connectors that are to be asked again now."""
+        """Returns the connectors that are due for a query now."""
         now = time.monotonic()
         with contextlib.closing(self._upcoming()) as upcoming:
             return [name for _, name in itertools.takewhile(lambda one: one[0] <= now, upcoming)]
@@ -200,7 +202,8 @@ class TaskConfigQuery:
             heapq.heappush(self._dues, (due, name))
 
     def _upcoming(self) -> Generator[tuple[float, str]]:
-        """Who can be asked again and when, the first first: looks at no more than the caller takes, who closes it."""
+        """Yields times and names of connectors that can be queried again, the earliest first. Reads no more entries
+        than the caller takes; the caller closes it."""
         seen: dict[tuple[float, str], None] = {}
         try:
             while self._dues:
@@ -216,7 +219,7 @@ class TaskConfigQuery:
                 heapq.heappush(self._dues, entry)
 
     def _look_again(self, name: str, asked: _Asked) -> None:
-        """With all others of its class that this turn of the leader finds due."""
+        """Checks the answer again, together with all others of its class that this turn of the leader finds due."""
         assert self._siblings is not None
         kind = kind_of(asked.config)
         if kind not in self._together:
@@ -226,7 +229,7 @@ class TaskConfigQuery:
 
     async def _ask_those_that_changed(self, kind: Kind) -> None:
         assert self._siblings is not None
-        async with self._looking[kind]:  # by one look after the other: those that are due meanwhile share the next
+        async with self._looking[kind]:  # one check at a time: connectors that become due meanwhile share the next
             due = self._together.pop(kind)
             stands = await self._standing.of(kind, [(one.config, one.tasks or []) for one in due.values()])
         for (name, asked), still in zip(due.items(), stands, strict=True):
@@ -236,7 +239,7 @@ class TaskConfigQuery:
                 self._siblings.start(self._ask(name, asked), name=f"asks {name}")
                 continue
             asked.asking = False
-            if asked.stands:  # else somebody wants it asked again
+            if asked.stands:  # else a new query has been requested
                 self._ask_at(name, asked, _due(asked))
         self._answered(())
 
@@ -255,7 +258,7 @@ class TaskConfigQuery:
                     late = f"{asked.config.get('connector.class')}, {asked.at}: no answer in {self._seconds:g} s"
                     raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
                 asked.answer = Answer(tasks)
-                if former is None or asked.tasks is not None:  # else somebody wants it asked again
+                if former is None or asked.tasks is not None:  # else a new query has been requested
                     asked.tasks = tasks
                     self._ask_at(name, asked, _due(asked))
                 asked.logged = ""
@@ -300,7 +303,7 @@ def _said(one: _Asked, tasks: Tasks | None, *, creates_topics: bool) -> tuple[Ta
 
 
 def trace_of(error: Exception) -> str:
-    """A trace in the shape that Connect's users know; of what a Java class has thrown the one that Java prints."""
+    """Returns a trace in the shape that Connect's users know; for a Java exception, Java's own trace."""
     if isinstance(error, ConnectError) and error.java_trace:
         return f"{error.java_trace}\n"
     name = getattr(error, "java_name", ConnectError.java_name)

@@ -1,7 +1,7 @@
-"""Finds third-party connectors below plugin.path, enters them in the registry, and asks them in processes of their own.
+"""Finds third-party connectors below plugin.path, enters them in the registry, and calls them in separate processes.
 
 A worker imports none of their code. In its registry each class has a stand-in, a `Connector` like any other, so that
-whoever asks a connector's class need not know where it comes from.
+callers of a connector's class need not know where it comes from.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ READY_SECONDS = 30.0
 REST_SECONDS = 20.0
 BOUNDS = plugin_bounds({})
 OffsetReader = Callable[[Mapping[str, str]], Awaitable[Sequence[tuple[bytes, bytes]]]]
-"""What is committed of the connector of a (resolved) configuration, as rows of the offset topic."""
+"""Returns the committed offsets of the connector of a (resolved) configuration, as rows of the offset topic."""
 _open: list[ThirdParty] = []
 
 
@@ -48,62 +48,62 @@ async def _no_offsets(_config: Mapping[str, str]) -> Sequence[tuple[bytes, bytes
 
 
 class StandIn(Connector):
-    """Answers for a third-party class. Its attributes are at hand; its methods ask, and wait, in a thread only.
+    """Answers for a third-party class. Attributes are at hand; methods wait for its process: in a thread only.
 
-    They raise what `PluginHost` raises.
+    They raise the errors of `PluginHost`.
     """
 
     plugin: ClassVar[Plugin]
     _host: ClassVar[PluginHost]
     _started: ClassVar[PluginHost]
-    """Where it is asked about tasks: of a Java class one process, in which its connectors stay started."""
+    """The host for questions about tasks: for a Java class one process, in which its connectors stay started."""
     _plugins: ClassVar[ThirdParty]
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The class's own keys, without validators."""
+        """Returns the class's own keys, without validators."""
         return cls._plugins.wait(cls._host.config_def(cls.names[0]))
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One configuration a task; a Java source gets what is committed."""
+        """Returns one configuration per task; a Java source receives its committed offsets."""
         return cls._plugins.wait(cls._plugins.ask_tasks(cls, cls._started, config, max_tasks))
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """Also in the event loop: raises NotFound (PLUGIN_NOT_READY) there while the answer is still to come."""
+        """Also in the event loop: raises NotFound (PLUGIN_NOT_READY) there while the answer is pending."""
         if cls.plugin.java is not None:
             return cls.direction is Direction.SOURCE
         return cls._plugins.exactly_once(cls._host, cls.names[0], config)
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
-        """How often to tend and to ask for tasks again."""
+        """Returns the interval at which the class is tended and its tasks are computed again."""
         return cls._plugins.wait(cls._started.refresh_seconds(cls.names[0], config))
 
     @classmethod
     def tend(cls, config: Mapping[str, str]) -> None:
-        """Has the class do what is the whole connector's."""
+        """Has the class do the work that concerns the whole connector."""
         cls._plugins.wait(cls._started.tend(cls.names[0], config))
 
     @classmethod
     def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
-        """What the class says when it is time again."""
+        """Returns the class's answer when its refresh is due."""
         return cls._plugins.wait(cls._started.tend_again(cls.names[0], config, tasks))
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
-        """What the class says to offsets that a user sets or deletes."""
+        """Returns the class's answer to offsets that a user sets or deletes."""
         return cls._plugins.wait(cls._host.alter_offsets(cls.names[0], config, offsets))
 
     @classmethod
     def infos(cls, config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
-        """ConfigInfos of a whole connector configuration."""
+        """Returns ConfigInfos of a whole connector configuration."""
         return cls._plugins.wait(cls._host.validate(cls.names[0], config, worker_config))
 
 
 class ThirdParty:
-    """One a worker process. `changed` is called, in the event loop, when there is an answer somebody waited for."""
+    """One per worker process. Calls `changed`, in the event loop, when a pending answer has arrived."""
 
     def __init__(
         self, catalog: Catalog, changed: Callable[[], None], bounds: PluginBounds, libraries: Sequence[str]
@@ -141,7 +141,7 @@ class ThirdParty:
     async def open(
         plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS, libraries: Sequence[str] = ()
     ) -> AsyncIterator[ThirdParty]:
-        """Finds the plugins and begins to ask what their classes are; who needs one meanwhile waits in a thread."""
+        """Finds the plugins and begins to describe their classes; callers that need one meanwhile wait in a thread."""
         found = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds, libraries)
         async with contextlib.AsyncExitStack() as stack:
             for host in (found._apart, *found._hosts.values(), *found._started.values()):
@@ -157,25 +157,25 @@ class ThirdParty:
             yield found
 
     async def read(self) -> None:
-        """Returns when all plugins have said what their classes are, or have had their time."""
+        """Returns when all plugins have described their classes, or their time is up."""
         for plugin in self.catalog.plugins:
             await self._await_description(plugin)
 
     def begin_offsets(self, read: OffsetReader) -> None:
-        """From now on Java's sources get what `read` finds committed; it raises KeelmanError."""
+        """Has Java sources receive from now on the offsets that `read` returns as committed; it raises KeelmanError."""
         self._read_offsets = read
 
     async def ask_tasks(
         self, kind: type[Connector], host: PluginHost, config: Mapping[str, str], most: int
     ) -> list[dict[str, str]]:
-        """One configuration a task. Raises as `PluginHost`, and KeelmanError where offsets cannot be read."""
+        """Returns one configuration per task. Raises as `PluginHost`, and KeelmanError where offsets cannot be read."""
         source = host.plugin.java is not None and kind.direction is Direction.SOURCE
         offsets = await self._read_offsets(config) if source else None
         return await host.task_configs(kind.names[0], config, most, offsets=offsets)
 
     @property
     def jars(self) -> list[list[str]]:
-        """All jars that Java code is loaded from, those together that are loaded together: shared ones first."""
+        """All jars that Java code is loaded from, grouped as they are loaded together: shared ones first."""
         shared = [jar for folder in self._libraries for jar in sorted(Path(folder).expanduser().rglob("*.jar"))]
         own = [[*one.java.jars, *one.java.libraries] for one in self.catalog.plugins if one.java is not None]
         return [[str(jar) for jar in together] for together in (shared, *own) if together]
@@ -187,23 +187,23 @@ class ThirdParty:
         return java_plugins.with_steps(config, java, ready=ready)
 
     def java(self, plugin: Plugin) -> JavaPlugin | None:
-        """A Java plugin with what its classes have said, as far as they have."""
+        """Returns a Java plugin with the descriptions of its classes, as far as they have arrived."""
         return self._java.get(plugin.folder, plugin.java)
 
     def known(self, plugin: Plugin, name: str) -> type[Connector] | NotFound:
-        """What is known of one of a plugin's classes; why it cannot be used, or not yet."""
+        """Returns the stand-in of a plugin's class, or why the class cannot be used, or not yet."""
         return self._known.get((plugin.folder, name)) or NotFound("has not said yet what it is", reason=NOT_READY)
 
     async def _await_description(self, plugin: Plugin) -> None:
-        """Returns when a plugin has said what its classes are, or has had its time; then it is asked on."""
+        """Returns when a plugin has described its classes, or its time is up: the rest is done in the background."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._until):
                 await self._tried[plugin.folder].wait()
 
     def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
-        """Raises NotFound: PLUGIN_NOT_READY for what may be known later, PLUGIN_BROKEN for what cannot be used.
+        """Returns a class's stand-in. In a thread, waits for the first answer of a plugin that is being described.
 
-        A thread waits for what a plugin that was just begun to be asked will say.
+        Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used.
         """
         known = self._known.get((plugin.folder, name))
         if known is None and not _in_loop():
@@ -216,7 +216,7 @@ class ThirdParty:
         return known
 
     async def _describe(self, host: PluginHost) -> None:
-        """Asks about each class of a plugin, again while its process hangs or dies."""
+        """Describes each class of a plugin, again while its process hangs or dies."""
         backoff = Backoff(first=2.0, most=300.0)
         unknown = await self._describe_once(host, list(host.plugin.classes))
         self._tried[host.plugin.folder].set()
@@ -226,7 +226,7 @@ class ThirdParty:
         await host.rest()  # most plugins of an installation are in no connector
 
     async def _describe_once(self, host: PluginHost, names: Sequence[str]) -> list[str]:
-        """Those of the classes that are to be asked about again."""
+        """Describes these classes; returns those that have to be described again."""
         if host.plugin.java is not None:
             return await self._describe_java(host, host.plugin.java, names)
         plugin, again = host.plugin, []
@@ -237,7 +237,7 @@ class ThirdParty:
             except KeelmanError as error:
                 self._known[plugin.folder, name] = NotFound(error.message, reason=NOT_READY)
                 again.append(name)
-            except Exception as error:  # whatever a plugin says must not end the worker
+            except Exception as error:  # no exception of a plugin may end the worker
                 faults.setdefault(error.why if isinstance(error, PluginFault) else str(error), []).append(name)
                 self._known[plugin.folder, name] = NotFound(str(error), reason=PLUGIN_BROKEN)
             else:
@@ -250,7 +250,7 @@ class ThirdParty:
         return again
 
     def _order(self, name: str) -> None:
-        """Has the registry know a Java class by what it says itself to be its version, the latest first."""
+        """Orders the registry's entries of a Java class by the versions that it reports itself, the latest first."""
 
         def version_of(plugin: Plugin) -> Ordered:
             known = self._known.get((plugin.folder, name))
@@ -267,7 +267,7 @@ class ThirdParty:
             registry.set_usable(name, usable=not broken_all)
 
     async def _describe_java(self, host: PluginHost, java: JavaPlugin, names: Sequence[str]) -> list[str]:
-        """As above for Java's classes, once there is all that they run with."""
+        """As `_describe_once` for Java classes, once everything that they run with is present."""
         try:
             java = self._java[host.plugin.folder] = await java_plugins.ask_java(host, java)
         except KeelmanError as error:
@@ -293,7 +293,7 @@ class ThirdParty:
         return []
 
     async def _rest_java(self) -> None:
-        """Ends processes with a Java machine that nobody asks any more, which are large."""
+        """Ends idle processes with a Java virtual machine, which are large."""
         while True:
             await asyncio.sleep(REST_SECONDS)
             for plugin in self._started:
@@ -306,7 +306,7 @@ class ThirdParty:
                 await host.stop_started(next(iter(host.plugin.classes)))
 
     def stand_in(self, kind: type[Connector]) -> type[Connector]:
-        """Asks a connector that we ship in a process of its own."""
+        """Returns a stand-in that runs one of our own connectors in a separate process."""
         found = Description(kind.names, kind.version, kind.direction, kind.runs_on)
         return self._made(self._apart, kind.names[0], found)
 
@@ -317,14 +317,14 @@ class ThirdParty:
         return type(name, (StandIn,), {**attributes, **hosts, "plugin": host.plugin, "_plugins": self})
 
     def wait(self, question: Coroutine[Any, Any, T]) -> T:
-        """The answer, in a thread that may wait for it. Raises what the question raises."""
+        """Returns the answer, in a thread that may wait for it. Raises the question's errors."""
         if _in_loop():
             question.close()
             raise RuntimeError("a third-party connector is asked in a thread, never in the event loop")
         return asyncio.run_coroutine_threadsafe(question, self._loop).result()
 
     def exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> bool:
-        """As `StandIn.supports_exactly_once`. What the class raised is raised once, and asked again after that."""
+        """As `StandIn.supports_exactly_once`. Raises a class's error once; the next call starts a new query."""
         if not _in_loop():
             return self.wait(host.supports_exactly_once(name, config))
         connector = config.get("name", "")
@@ -350,12 +350,12 @@ class ThirdParty:
 
 
 def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
-    """ConfigInfos of a connector's configuration, whoever made its class. In a thread; raises as `StandIn` and as
+    """Returns ConfigInfos of a configuration, for any class. In a thread; raises as `StandIn` and
     `validation.validate`."""
     named = config.get("connector.class")
     kind: type[Connector] | None = None
     if named is not None:
-        with contextlib.suppress(NotFound):  # `validate` says what is wrong: the class or the version
+        with contextlib.suppress(NotFound):  # `validate` reports the problem: the class or the version
             kind = registry.find_connector(named, config.get("connector.plugin.version"))
     if kind is not None and issubclass(kind, StandIn):
         return kind.infos(config, worker_config)
@@ -363,28 +363,28 @@ def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str])
 
 
 def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
-    """All that is wrong with a connector's configuration. In a thread; raises as `infos_of`."""
+    """Returns all problems of a connector's configuration. In a thread; raises as `infos_of`."""
     return problems(infos_of(config, worker_config), config)
 
 
 def to_ask(kind: type[Connector]) -> type[Connector]:
-    """The class to ask about tasks: a stand-in for one of ours that is to be asked apart."""
+    """Returns the class to use for questions about tasks: a stand-in for an own class that has to run apart."""
     return _open[-1].stand_in(kind) if kind.asked_apart and _open else kind
 
 
 def jars_here() -> list[list[str]]:
-    """As `ThirdParty.jars`, of this worker."""
+    """Returns `ThirdParty.jars` of this worker."""
     return _open[-1].jars if _open else []
 
 
 def plugin_of(kind: type[Connector]) -> Plugin | None:
-    """Where the class comes from; None for those that we ship."""
+    """Returns the class's plugin; None for our own classes."""
     return kind.plugin if issubclass(kind, StandIn) else None
 
 
 def plugin_for(kind: type[Connector], config: Mapping[str, str]) -> Plugin | None:
-    """The plugin that slots need for a connector: its class's, or of one that we ship that of the Java classes which it
-    names. Raises NotFound (PLUGIN_NOT_READY)."""
+    """Returns the plugin that slots need for a connector: its class's or, for an own class, that of the Java classes
+    which it names. Raises NotFound (PLUGIN_NOT_READY)."""
     if issubclass(kind, StandIn) or not _open:
         return plugin_of(kind)
     return _open[-1].with_steps(config)

@@ -23,7 +23,8 @@ _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\]|\\.)*)"|([{};=])|([^\s{};="
 
 
 def read_basic_auth(raw: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> BasicAuth | None:
-    """What `rest.extension.classes` asks for; None without it. Raises InvalidArgument, also for any other class."""
+    """Returns the users that `rest.extension.classes` requires; None without it. Raises InvalidArgument, also for any
+    other class."""
     if not asks_for_passwords(raw):
         return None
     location = raw.get(FILE, "") or java_option(OPTION, environment).lstrip("=")
@@ -53,7 +54,7 @@ def _text(location: str, key: str) -> str:
 
 
 def _entry(text: str, location: str) -> dict[str, str]:
-    """The options of the login module of our entry in a JAAS file."""
+    """Returns the options of the login module of our entry in a JAAS file."""
     words = list(_words(text))
     for at, word in enumerate(words[:-1]):
         if word == ENTRY and words[at + 1] == "{":

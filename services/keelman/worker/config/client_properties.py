@@ -1,4 +1,4 @@
-"""Finds the client properties by which a worker asks the brokers of a connector: fencing producers, and sinks'
+"""Finds the client properties with which a worker calls the brokers of a connector: fencing producers, and sinks'
 groups."""
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from keelman.model.keys import under
 
 
 def fencing_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Of an administrator in the cluster that the connector's producers write to."""
+    """Returns those of an administrator in the cluster that the connector's producers write to."""
     return {**merged(worker, connector, "producer"), **_admin(worker, connector)}
 
 
 def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Of an administrator in the cluster that a sink's consumers read from."""
+    """Returns those of an administrator in the cluster that a sink's consumers read from."""
     return {**merged(worker, connector, "consumer"), **_admin(worker, connector)}
 
 
 def reads_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
-    """Whether the connector's consumers read from other brokers than the worker's own."""
+    """Returns whether the connector's consumers read from other brokers than the worker's own."""
     return _is_elsewhere(worker, merged(worker, connector, "consumer"))
 
 
 def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
-    """Whether the connector's producers write to other brokers than the worker's own."""
+    """Returns whether the connector's producers write to other brokers than the worker's own."""
     return _is_elsewhere(worker, merged(worker, connector, "producer"))
 
 

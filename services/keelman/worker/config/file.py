@@ -14,13 +14,13 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def file_properties(file: Path) -> dict[str, str]:
-    """The file's properties as Java reads them, values trimmed, a byte order mark passed over. Raises
+    """Returns the file's properties as Java reads them, values trimmed, a byte order mark passed over. Raises
     InvalidArgument."""
     return {key: value for key, (value, _) in placed_properties(file).items()}
 
 
 def placed_properties(file: Path) -> dict[str, tuple[str, int]]:
-    """The same, each value with the line that its key is on. Raises InvalidArgument."""
+    """Returns the same, each value with the line that its key is on. Raises InvalidArgument."""
     try:
         content = file.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:

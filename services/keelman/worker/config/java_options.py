@@ -1,5 +1,4 @@
-"""Takes options of Java's from KAFKA_OPTS, as start scripts of Kafka Connect have them, where properties of ours are
-not set."""
+"""Takes Java options from KAFKA_OPTS, as start scripts of Kafka Connect have them, where our properties are not set."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ VARIABLE = "KAFKA_OPTS"
 
 
 def java_option(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The value of `-D<name>=`; empty when there is none."""
+    """Returns the value of `-D<name>=`; empty when there is none."""
     try:
         words = shlex.split(environment.get(VARIABLE, ""))
     except ValueError:
@@ -23,6 +22,6 @@ def java_option(name: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def with_allowed_urls(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties, with the token endpoints that Java's clients may ask where none are named."""
+    """Returns the properties, with the token endpoints that Java's clients may call where none are named."""
     urls = properties.get(ALLOWED_KEY, "") or java_option(JAVA_ALLOWED_KEY)
     return {**properties, ALLOWED_KEY: urls} if urls else dict(properties)

@@ -13,9 +13,10 @@ from keelman.runtime.logs.redaction import REDACTOR
 
 
 def with_values(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with values in place of references, and what is secret of them never shown by this process.
+    """Returns the properties with values in place of references, and makes sure that this process never shows their
+    secrets.
 
-    Raises InvalidArgument naming the keys whose values cannot be read, or the key of a provider that cannot be.
+    Raises InvalidArgument naming the keys whose values cannot be read, or the key of an illegal provider.
     """
     try:
         providers = providers_of(properties)
@@ -34,7 +35,7 @@ def with_values(properties: Mapping[str, str]) -> dict[str, str]:
         raise InvalidArgument(f"{error} (there are references in {keys})") from None
     found = resolved(properties, values)
     for key, text in properties.items():
-        # Only what is under a key for secrets: addresses may come from elsewhere too, and logs are full of them.
+        # Only values under a key for secrets: addresses may come from elsewhere too, and logs are full of them.
         if is_secret_key(key) and (held := references(text)):
             REDACTOR.add({found[key]: text, **{values[one]: str(one) for one in held if one in values}})
     REDACTOR.add(literal_secrets(properties))

@@ -1,4 +1,4 @@
-"""Logs what a worker's properties hold beyond what is read."""
+"""Logs a worker's properties that nothing reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = get_logger()
 
 
 def log_notes(properties: Mapping[str, str], *, standalone: bool) -> None:
-    """One line for the ignored ones, one for those that nobody knows, and one for references without a value."""
+    """Logs one line for ignored properties, one for unknown ones, and one for references without a value."""
     if reasons := ignored(properties, standalone=standalone):
         log.warning("worker_properties_ignored", **reasons)
     if keys := unknown(properties):

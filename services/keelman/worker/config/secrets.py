@@ -1,7 +1,7 @@
 """Resolves the references to secrets in connectors' configurations, and notices when a secret has changed.
 
-Values are read here and nowhere else, go into start tickets and into questions to connectors' classes, and never into
-a topic, an answer or a log.
+Values are read here and nowhere else, go into start tickets and into queries of connectors' classes, and never into a
+topic, an answer or a log.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from keelman.worker.intervals import LOOK_AGAIN_SECONDS
 
 log = get_logger()
 LOOK_SECONDS = 1.0
-READ_SECONDS = 30.0  # so long a value may go unread though nothing shows that its file has changed
+READ_SECONDS = 30.0  # seconds that a value may go unread though nothing shows that its file has changed
 UNUSED_SECONDS = 3 * LOOK_AGAIN_SECONDS
 RELOAD = "config.action.reload"
-_SALT = secrets.token_bytes(32)  # what is logged of a value helps nobody to find it
+_SALT = secrets.token_bytes(32)  # a hash in the log must not help to find a value
 
 
 @dataclass(slots=True)
 class _Source:
     """The values of one provider under one path, as they were read last. `versions` distinguish the values of a key.
 
-    A key that goes, or a file that cannot be read any more, leaves the value that was: files are often emptied before
+    A key that disappears, or a file that becomes unreadable, leaves the former value: files are often emptied before
     they are written again.
     """
 
@@ -55,12 +55,12 @@ _Look = tuple[Stamp, Mapping[str, str] | ConfigProviderError]
 
 
 class Secrets:
-    """`run()` must run. `changed` is called when there is a value that was waited for, or another than before."""
+    """`run()` must run. Calls `changed` when there is a value that was waited for, or a new one."""
 
     def __init__(
         self, properties: Mapping[str, str], changed: Callable[[], None], *, look_seconds: float = LOOK_SECONDS
     ) -> None:
-        """Raises ConfigValueError, ConfigProviderError for providers that cannot be."""
+        """Raises ConfigValueError, ConfigProviderError for illegal providers."""
         self._providers: dict[str, ConfigProvider] = providers_of(properties)
         self._changed = changed
         self._look_seconds = look_seconds
@@ -70,8 +70,8 @@ class Secrets:
         REDACTOR.add(self._own)
 
     def versions(self, connector: Mapping[str, str], *others: Mapping[str, str]) -> tuple[int, ...] | None:
-        """Differs from what it was once a value differs that a reference in these configurations stands for; None
-        while one is read for the first time. Always alike for a connector that is not to be restarted for that."""
+        """Returns a stamp that changes once a value differs that a reference in these configurations stands for; None
+        while one is read for the first time. Constant for a connector that must not be restarted for that."""
         wanted = self._known(connector, *others)
         if wanted is None:
             return None
@@ -80,7 +80,7 @@ class Secrets:
         return tuple(self._sources[one.provider, one.path].versions.get(one.key, 0) for one in wanted)
 
     def resolved(self, config: Mapping[str, str]) -> Mapping[str, str] | None:
-        """The configuration with all values that there are; None while one is read for the first time.
+        """Returns the configuration with all known values; None while one is read for the first time.
 
         Raises ConfigProviderError with Connect's text.
         """
@@ -88,13 +88,14 @@ class Secrets:
         return None if values is None else resolved(config, values) if values else config
 
     def restored(self, tasks: list[dict[str, str]], connector: Mapping[str, str]) -> list[dict[str, str]]:
-        """Task configurations, made of what `resolved` gives now for the connector's, as they are to be stored."""
+        """Returns task configurations, made from the present result of `resolved` for the connector's, as they are
+        stored."""
         values = self._values(connector)
         return restored(tasks, connector, values) if values else tasks
 
     def hidden(self, *configs: Mapping[str, str]) -> dict[str, str]:
-        """All that must not be shown of the worker's properties and of these configurations, once they are resolved, by
-        what is shown in its place."""
+        """Returns all secret values of the worker's properties and of these configurations, once they are resolved,
+        each with the text that is shown in its place."""
         found = dict(self._own)
         for config in configs:
             found |= literal_secrets(config)
@@ -103,13 +104,13 @@ class Secrets:
         return found
 
     async def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """As `resolved`, but waits for values that are still to be read."""
+        """As `resolved`, but waits for values that have not been read yet."""
         REDACTOR.add(literal_secrets(config))
         found = self.resolved(config)
         return await self.read(config) if found is None else found
 
     async def read(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The configuration with the values that there are at this moment; it may be no connector's yet.
+        """Returns the configuration with the present values; it need not be a connector's yet.
 
         Raises ConfigProviderError.
         """
@@ -123,7 +124,7 @@ class Secrets:
         return resolved(config, values)
 
     async def run(self) -> None:
-        """Reads what is asked for, and looks now and then whether it has changed. Runs for ever."""
+        """Reads requested values, and checks now and then whether they have changed. Runs for ever."""
         while True:
             await wait_or_stop(self._some, self._look_seconds if self._sources else None)
             self._some.clear()
@@ -135,7 +136,7 @@ class Secrets:
         return tuple(one for one in references_of(*configs) if one.provider in self._providers)
 
     def _known(self, *configs: Mapping[str, str]) -> tuple[Reference, ...] | None:
-        """The references in the configurations; None, and they are read soon, unless all are known."""
+        """Returns the references in the configurations; None, and has them read soon, unless all are known."""
         if not self._providers:
             return ()
         wanted, now, known = self._provided(*configs), time.monotonic(), True
@@ -167,7 +168,7 @@ class Secrets:
         return await looking
 
     def _due(self, stamps: Mapping[_Where, Stamp], now: float) -> list[_Where]:
-        """What is to be read: what never was, what was written and not again since the last look, what is old."""
+        """Returns the sources to read: those never read, those written and unchanged since the last look, old ones."""
         due = []
         for where, source in self._sources.items():
             stamp = stamps.get(where, source.seen)
@@ -195,7 +196,7 @@ class Secrets:
             return stamp, error
 
     def _take(self, where: _Where, keys: list[str], look: _Look) -> bool:
-        """Whether anything is new in it."""
+        """Stores a look at a source; returns whether anything is new in it."""
         source = self._sources.get(where)
         if source is None:
             return False

@@ -13,7 +13,7 @@ from keelman.worker.config.file import placed_properties
 
 GIVEN = "--properties"
 PROPERTY = "property"
-"""Under it an error's metadata name the property that it is about, which need not be set."""
+"""The key in an error's metadata for the property that it is about, which need not be set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class PropertySource:
     def read(
         cls, file: Path | None, given: Mapping[str, str], flags: Mapping[str, str] | None = None
     ) -> PropertySource:
-        """Raises InvalidArgument for a file that cannot be read."""
+        """Reads the properties. Raises InvalidArgument for a file that cannot be read."""
         placed = {} if file is None else placed_properties(file)
         lines = {key: line for key, (_, line) in placed.items()}
         return cls(file, given, flags or {}, lines, {**{key: text for key, (text, _) in placed.items()}, **given})
 
     @contextlib.contextmanager
     def named(self, *, all_ours: bool = False) -> Iterator[None]:
-        """Errors that leave the block say where the property stands that they are about. `all_ours`: they are about
-        this source, whether or not they name a property."""
+        """Adds the property's place to errors that leave the block. `all_ours`: they are about this source, whether or
+        not they name a property."""
         try:
             yield
         except KeelmanError as error:

@@ -16,8 +16,8 @@ from keelman.workers.properties.typed import WorkerProperties, read_typed
 
 
 def read_properties(source: PropertySource, *, standalone: bool = False) -> WorkerProperties:
-    """The typed properties of a source. Raises InvalidArgument with one message that names all that is wrong: file and
-    line, key, value and what is legal."""
+    """Returns the typed properties of a source. Raises InvalidArgument with one message of all problems: file and line,
+    key, value and the legal values."""
     if source.file is None and not source.given:
         raise InvalidArgument(
             f"a file is missing: keelman worker {'standalone' if standalone else 'run'} worker.properties"
@@ -27,13 +27,13 @@ def read_properties(source: PropertySource, *, standalone: bool = False) -> Work
 
 
 def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
-    """The typed properties, with values in place of references. Raises InvalidArgument.
+    """Returns the typed properties, with values in place of references. Raises InvalidArgument.
 
-    From here on this process may ask the URLs of `keelman.oauthbearer.allowed.urls` for tokens.
+    From here on this process may request tokens from the URLs of `keelman.oauthbearer.allowed.urls`.
     """
     written, raw = raw, with_allowed_urls(with_values(raw))
     if standalone:
-        raw = {**raw, WORKER_SUPPORT: "disabled"}  # so that whoever reads it says no to a connector that requires it
+        raw = {**raw, WORKER_SUPPORT: "disabled"}  # so that its readers refuse a connector that requires it
     allow_urls(raw.get(ALLOWED_KEY, ""))
     reader = PropertyReader(raw, written)
     properties = read_typed(reader, lambda: read_basic_auth(raw), standalone=standalone)

@@ -1,1 +1,1 @@
-"""The group of workers: membership, who leads, and how work is shared out."""
+"""The group of workers: membership, leadership, and the sharing of work."""

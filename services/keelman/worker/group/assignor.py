@@ -15,11 +15,11 @@ NO_LABELS: Labels = {}
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """A member as the leader sees it in this round: its address, what it runs, and whether it is on its way out.
+    """A member as the leader sees it in this round: its address, its work, and whether it is about to leave.
 
-    `unfit` says why it takes no tasks, empty while it takes them: connectors need no Spark service, tasks do.
-    `weights` are what it has measured of its tasks: 1 (or not named) for one that hardly works, 0 for one that it does
-    not know yet: that weighs what its siblings weigh.
+    `unfit` tells why it takes no tasks, empty while it takes them: connectors need no Spark service, tasks do.
+    `weights` are the measured weights of its tasks: 1 (or absent) for a task that hardly works, 0 for one without a
+    measure yet: that weighs as much as its siblings.
     """
 
     url: str
@@ -30,7 +30,7 @@ class MemberView:
     unfit: str = ""
 
     def may_have(self, work: Work, labels: Labels) -> bool:
-        """Whether it may be given some work of a connector that asks for these labels, and keep it."""
+        """Returns whether it may get and keep some work of a connector that requires these labels."""
         if work.is_task and self.unfit:
             return False
         return all(self.labels.get(key) == value for key, value in labels.items())
@@ -40,8 +40,8 @@ class MemberView:
 class Memory:
     """A leader's memory from round to round.
 
-    Who had what, at which address; until when lost work waits; what tasks weighed; and for what was taken from a member
-    to even shares out, at which address it is wanted.
+    The owner of each work, by address; the time until which lost work waits; the weights of tasks; and for work that
+    was taken from a member to even shares out, the address of its next owner.
     """
 
     owners: Mapping[Work, str] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The outcome: per member what is new and what to stop; how long to wait before the next round; the new memory.
+    """The outcome: for each member its new work and the work to stop; the delay before the next round; the new memory.
 
-    `unplaced` is what no member may have.
+    `unplaced` is the work that no member may have.
     """
 
     assigned: Mapping[str, frozenset[Work]]
@@ -65,7 +65,7 @@ class Round:
 
 
 def views_of(members: Mapping[str, Metadata]) -> dict[str, MemberView]:
-    """What members say of themselves."""
+    """Returns the members' own statements as views."""
     return {
         name: MemberView(
             m.url,
@@ -88,16 +88,16 @@ def assign(
     max_delay_ms: int,
     wants: Mapping[str, Labels] | None = None,
 ) -> Round:
-    """One round for these members (by member id) and all configured work.
+    """Computes one round for these members (by member id) and all configured work.
 
-    Work is only given out when nobody runs it, and only to a member that has the labels that `wants` names for its
-    connector; tasks only to one that is fit, and one that is so no more gives them back. Work of a member that vanished
-    without a word waits up to `max_delay_ms` for it; work of a leaving member, or of one whose address has a new member
-    that may have it, does not wait.
+    Work is only given out when no member runs it, and only to a member with the labels that `wants` names for its
+    connector; tasks only to a fit member, and a member that is no longer fit gives them back. Work of a member that
+    vanished without notice waits up to `max_delay_ms` for it. Work of a leaving member does not wait, nor does work of
+    a member whose address has a new member that may have it.
 
-    Shares are even when no single move pays: when what two members carry differs by less than one and a half times the
-    weight of anything that could move from the one to the other. Connectors and tasks are evened out each for
-    themselves, and a connector's tasks are spread where that costs no move.
+    Shares are even when no single move pays: when the loads of two members differ by less than one and a half times the
+    weight of anything that could move from the one to the other. Connectors and tasks are evened out separately, and a
+    connector's tasks are spread where that costs no move.
     """
     wanted = frozenset(configured)
     need = wants or {}
@@ -148,9 +148,10 @@ def assign(
 
 
 def _to_stop(name: str, members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> set[Work]:
-    """What a member must stop at once: deleted work, work that another also runs, and everything when it leaves.
+    """Returns the work that a member must stop at once: deleted work, work that another also runs, all work when it
+    leaves.
 
-    Of two that run the same the one goes on that was given it, where that is known.
+    Of two members that run the same work, its assigned member keeps it, where that is known.
     """
     view = members[name]
     if view.leaving:
@@ -164,9 +165,9 @@ def _to_stop(name: str, members: Mapping[str, MemberView], wanted: frozenset[Wor
 def _held(
     members: Mapping[str, MemberView], free: frozenset[Work], memory: Memory, now_ms: int, max_delay_ms: int
 ) -> tuple[frozenset[Work], int | None]:
-    """Lost work whose owner's fate nobody knows, and until when it is held back."""
+    """Returns the lost work whose owner's fate is unknown, and until when it is held back."""
     back = {view.url for view in members.values()}
-    fit = {view.url for view in members.values() if not view.unfit}  # one that is still to be so gets its tasks again
+    fit = {view.url for view in members.values() if not view.unfit}  # a member that will be fit regains its tasks
     lost = frozenset(w for w in free if w in memory.owners and memory.owners[w] not in (fit if w.is_task else back))
     if not lost or max_delay_ms <= 0:
         return frozenset(), None
@@ -175,7 +176,8 @@ def _held(
 
 
 def _weights(members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> dict[Work, int]:
-    """Of every task: as its owner has measured it, else as it was when it had one, else as its siblings are, or all."""
+    """Returns each task's weight: its owner's measure, else its last known weight, else the mean of its siblings or of
+    all."""
     known = {work: weight for work, weight in memory.weights.items() if work in wanted}
     for view in members.values():
         reported = {work: view.weights.get(work, 1) for work in view.owned & wanted if work.is_task}

@@ -11,7 +11,7 @@ from keelman.model.work import Work
 from keelman.worker.group.placement import Labels
 
 Move: TypeAlias = tuple[Work, str, str]
-# Whether it runs there already, what it weighs, and the labels that its connector asks for.
+# Whether it runs there already, its weight, and the labels that its connector requires.
 Kind: TypeAlias = tuple[bool, int, tuple[tuple[str, str], ...]]
 
 
@@ -25,7 +25,7 @@ class Scales:
         weights: Mapping[Work, int],
         allows: Callable[[Work, str], bool],
     ) -> None:
-        """`keeping` is what they carry to begin with; `allows` says whether a member may have some work at all."""
+        """`keeping` is the members' initial work; `allows` tells whether a member may have some work at all."""
         self._takers = takers
         self._weights = weights
         self.allows = allows
@@ -37,11 +37,11 @@ class Scales:
                 self.put(name, work)
 
     def weight(self, work: Work) -> int:
-        """Of a task, at least 1; a connector's instance weighs 1."""
+        """Returns a task's weight, at least 1; a connector's instance weighs 1."""
         return self._weights.get(work, 1)
 
     def load(self, name: str, *, tasks: bool) -> int:
-        """What a member carries of one kind."""
+        """Returns a member's load of connectors or of tasks."""
         return self._loads[name, tasks]
 
     def put(self, name: str, work: Work, *, sign: int = 1) -> None:
@@ -52,9 +52,9 @@ class Scales:
             self._siblings[name, work.connector] += sign
 
     def lightest(self, work: Work) -> str | None:
-        """Who is to have it: the one that carries least, of those the one with the fewest of its siblings.
+        """Returns the member with the least load, among equals the member with the fewest siblings of the work.
 
-        None when nobody may have it.
+        None when no member may have it.
         """
 
         def key(name: str) -> tuple[int, int, int, str]:
@@ -78,10 +78,10 @@ def even_out(
     scales: Scales,
     wants: Mapping[str, Labels],
 ) -> Iterator[Move]:
-    """Moves, each as work, giver and taker, until none pays; the scales follow.
+    """Yields moves, each as work, giver and taker, until none pays; the scales follow.
 
-    What is `given` in this round does not run yet and moves first: that costs nothing. Who takes the moves brings both
-    sets up to date.
+    Work that is `given` in this round does not run yet and moves first: that costs nothing. The caller brings both sets
+    up to date.
     """
     for tasks in (False, True):
         piles = {
@@ -101,7 +101,8 @@ def even_out(
 
 
 def _pile(works: list[tuple[bool, Work]], scales: Scales, wants: Mapping[str, Labels], *, tasks: bool) -> _Pile:
-    """The last of each kind is one of the connector that has most tasks there: taking it spreads them."""
+    """Sorts the work of a member. The last of each kind belongs to the connector with most tasks there: taking it
+    spreads them."""
     seen: Counter[str] = Counter()
     ranked: list[tuple[int, Work, bool]] = []
     for work, runs in sorted((work, runs) for runs, work in works if work.is_task == tasks):
@@ -115,7 +116,7 @@ def _pile(works: list[tuple[bool, Work]], scales: Scales, wants: Mapping[str, La
 
 
 def _best_move(piles: Mapping[str, _Pile], scales: Scales, *, tasks: bool) -> Move | None:
-    """From the one that carries most to the one that carries least, of those between which a move pays."""
+    """Returns the move from the most to the least loaded member, among the pairs between which a move pays."""
     order = sorted(piles, key=lambda name: (-scales.load(name, tasks=tasks), name))
     for giver in order:
         for taker in reversed(order):
@@ -129,7 +130,7 @@ def _best_move(piles: Mapping[str, _Pile], scales: Scales, *, tasks: bool) -> Mo
 
 
 def _best_kind(pile: _Pile, taker: str, scales: Scales, apart: int) -> Kind | None:
-    """What brings the two closest, with the fewest moves; None when nothing pays."""
+    """Returns the kind that brings the two closest, with the fewest moves; None when nothing pays."""
     paying = [
         kind
         for kind, works in pile.kinds.items()

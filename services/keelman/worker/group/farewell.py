@@ -1,12 +1,12 @@
-"""Writes down a worker's place in the group, and takes it out of there once it is dead: `python -m
+"""Writes down a worker's place in the group, and removes it from the group once it is dead: `python -m
 keelman.worker.group.farewell`.
 
-Whoever sees a worker die, its agent or else a process that the worker has started for that, has this said: the dead
-member leaves the group, and one with its address says that it leaves, so that the leader hands its work on at once and
-does not wait for it to come back.
+The observer of a worker's death, its agent or else a process that the worker has started for that, runs this: the dead
+member leaves the group, and a member with its address announces that it leaves, so that the leader hands its work on at
+once and does not wait for it to come back.
 
-Nobody copies for the dead worker until this process has begun, so it imports little: not what checks a worker's
-properties, which half of the processor seconds of its start went to.
+No worker copies the dead worker's data until this process has begun, so it imports little: not the check of a worker's
+properties, which took half of the processor seconds of its start.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Note:
 
     @staticmethod
     def read(file: Path) -> Note | None:
-        """What was written; None without a file, or when it is none."""
+        """Returns the stored note; None without a file, or for illegal content."""
         try:
             return Note.of(json.loads(file.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError):
@@ -62,13 +62,13 @@ class Note:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Note:
-        """From its fields. Raises KeyError, ValueError, TypeError."""
+        """Makes a note from its fields. Raises KeyError, ValueError, TypeError."""
         times = int(data["session_ms"]), int(data["rebalance_ms"])
         return Note(str(data["member"]), str(data["url"]), bool(data["leader"]), str(data["group"]), *times)
 
 
 class LastFarewell:
-    """Has the farewell said for a worker that no agent looks after, once it has died."""
+    """Runs the farewell for a worker without an agent, once it has died."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """Starts the process that waits for the end of this one; `properties` are the worker's, without references."""
@@ -80,7 +80,7 @@ class LastFarewell:
             self._give_up(error)
 
     def note(self, note: Note | None) -> None:
-        """Where the worker stands now; None when it has left."""
+        """Stores the worker's present place; None when it has left."""
         words = b"" if note is None else json.dumps({"note": asdict(note), "properties": self._properties}).encode()
         if self._words is not None:
             try:
@@ -89,7 +89,7 @@ class LastFarewell:
                 self._give_up(error)
 
     def close(self) -> None:
-        """The worker ends: what it could not say itself is said now."""
+        """Ends with the worker: a farewell that the worker could not run itself runs now."""
         if self._words is not None:
             self._words.close()
 
@@ -99,7 +99,7 @@ class LastFarewell:
 
 
 class NoteKeeper:
-    """Keeps a worker's note up to date while it lives, in a file or with who is given it."""
+    """Keeps a worker's note up to date while it lives, in a file or with the receiver `give`."""
 
     def __init__(
         self,
@@ -111,14 +111,14 @@ class NoteKeeper:
         rebalance_ms: int,
         give: Callable[[Note | None], None],
     ) -> None:
-        """`give` is called with each new note, before the file is written; with None when the worker has left."""
+        """Calls `give` with each new note, before the file is written; with None when the worker has left."""
         self._file = file
         self._give = give
         self._note = Note("", url, leader=False, group=group, session_ms=session_ms, rebalance_ms=rebalance_ms)
         self._kept: Note | None = None
 
     def __call__(self, member: str, leader: bool) -> None:
-        """Takes up where the worker stands; an empty member id when it has left. Raises OSError."""
+        """Takes the worker's present place; the member id is empty when it has left. Raises OSError."""
         note = replace(self._note, member=member, leader=leader) if member else None
         if note == self._kept:
             return
@@ -153,8 +153,8 @@ async def _say(properties: Mapping[str, str], note: Note) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """With the dead worker's `--properties-file` and `--member-file`, or with `--given` and on standard input what
-    `LastFarewell` gives: 0, or 1 when it could not be said."""
+    """Runs with the dead worker's `--properties-file` and `--member-file`, or with `--given` and the data of
+    `LastFarewell` on standard input; returns 0, or 1 when the farewell failed."""
     parser = argparse.ArgumentParser(prog="keelman worker farewell")
     parser.add_argument("--given", action="store_true")
     parser.add_argument("--properties-file", type=Path)

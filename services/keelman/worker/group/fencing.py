@@ -1,5 +1,5 @@
-"""Makes the records that put new tasks into force, and fences their former ones' producers beside all else that the
-leader does."""
+"""Makes the records that put new tasks into force, and fences their former ones' producers beside the leader's other
+work."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ AGAIN_SECONDS = 5.0
 
 
 def fences(store: Store, name: str) -> bool:
-    """Whether the connector is a source whose tasks write in transactions."""
+    """Returns whether the connector is a source whose tasks write in transactions."""
     config = store.config.connectors.get(name)
     return config is not None and connector_facts.is_exactly_once_source(store.properties, config)
 
 
 def new_tasks(store: Store, name: str, wanted: Sequence[Mapping[str, str]]) -> list[Record]:
-    """What stores task configurations and puts them into force, once all of it is in the topic. The leader's."""
+    """Returns the records that store task configurations and put them into force, once all are in the topic. The
+    leader's."""
     config = store.config
     written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
     before = config.fencing.get(name, 0)
@@ -47,7 +48,8 @@ def new_tasks(store: Store, name: str, wanted: Sequence[Mapping[str, str]]) -> l
 
 
 def _copy_on(config: ConfigState, name: str, wanted: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the tasks in force all go on as they are: there may be more of them now, but no other ones."""
+    """Returns whether the tasks in force all keep running unchanged: there may be more of them now, but no other
+    ones."""
     before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
     if before is None or now is None or tasks is None:
         return False
@@ -55,8 +57,8 @@ def _copy_on(config: ConfigState, name: str, wanted: Sequence[Mapping[str, str]]
 
 
 class Fencing:
-    """The leader's. `fenced` is called with the name of a connector when its set of former tasks is; what goes wrong is
-    tried again until it is over."""
+    """The leader's. Calls `fenced` with the name of a connector when its set of former tasks is fenced; errors are
+    tried again until that is done."""
 
     def __init__(self, store: Store, fenced: Callable[[str], None]) -> None:
         self._store = store
@@ -66,16 +68,16 @@ class Fencing:
         self._siblings: Siblings | None = None
 
     def begin(self, siblings: Siblings) -> None:
-        """Where the fencing runs."""
+        """Sets the scope in which the fencing runs."""
         self._siblings = siblings
 
     def forget(self) -> None:
-        """Another worker leads, or may have led: what was fenced here says nothing any more."""
+        """Forgets all fences: another worker leads, or may have led, so they prove nothing any more."""
         self._wanted.clear()
         self._done.clear()
 
     async def shut_out_former_tasks(self, name: str, since: int) -> None:
-        """No producer of a former task can commit any more, but for those that are the same task still; then writes so.
+        """Shuts out all producers of former tasks, but for those that are the same task still; then writes that record.
 
         A single task's successor fences it by itself.
         """
@@ -90,8 +92,8 @@ class Fencing:
         await self._store.config_topic.write([records.fencing_record(name, count)])
 
     def done(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> bool:
-        """Whether the producers of these former tasks are fenced since the connector's tasks changed at this offset of
-        the config topic; begins to fence them when that was not asked before."""
+        """Returns whether the producers of these former tasks are fenced since the connector's tasks changed at this
+        offset of the config topic; begins to fence them at the first call."""
         if self._done.get(name) == since:
             return True
         if self._wanted.get(name) != since:
@@ -109,7 +111,7 @@ class Fencing:
                 resolved = await self._store.secrets.resolve(config)  # a secret may have changed since the last try
                 client = fencing_client(properties.raw, resolved)
                 await fence_all(client, ids, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
-                # Only now nobody can split a task any more.
+                # From here on no task can be split any more.
                 if parts := await self._parts(name, resolved):
                     await fence_all(client, parts, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
             except (KeelmanError, ConnectError) as error:
@@ -123,7 +125,7 @@ class Fencing:
             return
 
     async def _parts(self, name: str, config: Mapping[str, str]) -> list[str]:
-        """The producers that the plans of split tasks name."""
+        """Returns the producers in the plans of split tasks."""
         await self._store.offset_topic.read()
         properties = self._store.properties
         rows = merged_offsets(name, self._store.offsets.of(name), await own_offsets(properties, name, config))

@@ -33,7 +33,7 @@ SERVE_SECONDS = 1.0
 
 
 class Herder:
-    """The worker's mind. `run()` is its life; `call()` has something done in its thread of control."""
+    """The worker's main loop. `run()` runs it; `call()` has something done in its thread of control."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Herder:
         wake: asyncio.Event,
         unfit: Callable[[], str] = str,
     ) -> None:
-        """`unfit` says why this worker takes no tasks, empty while it takes them."""
+        """`unfit` tells why this worker takes no tasks, empty while it takes them."""
         self.store = store
         self.membership = membership
         self.leader = leader
@@ -54,7 +54,7 @@ class Herder:
         self.url = url
         self._wake = wake
         self._unfit = unfit
-        self._said_fit = False  # to the group
+        self._said_fit = False  # as last sent to the group
         self.requests = Requests(store.config_topic, self.require_leader)
         self._leaving = False
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
@@ -71,7 +71,7 @@ class Herder:
 
     @property
     def leader_url(self) -> str:
-        """Where the group's leader answers, as far as this worker knows; empty while it has no place."""
+        """The URL of the group's leader, as far as this worker knows; empty while it has no place."""
         place = self.membership.place
         return place.assignment.leader_url if place else ""
 
@@ -82,22 +82,23 @@ class Herder:
             raise Elsewhere(self.leader_url)
 
     def leads(self) -> bool:
-        """Whether this worker leads for certain: it has its place, and the group says so."""
+        """Returns whether this worker certainly leads: it has its place, and the group confirms it."""
         return self.membership.leads
 
     async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
-        """Has the operation done between other things, once this worker has its place; raises what it raises.
+        """Has the operation done between other things, once this worker has its place; raises the operation's errors.
 
-        Raises DeadlineExceeded when it did not begin in time; then it never begins. One that has begun is waited
-        for: it calls `requests.require_time` before it writes. Raises Unavailable while the brokers refuse the group.
+        Raises DeadlineExceeded when it did not begin in time; then it never begins. Waits for an operation that has
+        begun: it calls `requests.require_time` before it writes. Raises Unavailable while the brokers refuse the group.
         """
         return cast(T, await self._done(Request(time.monotonic() + seconds, operation)))
 
     async def change(self, connector: str, decide: Callable[[], Change[T]], *, seconds: float) -> T:
-        """The same for what only the leader writes about a connector, together with what others have written.
+        """As `call`, for a change of a connector that only the leader writes, together with the changes of others.
 
-        `decide` is called with the config topic read to its end. A refusal, of it or of its records, reaches nobody
-        else. Raises Elsewhere too, Conflict when another worker leads by now, Exhausted for a record that is too large.
+        `decide` is called with the config topic read to its end. A refusal, of it or of its records, concerns this
+        request only. Raises Elsewhere too, Conflict when another worker leads by now, Exhausted for a record that is
+        too large.
         """
         request = Request(time.monotonic() + seconds, connector=connector, decide=decide)
         return cast(T, await self._done(request))
@@ -111,15 +112,15 @@ class Herder:
         return await self.requests.done(request)
 
     def on_refused(self, problem: str) -> None:
-        """The brokers refuse the group for a reason that does not pass by itself: whoever waits gets it as an error."""
+        """Fails all waiting requests: the brokers refuse the group for a reason that does not pass by itself."""
         self.requests.refuse_all(lambda: Unavailable(problem))
 
     def on_lost(self, why: str) -> None:
-        """The group has lost this worker: its statuses say so at once."""
+        """Has the statuses show at once that the group has lost this worker."""
         self.owned.lose(why)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set: then drains, leaves the group and returns."""
+        """Runs until `stop` is set: then drains, leaves the group and returns."""
         await first_of(self.store.read_all(), stop.wait())
         if stop.is_set():
             return
@@ -139,13 +140,13 @@ class Herder:
                         log.warning("turn_failed", error=error.message)
                     pause = backoff.next()
                 await wait_or_stop(self._wake, pause)
-            # Nothing of what waits was begun: another worker, which is to lead in a moment, can do it.
+            # No waiting request has begun: another worker, which leads in a moment, can do it.
             self._leaving = True
             self.requests.refuse_all(lambda: Elsewhere(""))
             await self._leave()
 
     async def _turn(self, stop: asyncio.Event) -> float:
-        """One round of everything; how long there is nothing to do."""
+        """Does one round of everything; returns for how long there is nothing to do."""
         await self._drop_if_lost()
         if self._rejoin_at is not None and time.monotonic() >= self._rejoin_at:
             self._rejoin_at, self.membership.rejoin = None, True
@@ -173,7 +174,7 @@ class Herder:
         return min(SOON_SECONDS if soon else IDLE_SECONDS, self._pause(leads=leads))
 
     def _pause(self, *, leads: bool) -> float:
-        """Seconds until something is due: a connector that is overdue may still have to wait for its values."""
+        """Returns the seconds until something is due: an overdue connector may still have to wait for its values."""
         rejoin = IDLE_SECONDS if self._rejoin_at is None else max(0.0, self._rejoin_at - time.monotonic())
         again = max(SOON_SECONDS, self.leader.again_seconds()) if leads else IDLE_SECONDS
         return min(IDLE_SECONDS, rejoin, again)
@@ -187,7 +188,7 @@ class Herder:
         if place is None:
             return
         if await self._drop_if_lost():
-            self.membership.rejoin = True  # the leader took this worker at its word about what it runs
+            self.membership.rejoin = True  # the leader relied on this worker's metadata about its work
         assignment = place.assignment
         leads_anew = place.leader and not place.leads_since(before)
         if not place.leader:
@@ -204,9 +205,9 @@ class Herder:
         while self.store.config.offset < assignment.config_offset:
             await self.store.config_topic.read()
         if self.store.config.offset == assignment.config_offset:
-            self._known = self._shared()  # by the leader, which knew more than this worker when it asked to join
+            self._known = self._shared()  # shared out by the leader, which knew more than this worker did at its join
         await self.owned.take(assignment.assigned, assignment.revoked)
-        self.owned.follow()  # what nobody copies meanwhile waits for nothing that a leader has to do
+        self.owned.follow()  # work that no worker copies meanwhile need not wait for the leader
         self._rejoin_at = time.monotonic() + assignment.delay_ms / 1000 if assignment.delay_ms else None
         if assignment.revoked:
             self.membership.rejoin = True
@@ -215,22 +216,22 @@ class Herder:
         if leads_anew:
             try:
                 await self.store.config_topic.claim()
-                await keep_session_key(self.store)  # as Connect, before anything that is asked of it
+                await keep_session_key(self.store)  # as Connect, before any request is served
             except Unavailable as error:  # the first write claims, or raises
                 log.warning("not_claimed", error=error.message)
 
     def _suspects(self, place: GroupPlace) -> list[str]:
-        """Addresses at which this worker sees more than one in this round."""
+        """Returns addresses that more than one member has in this round, as this worker sees it."""
         if place.leader:
             return [url for url, members in Counter(self.leader.member_urls).items() if members > 1]
         return [self.url] if place.assignment.leader_url == self.url else []
 
     async def _drop_if_lost(self) -> bool:
-        """Cuts everything when the group has lost this worker since the last look."""
+        """Cuts everything when the group has lost this worker since the last look; returns whether it has."""
         if self.membership.losses == self._losses:
             return False
         self._losses = self.membership.losses
-        self.requests.refuse_all(lambda: Elsewhere(""))  # who has asked for them may have gone to the next leader
+        self.requests.refuse_all(lambda: Elsewhere(""))  # their callers may have gone to the next leader
         await self.owned.drop_all()
         self.store.status_topic.writer.forget()
         return True
@@ -238,7 +239,7 @@ class Herder:
     async def _catch_up(self) -> None:
         """Reads the config topic to its end before a join.
 
-        A worker that twice cannot leaves: the others would wait for it. It comes back as soon as it can.
+        A worker that twice cannot do so leaves: the others would wait for it. It comes back as soon as it can.
         """
         try:
             await self.store.config_topic.read(seconds=self.store.properties.sync_ms / 1000)
@@ -253,7 +254,7 @@ class Herder:
         self._behind = 0
 
     def _shared(self) -> tuple[frozenset[Work], dict[str, str]]:
-        """What is shared out, and where it may be."""
+        """Returns the work that is shared out, and the placements."""
         return self.store.config.work(), dict(self.store.config.placements)
 
     def _measure(self) -> None:
@@ -281,7 +282,7 @@ class Herder:
         return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)
 
     async def _serve(self) -> None:
-        """Clients come first, for a while: of many new connectors the tasks then begin together, in few rounds."""
+        """Serves requests first, for a while: the tasks of many new connectors then begin together, in few rounds."""
         until = time.monotonic() + SERVE_SECONDS
         while self._may_serve() and time.monotonic() < until and await self.requests.more():
             if self._may_serve():  # still, if one was waited for
@@ -291,7 +292,7 @@ class Herder:
         return self.membership.healthy and not self.membership.rejoin
 
     async def _leave(self) -> None:
-        """Drains, says that it leaves so that others take over at once, and leaves."""
+        """Drains, announces that it leaves so that others take over at once, and leaves."""
         place = self.membership.place
         alone = place is not None and place.leader and len(self.leader.member_urls) <= 1
         await self.owned.end_all(last=alone and not self.membership.lost)

@@ -37,10 +37,11 @@ MAX_LOGGED = 20
 
 
 class Leader:
-    """The leader's mind; every worker has one, and starts with an empty memory each time it becomes leader."""
+    """The leader's state and decisions; every worker has one, and starts with an empty memory each time it becomes
+    leader."""
 
     def __init__(self, store: Store, *, url: str, delay_ms: int, wake: Callable[[], None]) -> None:
-        """`wake` is called when there is something to do."""
+        """Calls `wake` when there is something to do."""
         self._store = store
         self._status_writer = store.status_topic.writer
         self._url = url
@@ -51,39 +52,39 @@ class Leader:
         self._fencing = Fencing(store, lambda name: self._answered((name,)))
         self._used: dict[str, Answer] = {}
         self._changes = ChangeSet(lambda: {*store.config.connectors, *self._query.names})
-        self._old = ChangeSet(lambda: store.statuses.by_connector)  # whose statuses may be of what is no more
+        self._old = ChangeSet(lambda: store.statuses.by_connector)  # connectors that may have statuses of removed work
         store.change_sets += [self._changes, self._old]
         store.status_change_sets.append(self._old)
         self._unplaced: dict[Work, str] = {}
         self._lost: dict[Work, str] = {}
-        self._unknown: set[str] = set()  # connectors whose tasks in force a member may know nothing of
+        self._unknown: set[str] = set()  # connectors whose tasks in force may be unknown to a member
         self._members: frozenset[str] = frozenset()
         self.member_urls: tuple[str, ...] = ()
 
     def begin(self, siblings: Siblings) -> None:
-        """Where connectors are asked and former tasks fenced."""
+        """Sets the scope in which connectors are queried and former tasks fenced."""
         self._query.begin(siblings)
         self._fencing.begin(siblings)
 
     def resign(self) -> None:
-        """Another worker leads now."""
+        """Drops the leader's memory: another worker leads now."""
         self._memory, self.member_urls, self._unplaced, self._lost = Memory(), (), {}, {}
         self.start_anew()
 
     def start_anew(self) -> None:
-        """Leads since now: another worker may have led meanwhile."""
+        """Drops the knowledge from before this leadership: another worker may have led meanwhile."""
         self._query.forget()
         self._fencing.forget()
         self._used.clear()
-        for changes in (self._changes, self._old):  # whoever does not lead takes nothing of them
+        for changes in (self._changes, self._old):  # a worker that does not lead takes nothing of them
             changes.begin_anew()
 
     def owner(self, work: Work) -> str | None:
-        """URL of the worker that has this work by the last round."""
+        """Returns the URL of the worker that has this work by the last round."""
         return self._memory.owners.get(work)
 
     async def share(self, leader: str, members: Mapping[str, Metadata]) -> Mapping[str, Assignment]:
-        """One round of the group: member id to metadata in, member id to assignment out."""
+        """Computes one round of the group: member id to metadata in, member id to assignment out."""
         newest = max(m.config_offset for m in members.values())
         config = self._store.config
         if config.offset < newest:
@@ -123,7 +124,8 @@ class Leader:
     def _explained(
         self, unplaced: Iterable[Work], views: Iterable[MemberView], wants: Mapping[str, Labels]
     ) -> dict[Work, str]:
-        """Why no member may have this work: none has the labels that it asks for, or those that have take no tasks."""
+        """Returns why no member may have this work: no member has the labels that its connector requires, or those that
+        have them take no tasks."""
         takers = [view for view in views if not view.leaving]
         reasons: dict[str, str] = {}
         for connector in {work.connector for work in unplaced}:
@@ -136,11 +138,11 @@ class Leader:
         return {work: reasons[work.connector] for work in unplaced if work.connector in reasons}
 
     async def reconfigure(self) -> None:
-        """Writes task configurations where they differ from what their connector wants. Raises what writing raises.
+        """Writes task configurations where they differ from what their connector wants. Raises the errors of the write.
 
-        Waits neither for connectors nor for fences: what they say is used in the turn after. A connector whose former
-        tasks are still to be fenced, perhaps by a leader that ended meanwhile, gets no tickets until it is written that
-        they are.
+        Waits neither for connectors nor for fences: the next turn uses their results. A connector whose former tasks
+        still have to be fenced, perhaps by a leader that ended meanwhile, gets no tickets until the topic records the
+        fence.
         """
         await keep_session_key(self._store)
         await self._tidy()
@@ -153,7 +155,7 @@ class Leader:
             raise
 
     async def _tidy(self) -> None:
-        """Takes out of the topic what deleted connectors have left, and puts back what somebody has overwritten."""
+        """Deletes records of deleted connectors from the topic, and restores records that others have overwritten."""
         config = self._store.config
         for word, written in (("leftovers_deleted", config.leftovers()), ("records_restored", restored(config))):
             if written:
@@ -161,7 +163,7 @@ class Leader:
                 await self._store.config_topic.write(written)
 
     async def _look_at(self, names: set[str]) -> None:
-        """Has the tasks of these connectors as they should be."""
+        """Brings the stored tasks of these connectors up to date."""
         config = self._store.config
         for name in names:  # a difference of sets would look at all connectors
             if name not in config.connectors:
@@ -186,12 +188,12 @@ class Leader:
                 self._write_problem(name, answer)
         await self._write(written)
         self._used |= used
-        for name in wanted & config.unfenced.keys():  # those of sinks, and without exactly-once, stay there
+        for name in wanted & config.unfenced.keys():  # sinks, and connectors without exactly-once, stay there
             if (since := config.unfenced.get(name)) is not None:
                 await self._fencing.shut_out_former_tasks(name, since)
 
     def _asked(self, name: str) -> Answer | None:
-        """What the connector says; as Connect, asks those that run."""
+        """Returns the connector's answer; like Connect, queries only connectors that run."""
         config = self._store.config
         if name not in config.connectors or config.target(name) != STARTED:
             self.forget(name)
@@ -199,21 +201,22 @@ class Leader:
         return self._answer(name, without_limits(config.connectors[name]))
 
     def _tasks_to_write(self, name: str, answer: Answer | None) -> list[dict[str, str]] | None:
-        """Task configurations that are to be written now; None when those in force stay."""
+        """Returns task configurations that have to be written now; None when those in force stay."""
         config = self._store.config
         now, lapsing = list(config.tasks.get(name, ())), name in config.lapsing
         if answer is not None and answer.tasks is not None:
             fresh = self._used.get(name) is not answer
-            changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
+            changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or about to be
             wanted = name not in config.applied or lapsing or changed or name in config.inconsistent
             return answer.tasks if wanted else None
-        # Nobody says which they shall be. Who has just joined may know nothing of them.
+        # There is no answer about its tasks. A member that has just joined may know none of those in force.
         return now if lapsing and (config.target(name) != STARTED or name in self._unknown) else None
 
     async def _write(self, tasks: Mapping[str, Sequence[Record]]) -> None:
-        """Those of many connectors at once: thousands of writes in turn would hold up all else for minutes.
+        """Writes the tasks of many connectors at once: thousands of writes in turn would delay everything else for
+        minutes.
 
-        One that has a task too large for the topic fails by itself.
+        A connector with a task too large for the topic fails alone.
         """
         try:
             if tasks:
@@ -227,7 +230,7 @@ class Leader:
                 self._write_problem(name, self._query.refused(name, trace_of(error)))
 
     def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
-        """What the connector says; None while it, or a value of its configuration, is still to come."""
+        """Returns the connector's answer; None while it, or a value of its configuration, is pending."""
         secrets = self._store.secrets
         try:
             resolved = secrets.resolved(properties)
@@ -238,7 +241,7 @@ class Leader:
             self._query.hold(name)
             return None
         policy: RestartPolicy | None = None
-        with contextlib.suppress(KeelmanError):  # stored by somebody who did not check it
+        with contextlib.suppress(KeelmanError):  # stored without a check
             policy = policy_of(self._store.config.connectors[name], self._store.properties.raw)
         answer = self._query.about(name, resolved, policy, attempts=self._store.statuses.attempts(Work(name)))
         if answer is None or answer.tasks is None or resolved == properties:
@@ -247,19 +250,20 @@ class Leader:
 
     @property
     def busy(self) -> bool:
-        """Whether it has not yet looked at all that something has changed about."""
+        """Whether changed connectors are still waiting for their look."""
         return self._changes.more or self._old.more
 
     def new_tasks_soon(self) -> bool:
-        """Whether new connectors are about to say which tasks they want: one round of the group is enough for both."""
+        """Returns whether new connectors are about to answer which tasks they want: one round of the group is enough
+        for both."""
         return self._changes.more or self._query.first_answers_soon()
 
     def again_seconds(self) -> float:
-        """Seconds until there is something to do though nothing has changed."""
+        """Returns the seconds until there is something to do though nothing has changed."""
         return self._query.due_seconds()
 
     def ask_again(self, requests: Iterable[RestartRequest]) -> None:
-        """These connectors are restarted: what was wrong with them may be over."""
+        """Queries these restarted connectors again: their problem may be over."""
         for request in requests:
             self._query.again(request.connector)
 
@@ -268,12 +272,13 @@ class Leader:
         self._wake()
 
     def forget(self, name: str) -> None:
-        """This connector is gone, or is to be asked again once it runs again."""
+        """Drops the answers about a connector that is gone, or that has to be queried again once it runs again."""
         self._query.forget(name)
         self._used.pop(name, None)
 
     def _write_problem(self, name: str, answer: Answer) -> None:
-        """Brings the connector's status in line with what it said, whoever has it. Its tasks go on as they are."""
+        """Brings the connector's status in line with its answer, on whatever worker it is. Its tasks are not
+        changed."""
         work = Work(name)
         now, owner = self._store.statuses.statuses.get(work), self.owner(work)
         if now is None or owner is None:
@@ -290,7 +295,7 @@ class Leader:
         self._status_writer.put(work, status)
 
     def report_unplaced(self, generation: int) -> None:
-        """Says of work that no member may have why that is so."""
+        """Writes the status UNASSIGNED, with the reason, for work that no member may have."""
         shown = {why: REDACTOR.hide(why) for why in set(self._unplaced.values())}
         for work, why in self._unplaced.items():
             now, trace = self._store.statuses.statuses.get(work), shown[why]
@@ -298,12 +303,13 @@ class Leader:
                 self._status_writer.put(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, trace))
 
     def clear_statuses(self) -> None:
-        """Tombstones for the statuses of what is configured no more; what a dead worker had runs nowhere."""
+        """Writes tombstones for statuses of work that is no longer configured, and UNASSIGNED for work of a dead
+        worker."""
         configured = self._store.config.work()
         for name in self._old.take():
             for work in self._store.statuses.without(configured, name):
                 self._status_writer.put(work, None)
-        mine = urlsplit(self._url).netloc  # who was lost may be back, at the same address: its own word is the later
+        mine = urlsplit(self._url).netloc  # a lost worker may be back at its address: its own status is the later one
         for work, url in self._lost.items():
             now = self._store.statuses.statuses.get(work)
             if now is not None and now.state in (RUNNING, RESTARTING) and now.worker_id == urlsplit(url).netloc:

@@ -1,4 +1,4 @@
-"""Keeps this worker's place in its group: joins, sends heartbeats, says when it has to join again."""
+"""Keeps this worker's place in its group: joins, sends heartbeats, notices when it has to join again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from keelman.worker.group.session_clock import SessionClock
 
 log = get_logger()
 
-# What the leader does with everybody's metadata: member id to metadata in, member id to assignment out.
+# The leader's work with the metadata of all: member id to metadata in, member id to assignment out.
 Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, Assignment]]]
 
 
@@ -43,24 +43,24 @@ class GroupPlace:
     assignment: Assignment
 
     def leads_since(self, before: GroupPlace | None) -> bool:
-        """Whether this worker leads now and nobody else can have led since it was given the place `before`."""
+        """Returns whether this worker leads now, and no other can have led since it was given the place `before`."""
         if before is None or not (before.leader and self.leader):
             return False
         return before.generation + 1 == self.generation
 
 
 class GroupEvents(Protocol):
-    """Who is notified of what becomes of the worker's place. Neither method may block or raise."""
+    """Receives the events of the worker's place. Neither method may block or raise."""
 
     def on_refused(self, problem: str) -> None:
-        """The brokers refuse the group for a reason that does not pass by itself; called again with each try."""
+        """Called with each try while the brokers refuse the group for a reason that does not pass by itself."""
 
     def on_lost(self, why: str) -> None:
-        """The place was lost just now, for this reason."""
+        """Called when the place has just been lost, for this reason."""
 
 
 class Membership:
-    """One member of the group. `heartbeats()` runs beside the one who calls `join`, all the time."""
+    """One member of the group. `heartbeats()` runs all the time, beside the caller of `join`."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Membership:
         on_member: Callable[[str, bool], None],
         former: FormerMembers | None = None,
     ) -> None:
-        """`on_member` is called with the member id, "" once the worker has left, and whether it leads."""
+        """Calls `on_member` with the member id, "" once the worker has left, and whether it leads."""
         self._group = group
         self._group_id = group_id
         self._session = session_ms / 1000
@@ -86,14 +86,14 @@ class Membership:
         self.place: GroupPlace | None = None
         self.rejoin = True
         self.lost = False
-        self.losses = 0  # whoever runs work for this place compares: a join may come before the loss was seen
+        self.losses = 0  # compared by the runner of this place's work: a join may come before it sees the loss
         self.rebalances = 0  # places that it was given
         self.rebalanced_at = 0.0  # when it got the last of them, by the monotonic clock
-        self.rebalance_seconds = 0.0  # for how long it waited for all of them together
-        self.longest_rebalance = 0.0  # and for one of them at most, in seconds
+        self.rebalance_seconds = 0.0  # total time of waiting for them
+        self.longest_rebalance = 0.0  # the longest of these waits, in seconds
         self.members = 0  # of the group, where it leads
-        self.problem = ""  # why there is no place, when the broker has said so
-        self.waits_for = ""  # the dead members of another kind that it waits for, and how long at most
+        self.problem = ""  # why there is no place, if the broker gave a reason
+        self.waits_for = ""  # the dead members of another kind that it waits for, and the most time for that
         self._joining = False
 
     @property
@@ -108,19 +108,20 @@ class Membership:
 
     @property
     def leads(self) -> bool:
-        """Whether this worker leads for certain: it has its place, and the group says so."""
+        """Whether this worker certainly leads: it has its place, and the group confirms it."""
         return self.place is not None and self.place.leader and self.healthy
 
     @property
     def lasting(self) -> bool:
-        """True while nobody can have been given its work before a lease that is renewed now lapses.
+        """True while no other can have been given its work before a lease that is renewed now lapses.
 
         See `SessionClock`.
         """
         return self.place is not None and not self.lost and self._clock.lasts
 
     async def proven(self) -> bool:
-        """Whether the group's coordinator says now that this worker has the place that it was given last."""
+        """Returns whether the group's coordinator confirms now that this worker has the place that it was given
+        last."""
         place = self.place
         if place is None or not self.healthy:
             return False
@@ -131,15 +132,15 @@ class Membership:
         return code in (codes.NONE, codes.REBALANCE_IN_PROGRESS) and self.place is place
 
     def request_rejoin(self) -> None:
-        """Asks for a new round of the group."""
+        """Requests a new round of the group."""
         self.rejoin = True
         self._wake()
 
     async def replace_predecessors(self, url: str) -> None:
-        """Lets dead members that had this worker's address leave. Called once, before the first join.
+        """Removes dead members that had this worker's address. Called once, before the first join.
 
-        Tries for as long as they can live on: who does not leave is thrown out by then. Raises PermissionDenied where
-        this worker may not be in its group.
+        Tries for as long as they can live on: a member that does not leave is thrown out by then. Raises
+        PermissionDenied where this worker may not be in its group.
         """
         try:
             async with asyncio.timeout(self._session):
@@ -154,7 +155,8 @@ class Membership:
             await self._group.leave(member.member)
 
     async def present(self) -> Mapping[str, Sequence[Member]]:
-        """The group's members by the addresses that they advertise; none while its coordinator does not say."""
+        """Returns the group's members by the addresses that they advertise; none while its coordinator does not
+        answer."""
         try:
             async with asyncio.timeout(self._clock.patience_seconds):
                 return by_url(await self._group.describe())
@@ -162,7 +164,7 @@ class Membership:
             return {}
 
     async def _describe(self) -> Described:
-        """The group, once its coordinator answers."""
+        """Returns the group, once its coordinator answers."""
         backoff = Backoff(first=0.05, most=1.0)
         while True:
             try:
@@ -172,12 +174,12 @@ class Membership:
                 await asyncio.sleep(backoff.next())
 
     async def join(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> GroupPlace:
-        """Joins until it has a place, asking `metadata` again for each try; as leader, shares the work out.
+        """Joins until it has a place, calling `metadata` for each try; as leader, shares the work out.
 
         `events` is notified of refusals, and of a place that turns out to be lost.
 
-        Raises FailedPrecondition when live Java workers are in the group, InvalidArgument and
-        PermissionDenied for what the broker refuses for good.
+        Raises FailedPrecondition when live Java workers are in the group, InvalidArgument and PermissionDenied for what
+        the broker refuses for good.
         """
         backoff, began = Backoff(first=0.05, most=1.0), time.monotonic()
         self._joining = True
@@ -253,7 +255,7 @@ class Membership:
             )
 
     def _too_large(self, size: int) -> str:
-        """The broker's only unknown error for a group: it cannot write the group's record."""
+        """Describes the broker's only unknown error for a group: it cannot write the group's record."""
         size_text = f" of about {size} bytes" if size else ""
         return (
             f"the brokers cannot store group {self._group_id}: its record{size_text} is over their limit: raise "
@@ -261,14 +263,15 @@ class Membership:
         )
 
     def _report(self, problem: str, events: GroupEvents) -> None:
-        """Logged once, and tried again: it may be mended while this worker waits, and what runs goes on."""
+        """Logs a problem once, before the next try: it may be mended while this worker waits, and running work
+        continues."""
         if problem != self.problem:
             log.error("group_refuses", group=self._group_id, error=problem)
         self.problem = problem
         events.on_refused(problem)
 
     async def _wait_or_end(self, described: Described) -> None:
-        """Members of another kind that were killed lapse. Raises FailedPrecondition once they prove to be alive."""
+        """Waits for killed members of another kind to lapse. Raises FailedPrecondition once they prove to be alive."""
         names = ", ".join(f"{m.client_id or m.member}@{m.host.lstrip('/')}" for m in described.members) or "unknown"
         java = described.protocol_type == PROTOCOL_TYPE
         has = (
@@ -334,7 +337,7 @@ class Membership:
                 self._lose("the group's coordinator does not answer", events)
 
     async def leave(self) -> None:
-        """Leaves the group at once, so that nobody waits for this member."""
+        """Leaves the group at once, so that no other member waits for this one."""
         if not self.member:
             return
         try:
@@ -347,14 +350,15 @@ class Membership:
         self.member, self.place = "", None
 
     async def step_aside(self) -> None:
-        """Leaves the group until the next join: the others need not wait for this member. Its work must have ended."""
+        """Leaves the group until the next join, so that no other member waits for this one. Its work must have
+        ended."""
         log.warning("stepping_aside", group=self._group_id, member=self.member)
         await self.leave()
         self.lost, self.rejoin = True, True
 
 
 def allocation(works: frozenset[Work], place: GroupPlace | None, offset: int) -> Assignment | None:
-    """What a member says that it runs; None for nothing."""
+    """Returns the work that a member reports as running; None for nothing."""
     if not works or place is None:
         return None
     given = place.assignment

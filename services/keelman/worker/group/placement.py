@@ -1,5 +1,5 @@
-"""Decides which workers may run a connector: its `keelman.placement.labels`, their `keelman.labels`. Says why none
-does."""
+"""Decides which workers may run a connector: its `keelman.placement.labels`, their `keelman.labels`. Explains why none
+may."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from keelman.model.rules.labels import labels_of
 
 Labels: TypeAlias = Mapping[str, str]
 CONNECTOR_KEY = LABELS.name
-# What nobody has: the name is none that can be written.
+# Labels that no worker has: the name cannot be written.
 NOBODY: Labels = {"": ""}
 MOST_NAMED = 3
 
 
 def wants_of(placements: Mapping[str, str]) -> dict[str, Labels]:
-    """Connector to labels, for those that ask for any, from the texts. One that is not legal matches nobody."""
+    """Returns connector to labels, for those that require any, from the texts. An illegal text matches no worker."""
     wants: dict[str, Labels] = {}
     for connector, text in placements.items():
         try:
@@ -31,7 +31,7 @@ def wants_of(placements: Mapping[str, str]) -> dict[str, Labels]:
 
 
 def why_unplaced(text: str, members: Iterable[Labels]) -> str:
-    """For people: why no worker has a connector that asks for these labels."""
+    """Returns, for people, why no worker has a connector that requires these labels."""
     try:
         labels_of(text, key=CONNECTOR_KEY)
     except InvalidArgument as error:
@@ -44,7 +44,7 @@ def why_unplaced(text: str, members: Iterable[Labels]) -> str:
 
 
 def why_none_fit(unfit: Mapping[str, str]) -> str:
-    """For people: why no worker runs any tasks, from each worker_id's own reason."""
+    """Returns, for people, why no worker runs any tasks, from each worker_id's own reason."""
     named = [f"{worker}: {why}" for worker, why in sorted(unfit.items())[:MOST_NAMED]]
     more = len(unfit) - len(named)
     return f"No worker of the group can run it now: {'; '.join(named)}{f'; and {more} more' if more else ''}"

@@ -1,4 +1,4 @@
-"""Queues what the herder is to do, and changes of the config topic, which are written together."""
+"""Queues requests for the herder, and changes of the config topic, which are written together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMING_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """A leader's records for a request, none where it only asks, and then its answer."""
+    """A leader's records for a request (none for a read-only one), and then its answer."""
 
     records: Sequence[Record]
     answer: Callable[[], T]
@@ -35,9 +35,11 @@ class Change(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One that waits. Either `operation` is done for it, or it is about one connector and `decide` says what to write.
+    """A waiting request. Either `operation` is done for it, or it concerns one connector and `decide` returns its
+    records.
 
-    `decide` is called with all that the config topic has, perhaps twice, and raises what the request is refused with.
+    `decide` is called with the config topic read to its end, perhaps twice, and raises the error that refuses the
+    request.
     """
 
     until: float
@@ -49,11 +51,11 @@ class Request:
 
     @property
     def over(self) -> bool:
-        """Whether nobody waits for it any more, or its time is up: it is not to begin."""
+        """Whether no caller waits for it any more, or its time is up: it must not begin."""
         return self.result.done() or time.monotonic() > self.until
 
     def settle(self, answer: Callable[[], Any]) -> None:
-        """Hands what `answer` returns or raises to whoever waits."""
+        """Hands the result or the error of `answer` to the waiting caller."""
         if self.result.done():
             return
         try:
@@ -62,7 +64,7 @@ class Request:
             self.fail(error)
 
     def fail(self, error: Exception) -> None:
-        """Raises, at whoever waits, why it was not done."""
+        """Raises the reason of the failure in the waiting caller."""
         if not isinstance(error, KeelmanError | RestError | Elsewhere):
             log.error("request_failed", trace="".join(traceback.format_exception(error)))
         if not self.result.done():
@@ -70,7 +72,7 @@ class Request:
 
 
 class Requests:
-    """The requests that wait, in the order in which they came, and those that are being served."""
+    """The waiting requests, in the order in which they came, and those that are being served."""
 
     def __init__(self, topic: ConfigTopic, require_leader: Callable[[], None]) -> None:
         self._topic = topic
@@ -85,7 +87,7 @@ class Requests:
 
     @contextlib.contextmanager
     def coming(self) -> Iterator[None]:
-        """For the block in which a request is made ready that will wait here any moment."""
+        """Announces, for the block, a request that is being prepared and about to be queued here."""
         me = object()
         self._coming[me] = time.monotonic() + COMING_SECONDS
         try:
@@ -95,7 +97,7 @@ class Requests:
             self._moved.set()
 
     async def more(self) -> bool:
-        """Whether one waits. While one is made ready that may come soon, it is waited for a moment."""
+        """Returns whether a request waits. While one is being prepared that may come soon, waits for it a moment."""
         while not self._waiting:
             seconds = max(self._coming.values(), default=0.0) - time.monotonic()
             if seconds <= 0:
@@ -105,8 +107,8 @@ class Requests:
         return True
 
     async def done(self, request: Request) -> Any:
-        """Has it wait its turn; what came of it. Raises DeadlineExceeded when it did not begin in time: then it never
-        does. One that has begun is waited for."""
+        """Queues the request and returns its result. Raises DeadlineExceeded when it did not begin in time: then it
+        never begins. Waits for a request that has begun."""
         self._waiting.append(request)
         self._moved.set()
         try:
@@ -119,17 +121,17 @@ class Requests:
         return await request.result
 
     def refuse_all(self, problem: Callable[[], Exception]) -> None:
-        """Returns this to whoever waits."""
+        """Raises this in all waiting callers."""
         while self._waiting:
             self._waiting.popleft().fail(problem())
 
     def require_time(self) -> None:
-        """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
+        """Raises DeadlineExceeded when the request being served has no time left: nothing is written after it."""
         if any(time.monotonic() > request.until for request in self._serving):
             raise DeadlineExceeded(TIMED_OUT)
 
     async def serve(self) -> None:
-        """Serves the next ones that can be served together; raises nothing."""
+        """Serves the next requests that can be served together; raises nothing."""
         self._serving = taken(self._waiting)
         try:
             if not self._serving:
@@ -147,10 +149,10 @@ class Requests:
             self._serving = ()
 
     async def _change(self, requests: Sequence[Request]) -> None:
-        """Decides all of them, then has what they change written in one write.
+        """Decides all of them, then writes their records in one write.
 
         A leader that has claimed the topic and read it since knows all that is in it, unless another has claimed after
-        it: then its write fails. So only who is refused, or writes nothing, is decided by what is read now.
+        it: then its write fails. So only requests that are refused, or write nothing, are decided after a new read.
         """
         self._require_leader()
         decided = [_decided(request) for request in requests] if self._topic.is_current else []
@@ -164,16 +166,16 @@ class Requests:
             waiting = [one for one in waiting if not one[0].result.done()]
             if len(waiting) == 1:
                 raise
-            for one in waiting:  # it is one of them that the topic does not take
+            for one in waiting:  # the topic refuses one record among these
                 try:
                     await self._write([one])
                 except Exhausted as error:
                     one[0].fail(error)
 
     async def _write(self, decided: Sequence[tuple[Request, Change[Any] | Exception]]) -> None:
-        """Answers those that are refused, writes the others in one write.
+        """Answers the refused requests, writes the others in one write.
 
-        Where the claim has to be made first, another leader may have written since: all is decided again behind it.
+        Where the claim has to be made first, another leader may have written since: all is decided again after it.
         """
         if any(isinstance(one, Change) and one.records for _, one in decided) and await self._topic.claim_if_lost():
             await self._topic.read()
@@ -192,7 +194,7 @@ class Requests:
 
 
 def _decided(request: Request) -> Change[Any] | Exception:
-    """What is to be written for it, or why nothing is."""
+    """Returns the request's change, or the error that refuses it."""
     assert request.decide is not None
     if request.over:
         return DeadlineExceeded(TIMED_OUT)
@@ -203,10 +205,10 @@ def _decided(request: Request) -> Change[Any] | Exception:
 
 
 def taken(waiting: deque[Request]) -> tuple[Request, ...]:
-    """Takes from the queue what comes next: one thing to be done, or changes about different connectors.
+    """Takes the next requests from the queue: one operation, or changes of different connectors.
 
-    No two about the same one: the second is to be decided by what the first has come to. None is served before one
-    that came earlier. Those that are over are taken and left out.
+    No two changes of the same connector: the second depends on the result of the first. No request is served before an
+    earlier one. Requests that are over are removed from the queue and left out.
     """
     found: dict[str, Request] = {}
     while waiting and len(found) < MAX_TOGETHER:

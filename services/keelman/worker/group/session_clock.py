@@ -1,9 +1,8 @@
 """Decides by its heartbeats whether a member still has its place in the group. Pure but for the clock.
 
 The group's coordinator gives a member's work to others once it has had no heartbeat of it for a session: not sooner
-than a session after the last one that it answered was sent. A new coordinator counts again for all members. So a member
-without an answer may let its copy runs go on for so long, and no longer: its coordinator may be away, or only its way
-there.
+than a session after the last answered one was sent. A new coordinator counts again for all members. So a member without
+an answer may let its copy runs continue for so long, and no longer: its coordinator may be away, or only its way there.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable
 
 from keelman.worker.intervals import LEASE_SECONDS
 
-CUT_SECONDS = 1.0  # so long before the session may be over its work is cut
+CUT_SECONDS = 1.0  # seconds before the possible end of the session at which its work is cut
 AGAIN_SECONDS = 0.2
 LIVELY_SECONDS = 5.0
 SOON_SECONDS = 0.1
@@ -33,20 +32,20 @@ class SessionClock:
         self.failing = False
 
     def placed(self) -> None:
-        """A place was given: the next round may follow soon."""
+        """Takes note of a new place: the next round may follow soon."""
         self._placed = self._clock()
 
     def answered(self, sent: float) -> None:
-        """What was sent at that time was answered as to a member."""
+        """Takes note of an answer, as to a member, to a message sent at that time."""
         self._sent, self._answered, self.failing = sent, self._clock(), False
 
     def unanswered(self) -> None:
-        """The last heartbeat was not answered."""
+        """Takes note that the last heartbeat was not answered."""
         self.failing = True
 
     @property
     def answered_at(self) -> float:
-        """When the coordinator last answered as to a member."""
+        """The time of the coordinator's last answer as to a member."""
         return self._answered
 
     @property
@@ -66,7 +65,7 @@ class SessionClock:
 
     @property
     def pause_seconds(self) -> float:
-        """Until the next heartbeat: it shows a new round, and after one there often comes another."""
+        """The time until the next heartbeat: it shows a new round, and after one there often comes another."""
         if self.failing:
             return min(AGAIN_SECONDS, self._interval)
         lively = self._clock() - self._placed < LIVELY_SECONDS
@@ -74,6 +73,6 @@ class SessionClock:
 
     @property
     def patience_seconds(self) -> float:
-        """How long an answer may take: not longer than until the session may be over."""
+        """The time that an answer may take: not longer than until the session may be over."""
         left = max(self._session - CUT_SECONDS, self._lease) - (self._clock() - self._sent)
         return max(AGAIN_SECONDS, min(self._patience, left))

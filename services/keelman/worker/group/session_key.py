@@ -1,4 +1,4 @@
-"""Renews the key that workers sign with what they ask of each other: the leader makes a new one now and then."""
+"""Renews the key with which workers sign requests to each other: the leader makes a new one now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from keelman.workers.properties.signature_algorithms import key_of
 
 
 async def keep_session_key(store: Store) -> None:
-    """A new key, when there is none or it has been in use for long. The leader's; raises what writing raises."""
+    """Writes a new key, when there is none or it has been in use for long. The leader's; raises the errors of the
+    write."""
     now_ms = int(time.time() * 1000)
     if now_ms - store.config.session_key_ms > store.properties.key_ttl_ms:
         algorithm, size = key_of(store.properties.raw)

@@ -1,8 +1,8 @@
-"""Finds addresses that two live workers of one group advertise: whoever asks there reaches the one or the other.
+"""Finds addresses that two live workers of one group advertise: a request there reaches the one or the other.
 
-A leader, which hears everybody's, suspects those that it hears twice; other workers their own, where the leader has it
-too. A worker that was killed stands in the group until its session is over, beside the one that was started in its
-place: so nothing is logged before, and then only what the group's coordinator confirms.
+A leader, which knows all addresses, suspects those that it sees twice; other workers suspect their own, where the
+leader has it too. A killed worker remains in the group until its session is over, beside its replacement: so nothing is
+logged before, and then only if the group's coordinator confirms it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOOK_SECONDS = 1.0
 
 
 class SharedAddresses:
-    """One a worker: hears of each round, logs each address once, and answers who asks for as long as it lasts."""
+    """One per worker: learns of each round, logs each address once, and answers for as long as the problem lasts."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class SharedAddresses:
         session: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`members` are those of the group by their address, none while nobody knows. `session` is in seconds."""
+        """`members` returns those of the group by their address, none while unknown. `session` is in seconds."""
         self._members = members
         self._patience = session + LOOK_SECONDS
         self._clock = clock
@@ -36,17 +36,17 @@ class SharedAddresses:
         self._looked = float("-inf")
 
     def suspect(self, urls: Iterable[str]) -> None:
-        """A round has given places: more than one worker seems to be at these addresses, and at no others."""
+        """Takes the addresses at which a round has more than one worker; clears all others."""
         now = self._clock()
         self._since = {url: self._since.get(url, now) for url in urls}
         self._problems = {url: why for url, why in self._problems.items() if url in self._since}
 
     def problem(self, url: str) -> str:
-        """Why nothing is passed on to this address; empty where there is no reason."""
+        """Returns why nothing is passed on to this address; empty where there is no reason."""
         return self._problems.get(url, "")
 
     async def look(self) -> None:
-        """Asks the group about those that no dead member can explain any more. Raises nothing."""
+        """Queries the group about addresses that no dead member can explain any more. Raises nothing."""
         now = self._clock()
         due = [u for u, since in self._since.items() if u not in self._problems and now - since > self._patience]
         if not due or now - self._looked < LOOK_SECONDS:

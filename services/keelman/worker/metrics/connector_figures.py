@@ -1,7 +1,7 @@
-"""Adds up what each connector does on this worker, under the names of managed Connect services: label ConnectorName.
+"""Adds up each connector's work on this worker, under the names of managed Connect services: label ConnectorName.
 
-What is measured of the whole worker, such as its processors, is its connector's where the cluster has just one; where
-it has several, those samples have no ConnectorName.
+Measures of the whole worker, such as its processors, are its connector's where the cluster has just one; where it has
+several, those samples have no ConnectorName.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MayUse:
 
 
 class CpuShare:
-    """Processors in use, from totals of processor time: over some seconds before it is asked, as often as that is.
+    """Processors in use, from totals of processor time: over some seconds before each call.
 
     The first answer is over all the time since the process began.
     """
@@ -70,7 +70,7 @@ class CpuShare:
         self._seen = deque([(began, 0.0)])
 
     def of(self, seconds: float, now: float) -> float:
-        """Processors in use, when `seconds` of processor time have been used in all until now."""
+        """Returns the processors in use, given the total `seconds` of processor time until now."""
         if seconds < self._seen[-1][1]:  # slots ended and took their share with them
             self._seen = deque([(now, seconds)])
             return 0.0
@@ -95,7 +95,7 @@ class Sum:
     bytes: float = 0.0
 
     def add(self, status: str, meter: Meter | None) -> None:
-        """Takes in a task."""
+        """Adds a task."""
         self.running += status == states.RUNNING
         self.errored += status == states.FAILED
         if meter is not None and meter.live:
@@ -103,7 +103,7 @@ class Sum:
             self.records, self.bytes = self.records + records, self.bytes + size
 
     def samples(self) -> Iterator[tuple[Family, float]]:
-        """The metrics of the connector."""
+        """Yields the metrics of the connector."""
         yield RUNNING, self.running
         yield ERRORED, self.errored
         if self.source is not None:
@@ -120,22 +120,22 @@ class ConnectorFigures:
         self._sums: dict[str, Sum] = {}
 
     def add_connector(self, connector: str, kind: str) -> Sum:
-        """Where the tasks of a connector are added up; `kind` is source or sink, or neither."""
+        """Returns the sum for a connector's tasks; `kind` is source or sink, or neither."""
         if connector not in self._sums:
             self._sums[connector] = Sum({"source": True, "sink": False}.get(kind))
         return self._sums[connector]
 
     def labels(self, connector: str) -> str:
-        """Of a connector's samples; "" for those that are no connector's."""
+        """Returns the labels of a connector's samples; "" for samples of no connector."""
         return f'ConnectorName="{escaped(connector)}",{self._worker}' if connector else self._worker
 
     def write(self, out: Exposition, connector: str) -> None:
-        """What one connector does."""
+        """Writes one connector's work."""
         labels = self.labels(connector)
         for family, value in self._sums[connector].samples():
             out.add(family, value, labels)
 
     @property
     def connectors(self) -> list[str]:
-        """Those that have something here."""
+        """The connectors with work here."""
         return list(self._sums)

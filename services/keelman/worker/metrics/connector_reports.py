@@ -1,6 +1,6 @@
-"""Reports the connectors of a group, by its leader: all of them once, then what changes.
+"""Reports the connectors of a group, by its leader: all of them once, then changes.
 
-A round begins when this worker comes to lead, and again now and then, which mends whatever got lost on the way.
+A round begins when this worker comes to lead, and again now and then, which mends reports that got lost on the way.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from keelman.worker.storage.store import Store
 from keelman.workers.connector_messages import TYPES, add_notes
 
 LOOK_SECONDS = 2.0  # without news: another worker may lead by now
-PAUSE_SECONDS = 0.2  # between two looks: what changes meanwhile is reported once
+PAUSE_SECONDS = 0.2  # between two looks: changes of that time are reported once
 ROUND_SECONDS = 600.0
 SLICE = 50
 TRACE = 4_000  # characters of a trace
 
 
 class ConnectorReports:
-    """Reports connectors, and remembers what was reported in the present round. `publish` takes a key and a value, None
-    for a tombstone."""
+    """Reports connectors, and remembers the reports of the present round. `publish` takes a key and a value, None for a
+    tombstone."""
 
     def __init__(
         self, store: Store, publish: Callable[[str, bytes | None], None], *, worker_cluster: str, worker: str
@@ -47,17 +47,17 @@ class ConnectorReports:
         self._reported: dict[str, pb.Connector] = {}
         self._types: dict[str, str] = {}
         self.news = asyncio.Event()
-        """Set when there may be something to report; whoever looks clears it."""
+        """Set when there may be something to report; the reader clears it."""
         self._changes = ChangeSet(lambda: store.config.connectors, on_more=self.news.set)
         store.change_sets.append(self._changes)
         store.status_change_sets.append(self._changes)
 
     def end(self) -> None:
-        """This worker does not lead now."""
+        """Ends the round: this worker does not lead now."""
         self._round = ""
 
     async def look(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Reports what is new, in slices; everything where a round is due."""
+        """Reports news, in slices; everything where a round is due."""
         if not self._round or clock() - self._begun >= ROUND_SECONDS:
             self._round, self._begun = uuid.uuid4().hex, clock()
             before, self._reported = self._reported, {}
@@ -91,7 +91,7 @@ class ConnectorReports:
             self._publish(self._key(name), self._report(self._key(name), connector=about))
 
     def connector(self, name: str) -> pb.Connector | None:
-        """A connector as lists show it; None for one that there is not."""
+        """Returns a connector as lists show it; None for an unknown one."""
         config = self._store.config.connectors.get(name)
         if config is None:
             return None
@@ -112,7 +112,7 @@ class ConnectorReports:
         return found
 
     def _tasks(self, name: str, known: list[tuple[int, Status]]) -> Iterator[pb.ConnectorTask]:
-        """Those with a status; before there is any, those that are configured, as REST's answers have them."""
+        """Yields tasks with a status; before there is any, the configured ones, as in REST's answers."""
         for number, status in known:
             trace = (status.trace or "")[:TRACE]
             yield add_notes(

@@ -1,7 +1,7 @@
-"""Every metric of a worker. docs/metrics.md says the same for people.
+"""Every metric of a worker, as docs/metrics.md describes them for people.
 
 Connect's own keep their JMX names as jmx_exporter writes them without rules: domain, type and attribute with
-underscores. What JMX holds as a text is a label of a metric that is 1. Ours begin with `keelman_`.
+underscores. A JMX text is a label of a metric that is 1. Ours begin with `keelman_`.
 """
 
 from __future__ import annotations
@@ -107,5 +107,5 @@ BAD_RECORDS = {
         _ERRORS + "deadletterqueue_produce_failures", UNTYPED, "Times that dead letters could not be written."
     ),
 }
-"""By what CopyProgress.bad_records calls them; none of a task that never met a bad record."""
+"""By their names in CopyProgress.bad_records; none of a task that never met a bad record."""
 LAST_ERROR = Family(_ERRORS + "last_error_timestamp", UNTYPED, "When the last one was met, in ms since 1970.")

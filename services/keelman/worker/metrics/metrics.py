@@ -1,4 +1,4 @@
-"""Makes a worker's metrics when they are asked for: in slices, so that all else goes on with 10,000 connectors."""
+"""Makes a worker's metrics on request: in slices, so that other work continues with 10,000 connectors."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ UNKNOWN = Status(states.UNASSIGNED, "", -1)
 
 
 class Metrics:
-    """Asked by the REST API. Those who ask at the same time, or within a second, get the same text."""
+    """Called by the REST API. Callers at the same time, or within a second, get the same text."""
 
     def __init__(
         self, herder: Herder, link: SparkLink, *, worker: str, cluster: str, may_use: MayUse = NO_LIMIT
     ) -> None:
-        """`may_use`: what the worker may use with its slots."""
+        """`may_use`: the limits of the worker with its slots."""
         self._herder = herder
         self._link = link
         self._worker = worker
@@ -53,7 +53,7 @@ class Metrics:
         self._made_at = -FRESH_SECONDS
 
     async def text(self, clock: Callable[[], float] = time.monotonic) -> list[bytes]:
-        """The exposition, in pieces."""
+        """Returns the exposition, in pieces."""
         async with self._alone:
             if clock() - self._made_at >= FRESH_SECONDS:
                 out = Exposition()
@@ -70,7 +70,7 @@ class Metrics:
             return self._made
 
     def knows(self, connector: str) -> bool:
-        """Whether there is such a connector."""
+        """Returns whether there is such a connector."""
         return connector in self._herder.store.config.connectors
 
     def _of_the_worker(self, out: Exposition, now: float) -> None:
@@ -120,7 +120,7 @@ class Metrics:
                 out.add(names.STARTS[is_task, what], count)
 
     def _as_managed(self, out: Exposition, now: float) -> None:
-        """What is measured of the worker, under the names of managed services."""
+        """Adds the worker's measures, under the names of managed services."""
         herder = self._herder
         membership, meters, connectors = herder.membership, herder.owned.tasks.meters, herder.store.config
         only = next(iter(connectors.connectors)) if len(connectors.connectors) == 1 else ""

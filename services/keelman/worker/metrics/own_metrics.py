@@ -1,5 +1,5 @@
-"""Shows what connectors' tasks count by themselves among a worker's metrics: under the names that jmx_exporter gives
-the beans of Kafka Connect's PluginMetrics without rules, `kafka_connect_plugins_` before the connector's own."""
+"""Shows the connectors' own metrics among a worker's metrics: under the names that jmx_exporter gives the beans of
+Kafka Connect's PluginMetrics without rules, `kafka_connect_plugins_` before the connector's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OwnMetrics:
         self._families: dict[str, Family] = {}
 
     def add(self, out: Exposition, labels: str, metrics: Iterable[OwnMetric]) -> None:
-        """Those of one task, whose labels these are. Of two whose names and tags come to the same, the first stays."""
+        """Adds those of one task, with these labels. Of two with equal names and tags, the first stays."""
         there: set[tuple[str, str]] = set()
         for one in metrics:
             name = PREFIX + _ILLEGAL.sub("_", one.name)
@@ -34,6 +34,6 @@ class OwnMetrics:
 
 
 def _label(key: str) -> str:
-    """A tag's name as a label may be called, which is neither the task's nor Prometheus' own."""
+    """Returns a tag's name as a legal label, which is neither the task's nor Prometheus' own."""
     found = _ILLEGAL.sub("_", key)
     return f"tag_{found}" if found in ("", "connector", "task") or found[0].isdigit() or found[0] == "_" else found

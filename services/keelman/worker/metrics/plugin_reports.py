@@ -1,4 +1,4 @@
-"""Reports to the control plane what this worker found in plugins: when it has read them, and when that changes."""
+"""Reports this worker's findings in plugins to the control plane: when it has read them, and when they change."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Problems:
 def problems_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: str) -> Problems:
     """Looks at all works: some milliseconds for 10,000 connectors.
 
-    A problem is what has failed or is stalled, and what is restarted after it has failed more than once.
+    A problem is a failed or stalled connector or task, or a restart after more than one failure.
     """
     found = []
     for work in works:
@@ -61,7 +61,7 @@ def _problem(work: Work, state: ConnectorProblemState.ValueType, status: Status,
 
 
 def _state(status: Status) -> ConnectorProblemState.ValueType | None:
-    """None for what has no problem."""
+    """Returns None without a problem."""
     if status.state == states.FAILED:
         return CONNECTOR_PROBLEM_STATE_FAILED
     if "stalled" in status.more:

@@ -28,7 +28,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Counted:
-    """Counts a worker's work, once: for 10,000 connectors that is not to be done at every look."""
+    """Counts a worker's work, once: for 10,000 connectors a count at every look would cost too much."""
 
     def __init__(self, works: frozenset[Work] = frozenset()) -> None:
         self.works = works
@@ -67,7 +67,7 @@ async def report(
 
 
 def membership_of(herder: Herder, counted: Counted, problems: Problems) -> WorkerMembership:
-    """The worker's place, without a time."""
+    """Returns the worker's place, without a time."""
     place = herder.place
     return WorkerMembership(
         joined=herder.membership.healthy,
@@ -81,7 +81,7 @@ def membership_of(herder: Herder, counted: Counted, problems: Problems) -> Worke
 
 
 def usage_of(link: SparkLink, meters: Meters) -> WorkerUsage:
-    """What this process and its slots use now, and what its tasks have left to copy."""
+    """Returns the present use of this process and its slots, and the lag of its tasks."""
     slots = link.usage
     own = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
     return WorkerUsage(
@@ -94,7 +94,7 @@ def usage_of(link: SparkLink, meters: Meters) -> WorkerUsage:
 
 
 def lags_of(meters: Meters) -> list[ConnectorLag]:
-    """What each connector has left to copy here, where that is measured; those with most first."""
+    """Returns the lag of each connector here, where that is measured; those with most first."""
     found = [
         ConnectorLag(connector=name, records=left.get(LAG_UNIT_RECORDS), bytes=left.get(LAG_UNIT_BYTES))
         for name, left in meters.lags().items()

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """One entry of PATCH /connectors/x/offsets; None for what is null or missing."""
+    """One entry of PATCH /connectors/x/offsets; None for a null or missing part."""
 
     partition: dict[str, Any] | None
     offset: dict[str, Any] | None

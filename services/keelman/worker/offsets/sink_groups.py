@@ -1,5 +1,5 @@
-"""Keeps the committed offsets of sinks and replays from lapsing, and gives up places of sinks, where no task can look
-after that."""
+"""Keeps the committed offsets of sinks and replays from lapsing, and gives up places of sinks, where no task can do so
+any more."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from keelman.worker.storage.store import Store
 log = get_logger()
 LOOK_SECONDS = 5.0
 SHARE = 0.25
-"""Of the time of retention: so long after a look at most a group is looked at again. It leaves the brokers, this worker
-and the next that leads three quarters of that time to be away."""
+"""The share of the retention time that may pass between two looks at a group. It leaves the brokers, this worker and
+the next leader three quarters of that time to be away."""
 AGAIN_SECONDS, TRIES = 10.0, 3
-"""So long after a look that failed there is another one; so many that fail in a row are worth a warning."""
+"""The time from a failed look to the next; the number of failures in a row that is worth a warning."""
 AT_ONCE = 8
 KEEP_SECONDS, GIVE_UP_SECONDS = 20.0, 3.0
 Place = tuple[str, str]
@@ -39,7 +39,7 @@ class SinkGroups:
     """Keeps the offsets of sinks, which brokers forget in time, and gives up the places of ended ones."""
 
     def __init__(self, store: Store, leads: Callable[[], bool]) -> None:
-        """`leads` says whether this worker leads for certain: who changes offsets through REST is the leader, too."""
+        """`leads` tells whether this worker certainly leads: the changer of offsets through REST is the leader, too."""
         self._store = store
         self._leads = leads
         self._due: dict[Place, float] = {}
@@ -58,7 +58,7 @@ class SinkGroups:
             await self.keep()
 
     async def keep(self) -> None:
-        """Looks after the groups that it is time for."""
+        """Renews the offsets of the groups that are due."""
         if not self._leads():
             self._due, self._config_offset = {}, -1
             return
@@ -71,7 +71,8 @@ class SinkGroups:
         await supervise(*(partial(self._keep, place) for place in due(self._due, at)))
 
     async def give_up(self, name: str, config: Mapping[str, str], tasks: Sequence[int]) -> None:
-        """These tasks have ended and come back no more: nobody waits for them in their group. Never raises."""
+        """Gives up the places of tasks that have ended for good, so that their group does not wait for them. Never
+        raises."""
         worker = self._store.properties.raw
         group = sink_group(worker, config, name)
         try:
@@ -95,7 +96,7 @@ class SinkGroups:
                     properties = fencing_client(worker, config)  # dead letters are where its producers write
                 else:
                     properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
-                # Who changes them needs a group without members.
+                # Changing them needs a group without members.
                 late = DeadlineExceeded("no answer in time")
                 async with self._store.group_offsets[name], deadline(KEEP_SECONDS, late):
                     kept = await keep_offsets(properties, group, client_id=f"keep-{group}")
@@ -112,8 +113,8 @@ class SinkGroups:
 
 
 def places(store: Store) -> list[Place]:
-    """The sinks with their groups, and connectors with dead letters with that of their replays. A class that this
-    worker does not know may be a sink's; where it is a source's there is no such group."""
+    """Returns the sinks with their groups, and connectors with dead letters with that of their replays. An unknown
+    class may be a sink's; where it is a source's there is no such group."""
     kinds: dict[tuple[str | None, str | None], str] = {}  # to look for an unknown class takes half a millisecond
     found = []
     for name, config in store.config.connectors.items():
@@ -128,8 +129,8 @@ def places(store: Store) -> list[Place]:
 
 
 def only_sink_group(store: Store) -> str:
-    """The consumer group of the only connector of these workers; empty where they have more than one, where it is no
-    sink, or where its group is at other brokers than theirs."""
+    """Returns the consumer group of the only connector of these workers; empty where they have more than one, where it
+    is no sink, or where its group is at other brokers than theirs."""
     worker, connectors = store.properties.raw, store.config.connectors
     if len(connectors) != 1:
         return ""
@@ -141,5 +142,5 @@ def only_sink_group(store: Store) -> str:
 
 
 def due(times: Mapping[Place, float], at: float) -> list[Place]:
-    """The places that it is time for, those that have waited longest first."""
+    """Returns the places that are due, those that have waited longest first."""
     return sorted((place for place, when in times.items() if when <= at), key=lambda place: (times[place], place))

@@ -23,13 +23,13 @@ from keelman.worker.offsets.entries import OffsetEntry
 log = get_logger()
 Step = Callable[[], Awaitable[None]]
 ANSWER_MS = 10_000
-LEAVING_SECONDS = 2.0  # so long tasks that were stopped a moment ago are waited for
+LEAVING_SECONDS = 2.0  # seconds to wait for tasks that were stopped a moment ago
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT, _LONG = 31, 63
 
 
 def parsed_sink_offsets(entries: Sequence[OffsetEntry]) -> dict[TopicPart, int | None]:
-    """What the entries of a request mean; None deletes. Numbers may be text. Raises 400 in Connect's words."""
+    """Returns the offsets in a request's entries; None deletes. Numbers may be text. Raises 400 in Connect's words."""
     found: dict[TopicPart, int | None] = {}
     for entry in entries:
         partition = entry.partition
@@ -71,8 +71,8 @@ def _whole(what: str, value: Any, bits: int) -> int:
 class SinkOffsets:
     """One sink's group; `client` are the properties of an administrator where it reads.
 
-    To a sink that keeps offsets with its data, a group without an offset is one whose offsets have expired, and its own
-    stand. So what is set or reset here for such a sink is noted in the group
+    To a sink that keeps offsets with its data, a missing offset of the group is an expired offset, and the sink's own
+    offset counts. So offsets that are set or reset here for such a sink are noted in the group
     (`engine.sink.positions.offsets`): that note counts.
     """
 
@@ -84,7 +84,7 @@ class SinkOffsets:
         self._changes = GroupChanges(client, group, client_id=f"connector-adminclient-{connector}")
 
     async def read(self) -> dict[TopicPart, int]:
-        """The committed offsets. Raises 500."""
+        """Returns the committed offsets. Raises 500."""
         try:
             return await self._changes.offsets()
         except KeelmanError as error:
@@ -126,7 +126,8 @@ class SinkOffsets:
         return "" if self._keeps is None else altered_note(time.time_ns() // 1_000_000)
 
     async def _partitions(self) -> set[TopicPart]:
-        """All that the sink may keep offsets for: those of its group, and of all its topics. Raises 500."""
+        """Returns all partitions that the sink may keep offsets for: those of its group, and of all its topics. Raises
+        500."""
         assert self._keeps is not None
         found = set(await self.read())
         try:

@@ -32,25 +32,26 @@ class SourceOffsets:
         self._own_topic, self._workers_topic = offset_topics(store.properties, config)
 
     async def read(self) -> list[tuple[dict[str, Any], Any]]:
-        """Source partitions and offsets. Raises KeelmanError."""
+        """Returns source partitions and offsets. Raises KeelmanError."""
         workers, own = await self._rows()
         return parsed_rows(merged_offsets(self._name, workers, own))
 
     async def alter(self, wanted: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]], still: Confirm) -> None:
         """Writes offsets, tombstones for None, under the key bytes that each topic has already.
 
-        `still` is awaited last thing before it counts and raises when it must not. Raises 500, KeelmanError, Conflict.
+        `still` is awaited as the last step before it counts and raises when it must not. Raises 500, KeelmanError,
+        Conflict.
         """
         workers, own = await self._rows()
         keys_of_own = own if self._workers_topic else workers
-        # What a split task had planned counts no more: nobody is at it.
+        # The plan of a split task is void: none of its parts runs.
         plans = [(key, None) for key, _ in keys_of_own if _is_plan(key)]
         in_own = [*self._records(wanted, keys_of_own), *plans]
         in_workers = self._records(wanted, workers) if self._workers_topic else []
         await self._write(in_own, in_workers, still)
 
     async def reset(self, still: Confirm) -> None:
-        """Tombstones for all that there is. Raises as `alter`."""
+        """Writes tombstones for all offsets. Raises as `alter`."""
         workers, own = await self._rows()
         if not self._workers_topic:
             own, workers = workers, []
@@ -75,8 +76,8 @@ class SourceOffsets:
         return list(newest.items())
 
     async def _write(self, own: Sequence[Record], workers: Sequence[Record], still: Confirm) -> None:
-        """As Connect orders it: a deletion from the worker's topic comes first, so that it never shows again what the
-        connector's own topic has no more; all else goes there last, when it counts already."""
+        """Writes in Connect's order: a deletion from the worker's topic comes first, so that the topic never shows
+        again offsets that the connector's own topic has lost; all else goes there last, when it counts already."""
         if gone := [record for record in workers if record[1] is None]:
             await still()
             await self._store.offset_topic.write(gone)
@@ -98,7 +99,7 @@ class SourceOffsets:
             async with TopicWriter.open(client, client_id=client_id) as writer:
                 await writer.write(self._own_topic, records)
             return
-        # Under the id of the first task: one that is started meanwhile shuts this writer out, and is not overtaken.
+        # Under the id of the first task: if that is started meanwhile, it shuts this writer out, and is not overtaken.
         fencing = FencingWriter(
             client, client_id=client_id, transactional_id=transactional_id(properties.group_id, Work(self._name, 0))
         )
@@ -113,7 +114,7 @@ def _is_plan(key: bytes) -> bool:
 
 
 def check_primitive(mapping: Mapping[str, Any]) -> None:
-    """Raises 500 for a partition or an offset that cannot be kept, as Connect does before its connector is asked."""
+    """Raises 500 for a partition or an offset that cannot be kept, as Connect does before it calls its connector."""
     for field, value in mapping.items():
         if isinstance(value, int) and not -(1 << _LONG) <= value < 1 << _LONG:
             name = "class java.math.BigInteger"

@@ -17,7 +17,8 @@ OffsetRow = tuple[bytes, bytes]
 
 
 def offset_topics(properties: WorkerProperties, connector: Mapping[str, str]) -> tuple[str, str]:
-    """The topic that the connector's tasks commit to and, when that is not the worker's own, the worker's; else empty.
+    """Returns the topic that the connector's tasks commit to and, when that is not the worker's own, the worker's; else
+    empty.
 
     A topic of the worker's name in another cluster is the connector's own too: offsets can be committed together with
     records only where the records are. A standalone worker has a file instead of all these.
@@ -31,7 +32,8 @@ def offset_topics(properties: WorkerProperties, connector: Mapping[str, str]) ->
 
 
 async def own_offsets(properties: WorkerProperties, name: str, connector: Mapping[str, str]) -> list[OffsetRow]:
-    """The newest committed row of each partition in the connector's own topic; none when it has no topic of its own.
+    """Returns the newest committed row of each partition in the connector's own topic; none when it has no topic of its
+    own.
 
     Raises KeelmanError.
     """
@@ -50,14 +52,14 @@ async def own_offsets(properties: WorkerProperties, name: str, connector: Mappin
 
 
 def merged_offsets(name: str, workers: Iterable[OffsetRow], own: Iterable[OffsetRow]) -> list[OffsetRow]:
-    """The rows of both topics; for a partition in both the connector's counts."""
+    """Returns the rows of both topics; for a partition in both the connector's counts."""
     wins = list(own)
     known = {_partition(key, name) for key, _ in wins}
     return [*(row for row in workers if _partition(row[0], name) not in known), *wins]
 
 
 async def committed_rows(store: Store, name: str, connector: Mapping[str, str]) -> list[OffsetRow]:
-    """All that is committed of a connector, of this (resolved) configuration, when this is called. Raises
+    """Returns all committed offsets of a connector, of this (resolved) configuration, at the time of the call. Raises
     KeelmanError."""
     await store.offset_topic.read()
     own = await own_offsets(store.properties, name, connector)

@@ -1,1 +1,1 @@
-"""Tasks without work: what they wait for, and what brings them back."""
+"""Tasks without work: their watches, and their return when there is more."""

@@ -1,4 +1,4 @@
-"""Looks at the files that parked tasks wait for, as often as can be for little of a processor."""
+"""Looks at the files that parked tasks wait for, as often as possible for little of a processor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH = 500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WatchedFile:
-    """One file under watch; `wake` is called once, when it differs, and then it is watched no more."""
+    """One file under watch; `wake` is called once, when it differs, and then the watch ends."""
 
     watch: FileWatch
     wake: Callable[[], None]
@@ -30,7 +30,7 @@ class FileWatches:
 
     Plain polling, since it works on every file system, also where a file comes from another host. Seven looks a second
     while these take less than half a hundredth of a processor (some 250 files), fewer beyond: one in three seconds for
-    5,000. Where no file has changed for half a minute there are two: waking up is what costs an idle worker most.
+    5,000. Where no file has changed for half a minute there are two: wake-ups cost an idle worker most.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class FileWatches:
         self._some.set()
 
     def remove(self, file: WatchedFile) -> None:
-        """Watches it no more; nothing happens when it is not watched."""
+        """Ends its watch; does nothing when it is not watched."""
         self._files.pop(file, None)
 
     async def run(self) -> None:
@@ -77,13 +77,14 @@ class FileWatches:
 
 
 def differs(watch: FileWatch) -> bool:
-    """Whether the file is not what it was: longer, cut, written to, another, there or gone, or not to be looked at."""
+    """Returns whether the file has changed: longer, cut, written to, another, there or gone, or unreadable for a
+    look."""
     try:
         now = os.stat(watch.path)
     except FileNotFoundError:
         return watch.inode != 0
     except OSError:
-        return True  # its reader says why
+        return True  # its reader reports why
     if watch.modified and now.st_mtime_ns != watch.modified:
         return True
     return (now.st_size, now.st_ino) != (watch.size, watch.inode)

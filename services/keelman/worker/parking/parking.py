@@ -18,16 +18,16 @@ class Parkable(Protocol):
 
     @property
     def watch(self) -> Watch | None:
-        """What it waits for while it has nothing to copy; None while it has."""
+        """The watch that it waits for while it has nothing to copy; else None."""
 
     def park(self, watches: Sequence[Watch]) -> None:
-        """Drains its copy run and goes on waiting until `wake`; `watches` are of all that park with it."""
+        """Drains its copy run and waits until `wake`; `watches` are of all that park with it."""
 
     def wake(self) -> None:
-        """There is something to copy."""
+        """Notes that there is something to copy."""
 
 
-# The tasks that park together, by one of them; None when they may not: some are not here, or are to end.
+# The tasks that park together with a task; None when they may not: some are not here, or have to end.
 Together = Callable[[Work], Mapping[Work, Parkable] | None]
 
 
@@ -43,7 +43,7 @@ class Parking:
         return len(self._parked)
 
     def idle(self, work: Work) -> None:
-        """A task in its slot has nothing to copy: parks it, and those that park with it, if all are idle."""
+        """Parks a task that has nothing to copy in its slot, and those that park with it, if all are idle."""
         if work in self._parked:
             return
         tasks = self._together(work)
@@ -57,7 +57,7 @@ class Parking:
         lot.watched = self._watcher.watch(watches, lambda: self._wake(lot))
 
     def left(self, work: Work) -> None:
-        """A task is parked no more, whatever the reason: those that parked with it are brought back as well."""
+        """Brings back the tasks that parked with a task that is no longer parked, whatever the reason."""
         lot = self._parked.get(work)
         if lot is not None:
             self._wake(lot)
@@ -81,8 +81,8 @@ class _Lot:
 
 
 def merged(watches: Iterable[Watch]) -> list[Watch]:
-    """The watches with those of the same cluster made one; of two positions in a partition the earlier counts, of two
-    ids of a topic none."""
+    """Returns the watches with those of the same cluster made one; of two positions in a partition the earlier counts,
+    of two ids of a topic none."""
     others: list[Watch] = []
     topics: dict[frozenset[tuple[str, str]], TopicWatch] = {}
     for watch in watches:

@@ -1,4 +1,4 @@
-"""Has brokers answer when partitions that parked tasks wait for have more: one question a broker, for all of them."""
+"""Has brokers answer when partitions that parked tasks wait for have more: one request per broker, for all of them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ CONNECTION = ("bootstrap.servers", "isolation.level", "security.", "sasl.", "ssl
 
 @dataclass(slots=True, eq=False)
 class WatchedTopics:
-    """Partitions under watch; `wake` is called once, when there is more, and then they are watched no more."""
+    """Partitions under watch; `wake` is called once, when there is more, and then the watch ends."""
 
     watch: TopicWatch
     wake: Callable[[], None]
-    partitions: Mapping[str, int] | None = None  # how many each topic had when it was first asked
+    partitions: Mapping[str, int] | None = None  # the partitions of each topic at the first request
 
 
 class TopicWatches:
-    """Has a loop for each cluster, while anything of it is watched."""
+    """Runs a loop for each cluster, while anything of it is watched."""
 
     def __init__(self, *, client_id: str) -> None:
         self._client_id = client_id
@@ -40,7 +40,7 @@ class TopicWatches:
         self._siblings: Siblings | None = None
 
     def begin(self, siblings: Siblings) -> None:
-        """Where the loops run."""
+        """Sets the scope in which the loops run."""
         self._siblings = siblings
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class TopicWatches:
         cluster.add(topics)
 
     def remove(self, topics: WatchedTopics) -> None:
-        """Watches them no more; nothing happens when they are not watched."""
+        """Ends their watch; does nothing when they are not watched."""
         cluster = self._clusters.get(_connection(topics.watch.properties))
         if cluster is not None:
             cluster.remove(topics)
@@ -113,13 +113,13 @@ class _Cluster:
 
     @property
     def refresh_seconds(self) -> float:
-        """How often it is looked for new partitions: as often as the one who wants that most often says."""
+        """The interval of looks for new partitions: the shortest that any watch wants."""
         ages = (one.watch.properties.get(AGE, "") for one in self.watched)
         least = min((int(age) / 1000 for age in ages if age.strip().isdigit()), default=REFRESH_SECONDS)
         return max(LEAST_REFRESH_SECONDS, min(least, REFRESH_SECONDS))
 
     async def run(self) -> None:
-        """Until nothing is watched any more. A cluster that does not answer is asked again and again."""
+        """Runs until nothing is watched any more. A cluster that does not answer is tried again and again."""
         while self.watched:
             try:
                 opened = EndWatch.open(self._properties, self._least, self._on_ends, client_id=self._client_id)
@@ -131,7 +131,7 @@ class _Cluster:
                     log.warning("watched_cluster_silent", servers=self._servers, error=error.message)
                 self._silent = True
                 await asyncio.sleep(self._backoff.next())
-            except KeelmanError as error:  # not to be watched at all: the tasks' own clients say why
+            except KeelmanError as error:  # cannot be watched at all: the tasks' own clients tell why
                 log.warning("watch_failed", servers=self._servers, error=error.message)
                 self._wake(list(self.watched))
             finally:
@@ -157,7 +157,7 @@ class _Cluster:
             end = answer.offsets[part]
             for topics in self._by_part[part]:
                 position = topics.watch.positions[TopicPartition(*part)]
-                # An end before the position is another topic of this name. For who reads committed records alone it
+                # An end before the position is another topic of this name. For readers of committed records alone it
                 # may be a transaction that is open there.
                 if end > position or (end < position and not self._committed):
                     woken[topics] = None
@@ -173,12 +173,12 @@ class _Cluster:
             counts = {t: ends.partitions_of(t) for t in {p.topic for p in topics.watch.positions}}
             if all(counts.values()):
                 topics.partitions = counts
-            elif topics in self.watched:  # it came while the brokers were asked about the others
+            elif topics in self.watched:  # it came while the request about the others was under way
                 self._new.append(topics)
         self._wake(list(woken))
 
     def _grown(self, ends: EndWatch) -> Iterable[WatchedTopics]:
-        """Those that watch a topic which has more partitions than it had."""
+        """Returns those that watch a topic which has more partitions than before."""
         counts = {topic: ends.partitions_of(topic) for topic in dict.fromkeys(topic for topic, _ in self._by_part)}
         if counts == self._counts:
             return []
@@ -196,5 +196,5 @@ class _Cluster:
 
 
 def _connection(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What makes clients alike: tasks that differ in other properties share one question."""
+    """Returns the properties that make clients alike: tasks that differ in others share one request."""
     return tuple(sorted((k, v) for k, v in properties.items() if k.startswith(CONNECTION)))

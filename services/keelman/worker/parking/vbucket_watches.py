@@ -1,5 +1,5 @@
-"""Asks Couchbase nodes for the last changes of the vbuckets that parked tasks wait for: one question a node and second,
-for all tasks that reach the bucket in the same way. The branches of their histories are asked by each new map."""
+"""Queries Couchbase nodes for the last changes of the vbuckets that parked tasks wait for: one request per node and
+second, for all tasks that reach the bucket in the same way. Each new map queries the branches of their histories."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ ASK_SECONDS, MAX_PAUSE_SECONDS = 1.0, 10.0
 
 @dataclass(slots=True, eq=False)
 class WatchedVbuckets:
-    """Vbuckets under watch; `wake` is called once, when there is more, and then they are watched no more."""
+    """Vbuckets under watch; `wake` is called once, when there is more, and then the watch ends."""
 
     watch: VbucketWatch
     wake: Callable[[], None]
 
 
 class VbucketWatches:
-    """Has a loop for each bucket, while anything of it is watched."""
+    """Runs a loop for each bucket, while anything of it is watched."""
 
     def __init__(self) -> None:
         self._buckets: dict[tuple[tuple[str, str], ...], _Bucket] = {}
         self._siblings: Siblings | None = None
 
     def begin(self, siblings: Siblings) -> None:
-        """Where the loops run."""
+        """Sets the scope in which the loops run."""
         self._siblings = siblings
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class VbucketWatches:
         bucket.watched[vbuckets] = None
 
     def remove(self, vbuckets: WatchedVbuckets) -> None:
-        """Watches them no more; nothing happens when they are not watched."""
+        """Ends their watch; does nothing when they are not watched."""
         bucket = self._buckets.get(_key(vbuckets.watch))
         if bucket is not None:
             bucket.watched.pop(vbuckets, None)
@@ -80,7 +80,7 @@ class _Bucket:
         self.watched: dict[WatchedVbuckets, None] = {}
 
     async def run(self) -> None:
-        """Until nothing is watched any more. Nodes that do not answer are asked again and again."""
+        """Runs until nothing is watched any more. Nodes that do not answer are tried again and again."""
         backoff = Backoff(first=ASK_SECONDS, most=MAX_PAUSE_SECONDS)
         while self.watched:
             try:
@@ -88,7 +88,7 @@ class _Bucket:
             except AwayError as error:
                 self._is_silent(error)
                 await asyncio.sleep(backoff.next())
-            except (ConnectError, CouchbaseError) as error:  # not to be watched at all: the tasks' own clients say why
+            except (ConnectError, CouchbaseError) as error:  # cannot be watched at all: the tasks' clients report it
                 log.warning("watch_failed", nodes=self._nodes, error=str(error))
                 self._wake(list(self.watched))
 
@@ -97,8 +97,8 @@ class _Bucket:
         return self._properties["couchbase.seed.nodes"]
 
     async def _ask(self, backoff: Backoff) -> None:
-        """By one map, until it does not hold any more: each node for itself, so that one that is away keeps none from
-        being asked. Raises AwayError where all are away, CouchbaseError, ConnectError."""
+        """Watches by one map, until that is no longer valid: each node in a loop of its own, so that an absent node
+        does not delay the others. Raises AwayError where all are away, CouchbaseError, ConnectError."""
         cluster = Cluster(access_by(self._properties))
         await cluster.bootstrap()
         asked = _AskedNodes(cluster, cluster.actives(self._numbers()))
@@ -107,7 +107,7 @@ class _Bucket:
         await first_of(*(self._ask_node(asked, address, backoff) for address in asked.addresses))
 
     async def _ask_node(self, asked: _AskedNodes, address: NodeAddress, backoff: Backoff) -> None:
-        """Until the map does not hold any more. Raises AwayError where no other node answers either."""
+        """Watches one node until the map is no longer valid. Raises AwayError where no other node answers either."""
         pause = Backoff(first=ASK_SECONDS, most=MAX_PAUSE_SECONDS)
         while True:
             try:
@@ -123,7 +123,7 @@ class _Bucket:
                             self._silent = False
                         await asyncio.sleep(ASK_SECONDS)
                         if await asked.is_over(node, self._numbers(), last):
-                            return  # a vbucket has moved or begun another branch, or is watched only now
+                            return  # a vbucket has moved or begun another branch, or is newly watched
                     return
             except AwayError as error:
                 self._is_silent(error)
@@ -132,7 +132,7 @@ class _Bucket:
             await asyncio.sleep(pause.next())
 
     async def _look(self, node: Connection, branches: dict[int, int]) -> Mapping[int, int]:
-        """The last changes of a node's vbuckets; wakes those that have not read up to them."""
+        """Returns the last changes of a node's vbuckets; wakes tasks that have not read up to them."""
         last = await high_seqnos_of(node)
         for number in self._numbers() & last.keys() - branches.keys():
             history = await failover_log(node, number)
@@ -145,14 +145,14 @@ class _Bucket:
     async def _concerned(
         self, node: Connection, changed: list[WatchedVbuckets], last: Mapping[int, int], branches: Mapping[int, int]
     ) -> list[WatchedVbuckets]:
-        """Those of them who read more than one collection, or whose own has changed, or where that cannot be said. Each
-        collection is asked for once. Raises AwayError."""
+        """Returns those that read more than one collection, or whose own collection has changed, or where that is
+        unknown. Queries each collection once. Raises AwayError."""
         chosen = {one: one.watch.properties.get(COLLECTIONS) for one in changed}
         own = await self._last_of(node, {name for name in chosen.values() if name is not None})
         return [one for one in changed if _changed(one.watch, last, branches, own.get(chosen[one]))]
 
     async def _last_of(self, node: Connection, names: set[str]) -> dict[str | None, Mapping[int, int]]:
-        """The last changes of collections, without those that the node refuses to name. Raises AwayError."""
+        """Returns the last changes of collections, without those that the node refuses. Raises AwayError."""
         found: dict[str | None, Mapping[int, int]] = {}
         if not names or Feature.COLLECTIONS not in node.features:
             return found
@@ -167,7 +167,7 @@ class _Bucket:
 
     @contextmanager
     def _refusals_logged(self) -> Iterator[None]:
-        """Logs and passes over what a node refuses, such as a dropped collection: the tasks' own clients find out."""
+        """Logs and ignores a node's refusals, such as of a dropped collection: the tasks' own clients find out."""
         try:
             yield
         except UnservedError as error:
@@ -188,7 +188,7 @@ class _Bucket:
 
 
 def _key(watch: VbucketWatch) -> tuple[tuple[str, str], ...]:
-    """How its bucket is reached, whatever is read there."""
+    """Returns the properties by which its bucket is reached, whatever is read there."""
     return tuple(sorted((key, text) for key, text in watch.properties.items() if key != COLLECTIONS))
 
 
@@ -198,8 +198,8 @@ def _changed(
     branches: Mapping[int, int],
     own: Mapping[int, int] | None = None,
 ) -> bool:
-    """Whether a vbucket has more, or less, or another history of the same length. `own` are the last changes of the
-    collection that is read alone: what others have more is none of its business."""
+    """Returns whether a vbucket has more, or less, or another history of the same length. `own` are the last changes of
+    the only collection that is read: changes of others do not count."""
     for number, (seqno, vbuuid) in watch.positions.items():
         if branches.get(number, vbuuid) != vbuuid:
             return True
@@ -210,8 +210,8 @@ def _changed(
 
 
 class _AskedNodes(Nobody):
-    """The nodes that are asked by one map. Hears whether the cluster has another one: each failover and each rebalance
-    makes one."""
+    """The nodes that are queried by one map. Learns whether the cluster has another map: each failover and each
+    rebalance makes one."""
 
     def __init__(self, cluster: Cluster, addresses: Sequence[NodeAddress]) -> None:
         self.cluster, self.addresses = cluster, addresses
@@ -219,14 +219,15 @@ class _AskedNodes(Nobody):
         self._map, self._other_map, self._in_doubt = cluster.map, False, False
 
     def is_away(self, address: NodeAddress) -> bool:
-        """A node does not answer: another one is asked for the map. Returns whether there is no other one."""
+        """Notes that a node does not answer: another node has to be queried for the map. Returns whether there is no
+        other."""
         self.away.add(address)
         self._in_doubt = True
         return self.away.issuperset(self.addresses)
 
     async def is_over(self, node: Connection, numbers: Iterable[int], last: Mapping[int, int]) -> bool:
-        """Whether the map does not hold any more, by what a node has said: it does not have a vbucket that it should
-        have, or one is waited for that is at no node of these. Raises AwayError, CouchbaseError."""
+        """Returns whether the map is no longer valid, by a node's answer: the node lacks a vbucket that it should have,
+        or a watched vbucket is at none of these nodes. Raises AwayError, CouchbaseError."""
         if self._in_doubt:
             self._in_doubt = False
             await self.cluster.ask_map(node)
@@ -239,5 +240,5 @@ class _AskedNodes(Nobody):
         )
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
-        """It has."""
+        """Notes that the cluster has another map."""
         self._other_map = True

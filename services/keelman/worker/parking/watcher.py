@@ -21,17 +21,17 @@ class Watched:
         self._ends: list[Callable[[], None]] = []
 
     def woken(self) -> None:
-        """There is more than the watch says: notifies once."""
+        """Notifies once that there is more than the watch knows."""
         wake, self._wake = self._wake, None
         if wake is not None:
             wake()
 
     def add_end(self, end: Callable[[], None]) -> None:
-        """Something to undo at the end."""
+        """Adds an action to take at the end."""
         self._ends.append(end)
 
     def end(self) -> None:
-        """Watches no more."""
+        """Ends the watch."""
         self._wake = None
         for end in self._ends:
             end()
@@ -47,13 +47,13 @@ class Watcher:
         self._vbuckets = VbucketWatches()
 
     def begin(self, siblings: Siblings) -> None:
-        """Where its loops run."""
+        """Sets the scope in which its loops run."""
         siblings.start(self._files.run(), name="file watches")
         self._topics.begin(siblings)
         self._vbuckets.begin(siblings)
 
     def __len__(self) -> int:
-        """How many files and sets of partitions and of vbuckets are watched."""
+        """Returns how many files and sets of partitions and of vbuckets are watched."""
         return len(self._files) + len(self._topics) + len(self._vbuckets)
 
     def watch(self, watches: Iterable[Watch], wake: Callable[[], None]) -> Watched:

@@ -20,16 +20,17 @@ log = get_logger()
 
 
 class Databases:
-    """Reads tables of databases; one a worker."""
+    """Reads tables of databases; one per worker."""
 
     def __init__(self, store: Store, side_process: SideProcess) -> None:
         self._store = store
         self._side_process = side_process
 
     async def tables(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """The answer of `keelman.connectors.java.databases`; `asked` are its fields, of which some may be references.
+        """Returns the answer of `keelman.connectors.java.databases`; `asked` are its fields, of which some may be
+        references.
 
-        Raises RestError: 400 with what the database said, or where no jar has its driver; KeelmanError.
+        Raises RestError: 400 with the database's error, or where no jar has its driver; KeelmanError.
         """
         async with asking():
             resolved = await self._store.secrets.read(asked)

@@ -1,4 +1,4 @@
-"""Previews connectors: gathers what a preview needs of the worker, and has a process of its own answer."""
+"""Previews connectors: gathers the worker's part, and has a side process answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Check = Callable[[Mapping[str, str | None]], Awaitable[dict[str, str]]]
 
 
 class Previews:
-    """Previews connectors; one a worker. `check` gives a configuration back when it is legal, and raises RestError when
+    """Previews connectors; one per worker. `check` returns a configuration when it is legal, and raises RestError when
     it is not."""
 
     def __init__(self, herder: Herder, check: Check, side_process: SideProcess) -> None:
@@ -38,8 +38,8 @@ class Previews:
     async def preview(
         self, name: str, config: Mapping[str, str | None] | None, *, records: int, begin: str
     ) -> dict[str, Any]:
-        """The next records of a source, or some of a sink's, through each step; of another configuration than the
-        connector's if one is given, which is checked first. Raises RestError, Elsewhere, KeelmanError."""
+        """Returns the next records of a source, or some of a sink's, through each step; of another configuration than
+        the connector's if one is given, which is checked first. Raises RestError, Elsewhere, KeelmanError."""
         stored = self._store.config.connectors.get(name)
         if config is not None:
             given: Config = await self._check(config)
@@ -60,7 +60,8 @@ class Previews:
             return await self._side_process.ask(kind, "preview", name, resolved, seconds=READ_SECONDS, **more)
 
     async def _tasks(self, name: str, kind: type[Connector], given: Config, resolved: Config) -> list[dict[str, str]]:
-        """The task configurations that there are or, of a configuration that is only tried, would be."""
+        """Returns the present task configurations or, for a configuration that is only tried, those that it would
+        have."""
         state = self._store.config
         if given == state.connectors.get(name) and state.tasks.get(name):
             return [dict(await self._store.secrets.read(task)) for task in state.tasks[name]]

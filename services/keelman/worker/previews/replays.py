@@ -1,4 +1,4 @@
-"""Lists dead letters of connectors and sends them back: gathers what that needs of the worker, and who does it."""
+"""Lists dead letters of connectors and sends them back: gathers the worker's part, and has a side process do it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ MOST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Which dead letters go where. Empty and None choose all; `cursor` is that of an answer, to go on with its replay.
+    """The choice of dead letters, and where they go. Empty and None choose all; `cursor` is that of an answer, to
+    continue its replay.
 
     `since_ms` is about the records' own timestamps.
     """
@@ -34,18 +35,19 @@ class Replay:
 
 
 class Replays:
-    """Lists and replays dead letters; one a worker."""
+    """Lists and replays dead letters; one per worker."""
 
     def __init__(self, store: Store, side_process: SideProcess) -> None:
         self._store = store
         self._side_process = side_process
 
     async def survey(self, name: str, *, records: int) -> dict[str, Any]:
-        """How many there are of each kind, and the newest. Raises RestError, KeelmanError."""
+        """Returns the number of each kind, and the newest. Raises RestError, KeelmanError."""
         return await self._ask(name, "dead_letters", LOOK_SECONDS, records=records)
 
     async def replay(self, name: str, wanted: Replay) -> dict[str, Any]:
-        """Sends them back for some seconds: what became of them, a `cursor` if there are more. Raises as `survey`."""
+        """Sends them back for some seconds; returns the result, with a `cursor` if there are more. Raises as
+        `survey`."""
         return await self._ask(name, "replay", SEND_SECONDS, **asdict(wanted))
 
     async def _ask(self, name: str, method: str, seconds: float, **arguments: Any) -> dict[str, Any]:

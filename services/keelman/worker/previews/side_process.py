@@ -24,15 +24,15 @@ from keelman.workers.properties.plugin_bounds import plugin_bounds
 AT_A_TIME = 2
 START_SECONDS = 30.0
 SPARE_SECONDS = 10.0
-"""What starting and answering take beside the reading itself."""
+"""The time for starting and answering beside the reading itself."""
 WORDS = {"preview": "the preview", "dead_letters": "the dead letters", "replay": "the replay"}
-"""What users call the questions."""
+"""The users' names of the questions."""
 
 
 @asynccontextmanager
 async def asking() -> AsyncIterator[None]:
-    """Around a question and what has to be known for it: ends with the time of the request. What connectors, their
-    configurations and secrets do wrong raises RestError 400, what is away and may be back as 503. Raises
+    """Runs a question and its preparation in the block, which ends with the time of the request. Turns errors of
+    connectors, their configurations and secrets into RestError 400, and Unavailable into 503. Raises
     DeadlineExceeded."""
     try:
         async with deadline(deadlines.remaining(), DeadlineExceeded(deadlines.TIMED_OUT)):
@@ -44,10 +44,10 @@ async def asking() -> AsyncIterator[None]:
 
 
 class SideProcess:
-    """One a worker; each question gets a process of its own, bounded as plugin hosts are."""
+    """One per worker; each question gets a process of its own, with the bounds of plugin hosts."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """The worker's. Raises InvalidArgument."""
+        """`properties` are the worker's. Raises InvalidArgument."""
         self._memory_bytes = plugin_bounds(properties).host_memory
         self._worker_config = shared_worker_properties(properties)
         self._places = asyncio.Semaphore(AT_A_TIME)
@@ -55,9 +55,9 @@ class SideProcess:
     async def ask(
         self, kind: type[Connector], method: str, name: str, config: Mapping[str, str], *, seconds: float, **more: Any
     ) -> dict[str, Any]:
-        """The answer, without secrets, about connector `name` of this class and (resolved) configuration.
+        """Returns the answer, without secrets, about connector `name` of this class and (resolved) configuration.
 
-        What is asked should take `seconds` at most. Raises ConnectError with what went wrong there, DeadlineExceeded,
+        The question should take `seconds` at most. Raises ConnectError with the error there, DeadlineExceeded,
         Unavailable.
         """
         request = {"id": 0, "method": method, "class": kind.names[0], "name": name}
@@ -67,7 +67,7 @@ class SideProcess:
         return await self._ask(f"{WORDS[method]} of {name}", folder, request, seconds)
 
     async def ask_of_none(self, what: str, method: str, *, seconds: float, **more: Any) -> dict[str, Any]:
-        """The same for what is no connector's; `what` is what users call the question."""
+        """As `ask`, for a question about no connector; `what` is the users' name of the question."""
         return await self._ask(what, None, {"id": 0, "method": method, "class": "", **more}, seconds)
 
     async def _ask(self, what: str, folder: Path | None, request: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class SideProcess:
 
     @asynccontextmanager
     async def _place(self, what: str) -> AsyncIterator[None]:
-        """One of the places; waited for as long as the request has time."""
+        """Takes a place; waits for it as long as the request has time."""
         try:
             async with asyncio.timeout(max(0.0, deadlines.remaining() - START_SECONDS)):
                 await self._places.acquire()

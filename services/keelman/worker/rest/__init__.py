@@ -1,1 +1,1 @@
-"""Connect's REST API: what a worker answers over HTTP, and who may ask."""
+"""Connect's REST API: a worker's answers over HTTP, and its access rules."""

@@ -34,7 +34,7 @@ STATUS_TEXTS = {
 @dataclass(frozen=True, slots=True)
 class Forwarded:
     """The answer of another worker. It may answer otherwise in a moment (`again`); where its answer was `lost`, it may
-    have done what it was asked for."""
+    have done the request."""
 
     response: Response
     again: bool = False
@@ -42,17 +42,17 @@ class Forwarded:
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A JSON answer."""
+    """Returns a JSON answer."""
     return Response(orjson.dumps(value), status, headers, media_type="application/json")
 
 
 def error_response(status: int, message: str | None) -> Response:
-    """An error in Connect's form, without secrets."""
+    """Returns an error in Connect's form, without secrets."""
     return Response(error_body(status, message), status, media_type="application/json")
 
 
 async def write_answer(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Has a request answered also when this process, which ends, waits for it no more."""
+    """Answers a request even if this process, which ends, no longer waits for it."""
     begun = False
 
     async def sent(message: Message) -> None:
@@ -95,6 +95,6 @@ async def on_keelman_error(request: Request, error: Exception) -> Response:
 
 
 async def on_exception(request: Request, error: Exception) -> Response:
-    """Handles what nobody foresaw."""
+    """Handles unforeseen errors."""
     log.error("rest_failed", method=request.method, path=request.url.path, error=repr(error))
     return error_response(500, str(error) or type(error).__name__)

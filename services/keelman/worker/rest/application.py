@@ -37,10 +37,10 @@ FENCE = "/connectors/{name}/fence"
 
 
 class RestApi:
-    """One worker's REST API. `begin` gives it the worker's parts; before that every call that needs them says 503."""
+    """One worker's REST API. `begin` gives it the worker's parts; before that every call that needs them gets 503."""
 
     def __init__(self, tls: ssl.SSLContext, *, standalone: bool = False, post_config: bool = False) -> None:
-        """`tls` is what it asks other workers with. With `post_config` a configuration may be sent with POST too."""
+        """`tls` is for connections to other workers. With `post_config` a configuration may be sent with POST too."""
         self._standalone, self._post_config = standalone, post_config
         self._context: RestContext | None = None
         self.observability = Observability()
@@ -49,7 +49,7 @@ class RestApi:
     def begin(
         self, herder: Herder, tracking: TopicTracking, cluster_id: str, why_away: Callable[[], str] = str
     ) -> None:
-        """Gives it what it answers from; `why_away` says why the worker can copy nothing now, empty while it can."""
+        """Gives it the worker's parts; `why_away` returns why the worker can copy nothing now, empty while it can."""
         store = herder.store
         views = Views(store)
         self.operations = operations = Operations(herder, views, tracking)
@@ -76,8 +76,8 @@ class RestApi:
         return self._context
 
     def app(self, guard: Callable[[Starlette], ASGIApp]) -> ASGIApp:
-        """The ASGI application, with the guard around its routes. Paths are matched as they were sent: a connector's
-        name may hold an escaped slash."""
+        """Returns the ASGI application, with the guard around its routes. Paths are matched as they were sent: a
+        connector's name may hold an escaped slash."""
         routed = guard(self._routed())
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -137,7 +137,7 @@ class RestApi:
             table[CONFIG]["POST"] = as_put(writes.put_config)
         return Starlette(
             routes=[
-                PathRoute("/metrics", self.observability.metrics, ("GET",)),  # whatever type is asked for
+                PathRoute("/metrics", self.observability.metrics, ("GET",)),  # whatever type is requested
                 *(_route(path, handlers) for path, handlers in table.items()),
             ],
             exception_handlers={

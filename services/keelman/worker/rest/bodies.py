@@ -23,7 +23,7 @@ STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
 class Number(str):
-    """A number as it was written: as text it stays what it was."""
+    """A number as it was written: its text stays unchanged."""
 
     __slots__ = ()
 
@@ -38,12 +38,12 @@ class NewConnector:
 
 
 async def json_body(request: Request) -> Any:
-    """The JSON value of a request, numbers as `Number`; None for no body. Raises as `parsed`."""
+    """Returns the JSON value of a request, numbers as `Number`; None for no body. Raises as `parsed`."""
     return parsed(await request.body())
 
 
 def parsed(raw: bytes, what: str = "The request's body") -> Any:
-    """The JSON value that a body is, in any UTF, numbers as `Number`; None for one without any. Raises 500 with `what`,
+    """Returns the JSON value of a body, in any UTF, numbers as `Number`; None for an empty one. Raises 500 with `what`,
     400 for half a character, which Kafka cannot keep.
 
     Also called for the files of connectors that a standalone worker begins with.
@@ -56,7 +56,7 @@ def parsed(raw: bytes, what: str = "The request's body") -> Any:
         return None
     try:
         value = _DECODER.decode(text)
-        if "\\u" in text:  # what such an escape stands for may be no character
+        if "\\u" in text:  # such an escape may stand for no character
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except UnicodeEncodeError as error:
@@ -79,7 +79,7 @@ _DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant
 
 
 def new_connector(value: Any) -> NewConnector:
-    """What a connector is to be made of. Raises 500."""
+    """Returns the description of a new connector. Raises 500."""
     fields = _entity(value, "CreateConnectorRequest", ("config", "name", "initial_state"))
     state = fields.get("initial_state")
     if state is not None:
@@ -101,14 +101,14 @@ def new_connector(value: Any) -> NewConnector:
 
 
 def text_map(value: Any) -> dict[str, str | None]:
-    """A flat map: numbers and booleans become their text. Raises 500 for what is no map, or is deeper."""
+    """Returns a flat map: numbers and booleans become their text. Raises 500 for other values, and for a deeper map."""
     if not isinstance(value, dict):
         _mismatch(value, TEXT_MAP)
     return {key: None if one is None else _scalar(one, TEXT) for key, one in value.items()}
 
 
 def text_maps(raw: bytes) -> list[dict[str, str]]:
-    """A list of flat maps, of a body of any type. Raises 500."""
+    """Returns a list of flat maps, of a body of any type. Raises 500."""
     value = parsed(raw)
     if value is None:
         raise RestError(500, "No content to map due to end-of-input")
@@ -118,14 +118,14 @@ def text_maps(raw: bytes) -> list[dict[str, str]]:
 
 
 def wanted_map(value: Any, what: str) -> dict[str, str | None]:
-    """The same where there must be one. Raises 500 naming `what` for null and for an empty body."""
+    """As `text_map` where there must be one. Raises 500 naming `what` for null and for an empty body."""
     if value is None:
         raise RestError(500, f"{what} is missing in the request: a JSON object is wanted")
     return text_map(value)
 
 
 def offset_entries(value: Any) -> list[OffsetEntry]:
-    """The entries of an offsets request; none for an empty one. Raises 500, 400."""
+    """Returns the entries of an offsets request; none for an empty one. Raises 500, 400."""
     missing = RestError(400, "Partitions / offsets need to be provided for an alter offsets request")
     fields = _entity(value, "ConnectorOffsets", ("offsets",))
     offsets = fields.get("offsets")
@@ -151,7 +151,7 @@ def _any_map(value: Any) -> dict[str, Any] | None:
 
 
 def plain(value: Any) -> Any:
-    """A value with its numbers as numbers. Raises 500 for a number of more digits than Connect takes."""
+    """Returns a value with its numbers as numbers. Raises 500 for a number of more digits than Connect takes."""
     if isinstance(value, Number):
         if len(value) > MAX_DIGITS:
             raise RestError(500, f"Number value length ({len(value)}) exceeds the maximum allowed ({MAX_DIGITS})")

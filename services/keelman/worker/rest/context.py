@@ -1,4 +1,4 @@
-"""Gives REST's handlers what they work with, and reads requests for them."""
+"""Gives REST's handlers the parts that they use, and reads requests for them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class RestContext:
 
 
 def name_in(request: Request) -> str:
-    """The connector that the path names."""
+    """Returns the connector in the path."""
     return str(request.path_params["name"])
 
 
 def task_in(request: Request) -> int:
-    """The task's number in the path, as Java reads it. Raises 404 for what is no number of 32 bits."""
+    """Returns the task's number in the path, as Java reads it. Raises 404 for other texts than a number of 32 bits."""
     text = str(request.path_params["task"])
     digits = text[1:] if text[:1] in "+-" else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not -MAX_TASK <= int(text) < MAX_TASK:
@@ -61,17 +61,18 @@ def task_in(request: Request) -> int:
 
 
 def flag_in(request: Request, key: str, *, default: bool = False) -> bool:
-    """A yes or no of the query: the first one counts, anything but true is no, and a blank one is none."""
+    """Returns a yes or no of the query: the first one counts, anything but true is no, and a blank one counts as
+    absent."""
     text = (request.query_params.getlist(key) or [""])[0]
     return text.lower() == "true" if text.strip() else default
 
 
 def location(request: Request, name: str) -> str:
-    """Where a connector is, for one who asked here."""
+    """Returns the URL of a connector, for the sender of this request."""
     return f"{request.base_url}connectors/{quote(name, safe=NAME_SAFE)}"
 
 
 async def void(work: Awaitable[object], status: int) -> Response:
-    """An empty answer, once the work is done."""
+    """Returns an empty answer, once the work is done."""
     await work
     return Response(status_code=status)

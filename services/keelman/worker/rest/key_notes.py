@@ -16,24 +16,25 @@ from keelman.runtime.own_thread import in_thread
 
 log = get_logger()
 HEADER = "keelman-notes"
-"""Of an answer about a configuration: a JSON list of notes, one a key. Asked for by the same header in a GET."""
+"""Header of an answer about a configuration: a JSON list of notes, one a key. A GET requests it by the same header."""
 PROBLEMS = "keelman-problems"
-"""Of a refusal: a JSON list of key and text for what is wrong, where Connect's text does not name the whole key."""
+"""Header of a refusal: a JSON list of key and text of each problem, where Connect's text does not name the whole
+key."""
 ASK_SECONDS = 5.0
 MAX_HEADER = 4_000
 MAX_KEPT = 256
 
 
 class KeyNotes:
-    """Notes keys of configurations; one a worker; remembers what it said of the last configurations, so that their
-    classes are asked once."""
+    """Notes keys of configurations; one per worker; remembers its notes on the last configurations, so that their
+    classes are loaded once."""
 
     def __init__(self, worker_config: Mapping[str, str]) -> None:
         self._worker = worker_config
         self._kept: dict[frozenset[tuple[str, str]], Sequence[str]] = {}
 
     async def of(self, config: Mapping[str, str]) -> Sequence[str]:
-        """The notes on a configuration; none where its class cannot say what it knows, or not in `ASK_SECONDS`."""
+        """Returns the notes on a configuration; none where its class cannot list its keys, or not in `ASK_SECONDS`."""
         same = frozenset(config.items())
         if same in self._kept:
             return self._kept[same]
@@ -45,7 +46,7 @@ class KeyNotes:
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 made = await in_thread(found)[1]
-        except Exception:  # whatever a plugin says: the next thing that it is asked for shows it
+        except Exception:  # any error of a plugin: the next call of it shows the error
             return ()
         while len(self._kept) >= MAX_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -53,30 +54,30 @@ class KeyNotes:
         return made
 
     async def log(self, name: str, config: Mapping[str, str]) -> None:
-        """One line in the worker's log for a connector with such keys."""
+        """Logs one line for a connector with such keys."""
         if notes := await self.of(config):
             log.warning("connector_keys_unknown", connector=name, keys="; ".join(notes))
 
     async def header(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The notes as a header; no header where there are none."""
+        """Returns the notes as a header; no header where there are none."""
         return _header(HEADER, await self.of(config))
 
 
 def text_of(problem: ConfigError) -> str:
-    """What is wrong, with the whole key, of which Connect's text may hold the end alone, or nothing. For the log: what
-    is wrong with a secret stays away."""
+    """Returns the problem's text with the whole key, of which Connect's text may hold the end alone, or nothing. For
+    the log: without the text about a secret."""
     if is_secret_key(problem.key):
         return f"{problem.key}: its value is refused"
     return problem.message if problem.key in problem.message else f"{problem.key}: {problem.message}"
 
 
 def problem_header(problems: Sequence[ConfigError]) -> dict[str, str]:
-    """The keys that the texts of a refusal do not name."""
+    """Returns a header with the keys that the texts of a refusal do not name."""
     return _header(PROBLEMS, [[one.key, one.message] for one in problems if one.key not in one.message])
 
 
 def _header(name: str, items: Sequence[object]) -> dict[str, str]:
-    """A header with a JSON list of as many of these as may stand in one; none for none."""
+    """Returns a header with a JSON list of as many of these as it may hold; none for none."""
     texts = [json.dumps(one) for one in items]
     while sum(map(len, texts)) + 2 * len(texts) > MAX_HEADER:
         texts.pop()

@@ -13,12 +13,12 @@ log = get_logger()
 
 
 def listed() -> dict[str, Any]:
-    """Every logger with a level of its own."""
+    """Returns every logger with a level of its own."""
     return {name: _body(one) for name, one in LOG_LEVELS.known.items()}
 
 
 def level_of(name: str) -> dict[str, Any]:
-    """One logger's level. Raises 404 for one that has none of its own."""
+    """Returns a logger's level. Raises 404 for a logger without a level of its own."""
     found = LOG_LEVELS.known.get(name)
     if found is None:
         raise not_found(f"Logger {name} not found.")
@@ -26,7 +26,8 @@ def level_of(name: str) -> dict[str, Any]:
 
 
 def level_in(body: Mapping[str, str | None]) -> str:
-    """The level that a request wants, as it spells it. Raises 400 for none, 404 for an unknown one, as Connect does."""
+    """Returns the level that a request wants, in its spelling. Raises 400 for none, 404 for an unknown one, as Connect
+    does."""
     level = body.get("level")
     if level is None:
         raise RestError(400, "Desired 'level' parameter was not specified in request.")
@@ -38,7 +39,7 @@ def level_in(body: Mapping[str, str | None]) -> str:
 
 
 def put(name: str, level: str) -> list[str]:
-    """Sets the level, in whatever case, on this worker; the loggers that it changed."""
+    """Sets the level, in whatever case, on this worker; returns the loggers that it changed."""
     level = level.upper()
     changed = LOG_LEVELS.set(name, level)
     log.info("log_level_set", logger=name, level=level, changed=len(changed))
@@ -46,7 +47,7 @@ def put(name: str, level: str) -> list[str]:
 
 
 def obey(name: str, level: str) -> None:
-    """What the config topic says all workers shall do; an unknown level is passed over."""
+    """Applies an order of the config topic to all workers; an unknown level is passed over."""
     if level.upper() in LEVELS and name:
         put(name, level)
 

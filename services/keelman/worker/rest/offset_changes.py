@@ -35,7 +35,7 @@ class OffsetChanges:
         self._fence = fence
 
     async def read(self, name: str) -> dict[str, Any]:
-        """Committed offsets of a source or a sink. Raises 404, 500, KeelmanError."""
+        """Returns committed offsets of a source or a sink. Raises 404, 500, KeelmanError."""
         config = await self._resolve(self._store.config.config_of(name))
         if is_source(config):
             rows = await SourceOffsets(self._store, name, config).read()
@@ -86,7 +86,7 @@ class OffsetChanges:
         return _message(RESET, looked)
 
     async def _resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The configuration with what its references stand for: clients are made of it. Raises 500."""
+        """Returns the configuration with resolved references: clients are made of it. Raises 500."""
         try:
             async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
                 return await self._store.secrets.resolve(config)
@@ -99,11 +99,11 @@ class OffsetChanges:
         return SinkOffsets(name, group, client, config if keeps else None)
 
     async def _keeps_offsets(self, config: Mapping[str, str]) -> bool:
-        """Whether the sink may keep offsets with its data, as its class says. Raises 500 with its words."""
+        """Returns whether the sink may keep offsets with its data, by its class. Raises 500 with the class's text."""
         return await self._ask_class(config, lambda kind: kind.supports_exactly_once(config))
 
     async def _require_stopped(self, name: str) -> Mapping[str, str]:
-        """The configuration of a connector whose offsets may be changed now. Raises Elsewhere, 404, 400."""
+        """Returns the configuration of a connector whose offsets may be changed now. Raises Elsewhere, 404, 400."""
 
         async def do() -> Mapping[str, str]:
             self._herder.require_leader()
@@ -123,8 +123,8 @@ class OffsetChanges:
         return config
 
     async def _fenced(self, name: str) -> None:
-        """No task that ran before it was stopped can commit any more, also one that nobody hears of."""
-        # Without transactions nothing but its end keeps a task of this worker from committing what it has at hand.
+        """Makes sure that no task that ran before the stop can commit any more, also an unknown one."""
+        # Without transactions only its end keeps a task of this worker from committing data that it still holds.
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             await self._herder.owned.tasks.ended(name)
         try:
@@ -136,8 +136,8 @@ class OffsetChanges:
             ) from None
 
     async def _still(self, name: str, config: Mapping[str, str]) -> None:
-        """Raises as the guards do when somebody has resumed or changed the connector meanwhile, Elsewhere when this
-        worker may lead no more: the next leader may have changed the offsets since."""
+        """Raises as the guards do when the connector was resumed or changed meanwhile, Elsewhere when this worker may
+        no longer lead: the next leader may have changed the offsets since."""
         remaining()
         if not self._herder.leads():
             raise Elsewhere("")
@@ -146,7 +146,7 @@ class OffsetChanges:
             raise RestError(409, f"Connector {name} was changed while its offsets were to be modified")
 
     async def _look_at(self, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
-        """What the connector's class says to the offsets. Raises 500 with its words."""
+        """Returns the answer of the connector's class to the offsets. Raises 500 with the class's text."""
         return await self._ask_class(config, lambda kind: kind.alter_offsets(config, offsets))
 
     async def _ask_class(self, config: Mapping[str, str], question: Callable[[type[Connector]], bool]) -> bool:

@@ -1,4 +1,4 @@
-"""Makes REST's changes of connectors through the herder, at the leader where it must be."""
+"""Makes REST's changes of connectors through the herder, at the leader where necessary."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ Config = Mapping[str, str | None]
 
 
 class Operations:
-    """Changes that one connector's configuration, target state or tasks are to take.
+    """Changes of one connector's configuration, target state or tasks.
 
-    None is begun after its time. Those that are the leader's raise Elsewhere on any other worker. One whose
-    first answer was lost is repeated and answered as it was the first time: not refused for what it has itself done.
+    None begins after its time. Changes marked as the leader's raise Elsewhere on any other worker. A change whose first
+    answer was lost is repeated and gets the first answer again: it is not refused because of its own effect.
     """
 
     def __init__(self, herder: Herder, views: Views | None = None, tracking: TopicTracking | None = None) -> None:
@@ -61,7 +61,7 @@ class Operations:
 
     @property
     def secrets(self) -> Secrets:
-        """What resolves references in configurations."""
+        """Resolves references in configurations."""
         return self._store.secrets
 
     @property
@@ -81,18 +81,18 @@ class Operations:
     ) -> tuple[bool, dict[str, Any]]:
         """Creates or, unless `create`, changes a connector: (created, ConnectorInfo). The leader's.
 
-        With an `etag` only when the configuration has it. With a `request_id` what a request of this id has created or
-        changed is as good as done now, and as it is. Raises 400, 409, 412.
+        With an `etag` only when the configuration has it. With a `request_id` that has created or changed the connector
+        before, changes nothing and returns its present state. Raises 400, 409, 412.
         """
         target = None if initial_state is None else INITIAL_STATES.get(initial_state.upper())
         if initial_state is not None and target is None:
             raise RestError(400, f"initial_state: {initial_state!r} is not legal: one of {', '.join(INITIAL_STATES)}")
-        # By the leader alone, where Connect validates twice; and beside what the herder does, for it may take long.
+        # By the leader alone, where Connect validates twice; and beside the herder's work, for it may take long.
         if not self._herder.leads():
             await self._herder.call(self._leads, seconds=remaining())
 
         def answered() -> tuple[bool, dict[str, Any]] | None:
-            """What a request of this id has done, if it has."""
+            """Returns the result of an earlier request of this id, if any."""
             state = self._store.config
             if not request_id or name not in state.connectors:
                 return None
@@ -100,7 +100,7 @@ class Operations:
             done = made if create else state.is_answered(CONFIG, name, request_id)
             return (made, self._views.info(name)) if done else None
 
-        # Before it is judged: what was legal then need not be so now.
+        # Before validation: a configuration that was legal then need not be so now.
         if request_id and (before := await self._lead(name, lambda: Change((), answered))) is not None:
             return before
         with self._herder.requests.coming():
@@ -128,7 +128,7 @@ class Operations:
         return created, await self._with_first_tasks(name, info)
 
     async def _with_first_tasks(self, name: str, info: dict[str, Any]) -> dict[str, Any]:
-        """ConnectorInfo with the tasks that it begins with: a standalone worker waits for them a moment, as Connect's
+        """Returns ConnectorInfo with its first tasks: a standalone worker waits for them a moment, as Connect's
         does."""
         state = self._store.config
         if not self._store.properties.standalone or state.target(name) == STOPPED:
@@ -178,11 +178,11 @@ class Operations:
 
     async def delete(self, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Deletes a connector; its offsets and its group stay. With an `etag` only when the configuration has it; with
-        a `request_id` that has deleted it before, it is as good as deleted now. The leader's. Raises 404, 412."""
+        a `request_id` that has deleted it before, changes nothing. The leader's. Raises 404, 412."""
         state, since = self._store.config, repeats.since()
 
         def decide() -> Change[bool]:
-            """Whether nothing of that name is there now: another one may have been made since it was deleted."""
+            """Returns whether no connector has that name now: another may have been made since the delete."""
             if state.deleted.since(name, since) or state.is_answered(DELETE, name, request_id):
                 return Change((), lambda: name not in state.connectors)
             config = self._views.config(name)
@@ -198,7 +198,7 @@ class Operations:
             await self._tracking.clear([name])
 
     async def set_target(self, name: str, target: str, *, etag: str = "", request_id: str = "") -> None:
-        """Pauses or resumes. Any worker's, but for one with an `etag` or `request_id`, which is the leader's."""
+        """Pauses or resumes. Any worker's; the leader's with an `etag` or `request_id`."""
         if etag or request_id:
             await self._lead(name, lambda: self._target_change(name, target, etag, request_id))
             return
@@ -230,7 +230,8 @@ class Operations:
     async def restart(
         self, name: str, *, include_tasks: bool, only_failed: bool, etag: str = "", request_id: str = ""
     ) -> dict[str, Any]:
-        """Restarts a connector and, if asked, its tasks: the state with RESTARTING where it applies. The leader's."""
+        """Restarts a connector and, if requested, its tasks: the state with RESTARTING where it applies. The
+        leader's."""
         request, since = RestartRequest(name, include_tasks, only_failed), repeats.since()
 
         def known() -> None:
@@ -252,7 +253,7 @@ class Operations:
             return Change([] if done else [records.restart_record(request, written_by=request_id)], lambda: before)
 
         await self._lead(name, lambda: Change((), known))
-        await self._views.awaited_status(name)  # of one that was created a moment ago
+        await self._views.awaited_status(name)  # may have been created a moment ago
         return await self._lead(name, decide)
 
     async def restart_task(self, name: str, task: int) -> None:
@@ -273,13 +274,13 @@ class Operations:
                 self._restarted.note(request, 0)
                 return
             self._herder.require_leader()
-            # Where nobody has it yet, or this worker is about to begin, that is known in a moment.
+            # Where no worker has it yet, or this one is about to begin, the owner is known in a moment.
             raise Elsewhere(self._herder.leader.owner(work) or "")
 
         await self._herder.call(do, seconds=remaining())
 
     async def put_tasks(self, name: str, tasks: list[dict[str, str]]) -> None:
-        """Task configurations that another worker's connector wants. The leader's."""
+        """Stores task configurations that another worker's connector wants. The leader's."""
 
         def decide() -> Change[None]:
             self._views.config(name)
@@ -298,12 +299,12 @@ class Operations:
         since = await self._lead(name, lambda: Change((), wanted))
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             while since is not None and config.unfenced.get(name) == since:
-                await self._store.config_topic.next_record()  # the leader is at it: it fences whatever is not fenced
+                await self._store.config_topic.next_record()  # the leader fences whatever is not fenced
         if since is not None and name in config.unfenced:
             raise RestError(409, f"Tasks of connector {name} were configured again while their producers were fenced")
 
     async def check(self, config: Config) -> dict[str, str]:
-        """The configuration, when it is legal. Raises 400 with Connect's text, and as a plugin does."""
+        """Returns the configuration, when it is legal. Raises 400 with Connect's text, and the plugin's own errors."""
         class_name = config.get("connector.class")
         if class_name is None:
             shown = ", ".join(f"{key}={java_text(config[key])}" for key in hash_order(config, copied=True))
@@ -339,8 +340,8 @@ class Operations:
     def _connector_record(
         self, name: str, config: Mapping[str, str], request_id: str = "", *, create: bool = False
     ) -> Record:
-        """Stores the configuration of the connector that there is, or else of a new one. `create`: by a request that
-        only creates; its id is no other one's."""
+        """Returns the record of an existing connector's configuration, or of a new one's. `create`: the request only
+        creates; its id belongs to no other change."""
         identity = self._store.config.identities.get(name)
         if identity is None:
             identity = ConnectorIdentity(str(uuid.uuid4()), request_id)
@@ -355,5 +356,5 @@ class Operations:
 
 
 def other_name(given: str, name: str) -> RestError:
-    """400 for a configuration with a name that is not the connector's."""
+    """Returns 400 for a configuration with a name that is not the connector's."""
     return RestError(400, f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")

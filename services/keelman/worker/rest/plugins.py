@@ -19,22 +19,22 @@ from keelman.worker.asking.third_party import infos_of
 from keelman.worker.errors import RestError, not_found
 
 CONNECTORS = (PluginType.SINK, PluginType.SOURCE)
-# Connect's `validate` wraps what it raises, so that its clients see a 500 that begins so.
+# Connect's `validate` wraps its errors, so that its clients see a 500 that begins so.
 BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
 _SUFFIX = "Connector"
 
 
 async def list_plugins(*, connectors_only: bool) -> list[dict[str, Any]]:
-    """Class, type and version of every plugin, kind by kind."""
+    """Returns class, type and version of every plugin, kind by kind."""
     kinds = CONNECTORS if connectors_only else tuple(PluginType)
     _, found = in_thread(lambda: registry.listed(*kinds))
     return [{"class": one.class_name, "type": one.kind.value, "version": one.version} for one in await found]
 
 
 async def keys_of(plugin: str, version: str | None = None) -> list[dict[str, Any]]:
-    """The keys of a plugin; of a connector its own first, then those of every such connector.
+    """Returns the keys of a plugin; for a connector its own first, then those of every such connector.
 
-    Raises 404 for a plugin that is not known, 400 for a version that there is not, and what a third party's raises.
+    Raises 404 for an unknown plugin, 400 for an unknown version, and a third-party plugin's own errors.
     """
     full = registry.full_name(plugin)
     if full is None:
@@ -61,8 +61,8 @@ def _keys_of(full: str, version: str | None) -> list[dict[str, Any]]:
 async def validate_config(
     plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
 ) -> dict[str, Any]:
-    """ConfigInfos for a configuration. Raises 400 for another class than the plugin's, 500 with Connect's text for an
-    unknown class, for none, and for a version that cannot be read, and what a third party's plugin raises."""
+    """Returns ConfigInfos for a configuration. Raises 400 for another class than the plugin's, 500 with Connect's text
+    for an unknown class, for none, and for a version that cannot be read, and a third-party plugin's own errors."""
     class_name = config.get("connector.class")
     if class_name is not None and not _short(class_name).endswith(_short(plugin)):
         raise RestError(400, f"Included connector type {class_name} does not match request type {plugin}")

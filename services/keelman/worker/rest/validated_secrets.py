@@ -24,9 +24,9 @@ from keelman.workers.properties.typed import ALLOW, REFERENCES, SECRETS_POLICY
 async def problems_with(
     secrets: Secrets, config: Mapping[str, str | None], worker_config: Mapping[str, str]
 ) -> list[ConfigError]:
-    """All that is wrong with a connector's configuration, its references resolved, in texts without their values.
+    """Returns all problems of a connector's configuration, its references resolved, in texts without their values.
 
-    Raises 500 with Connect's text where a value cannot be read, and what a plugin raises.
+    Raises 500 with Connect's text where a value cannot be read, and a plugin's own errors.
     """
     resolved = await _resolve(secrets, config)
     _, found = in_thread(lambda: problems_of(resolved, worker_config) + _literals(config, worker_config))
@@ -36,7 +36,8 @@ async def problems_with(
 async def validate_with(
     secrets: Secrets, plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
 ) -> dict[str, Any]:
-    """ConfigInfos of a configuration, its references resolved, without their values. Raises as `validate_config`."""
+    """Returns ConfigInfos of a configuration, its references resolved, without their values. Raises as
+    `validate_config`."""
     answer = await plugins.validate_config(plugin, await _resolve(secrets, config), worker_config)
     _, literals = in_thread(lambda: _literals(config, worker_config))
     return hidden_answer(answer, config, await literals)
@@ -51,10 +52,10 @@ async def _resolve(secrets: Secrets, config: Mapping[str, str | None]) -> Mappin
 
 
 def _literals(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
-    """The literal secrets in a configuration as it was given, where the worker takes references only.
+    """Returns the literal secrets in a configuration as it was given, where the worker takes references only.
 
     Secrets are the values of the connector's own PASSWORD keys and those of keys that are secrets by their names. In a
-    thread; raises what a plugin raises.
+    thread; raises a plugin's own errors.
     """
     if worker_config.get(SECRETS_POLICY, ALLOW).strip().lower() != REFERENCES:
         return []
@@ -80,8 +81,8 @@ def _literals(config: Mapping[str, str | None], worker_config: Mapping[str, str]
 def hidden_answer(
     answer: Mapping[str, Any], config: Mapping[str, str | None], problems: Iterable[ConfigError] = ()
 ) -> dict[str, Any]:
-    """The answer of `validate` about a resolved configuration, with references where `config` as given has them, and
-    with these problems besides."""
+    """Returns the answer of `validate` about a resolved configuration, with references where `config` as given has
+    them, and with these problems besides."""
     shown: dict[str, Any] = copy.deepcopy(dict(answer))
     for info in shown["configs"]:
         value = info["value"]

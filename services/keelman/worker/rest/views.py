@@ -24,7 +24,7 @@ from keelman.worker.storage.store import Store
 from keelman.workers.status_notes import STATUS_FIELD
 
 log = get_logger()
-FRESH_SECONDS = 5.0  # so long may brokers be silent until a read counts them as away
+FRESH_SECONDS = 5.0  # seconds that brokers may be silent until a read counts them as away
 MIN_SECONDS = 1.0  # for a read, however long they have been silent
 STALE_SECONDS = 2.0
 STATUS_SECONDS = 3.0
@@ -36,7 +36,7 @@ PIECE = 200  # connectors of a list that are sent at a time
 
 @dataclass(slots=True)
 class _Rendered:
-    """A connector's part of a list as bytes, for each choice of kinds, and what it was made of."""
+    """A connector's part of a list as bytes, for each choice of kinds, and the tables that it was made from."""
 
     config: Mapping[str, str]
     tasks: object
@@ -46,7 +46,7 @@ class _Rendered:
 
 
 class Views:
-    """Read by REST alone. What was written through any worker before a call of `fresh` is seen after it."""
+    """Read by REST alone. Shows everything that was written through any worker before the last call of `fresh`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -58,7 +58,8 @@ class Views:
     async def fresh(self) -> None:
         """Reads the config topic to its end: many callers share one read.
 
-        While no broker answers, what is known is shown, as Connect does, and marked as `stale`: never raises for that.
+        While no broker answers, the last known state is shown, as in Connect, and marked as `stale`: never raises for
+        that.
         """
         if not self.stale:
             await self._read()
@@ -71,7 +72,7 @@ class Views:
 
     @property
     def known_seconds(self) -> float:
-        """How long ago what is known was what is, as far as this worker knows."""
+        """How long ago the known state was the actual one, as far as this worker knows."""
         return time.monotonic() - self._store.known_at
 
     async def _read_config(self) -> None:
@@ -85,20 +86,21 @@ class Views:
             self._failed_at = time.monotonic()
 
     def names(self) -> list[str]:
-        """All connectors."""
+        """Returns all connectors."""
         return sorted(self._store.config.connectors)
 
     def config(self, name: str) -> dict[str, str]:
-        """The connector's configuration as it was given. Raises 404."""
+        """Returns the connector's configuration as it was given. Raises 404."""
         return self._store.config.config_of(name)
 
     def about(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
-        """Headers of an answer about a connector with this configuration: its entity tag, and its uid if it has one."""
+        """Returns headers for an answer about a connector with this configuration: its entity tag, and its uid if it
+        has one."""
         uid = self._store.config.identities.get(name, NOT_KNOWN).uid
         return {"etag": etag_of(config), **({UID_HEADER: uid} if uid else {})}
 
     def info(self, name: str) -> dict[str, Any]:
-        """ConnectorInfo. Raises 404."""
+        """Returns ConnectorInfo. Raises 404."""
         config = self.config(name)
         tasks = range(len(self._store.config.tasks.get(name, ())))
         return {
@@ -109,7 +111,7 @@ class Views:
         }
 
     def status(self, name: str) -> dict[str, Any]:
-        """ConnectorStateInfo. Raises 404."""
+        """Returns ConnectorStateInfo. Raises 404."""
         connector, tasks = self._store.statuses.of(name)
         config = self._store.config.connectors.get(name)
         if connector is None or config is None:
@@ -122,12 +124,13 @@ class Views:
         }
 
     async def awaited_status(self, name: str) -> dict[str, Any]:
-        """`status` of a connector that may have been created a moment ago: its worker is given time to write it."""
+        """Returns `status` of a connector that may have been created a moment ago: gives its worker time to write
+        it."""
         await self._await_status(lambda: self._store.statuses.of(name)[0] is not None, name)
         return self.status(name)
 
     async def task_status(self, name: str, task: int) -> dict[str, Any]:
-        """One task's state. Raises 404."""
+        """Returns one task's state. Raises 404."""
         work = Work(name, task)
         if self._store.config.task(work) is not None:
             await self._await_status(lambda: work in self._store.statuses.statuses, name)
@@ -144,7 +147,7 @@ class Views:
             await asyncio.sleep(LOOK_SECONDS)
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
-        """Task ids and configurations. Raises 404."""
+        """Returns task ids and configurations. Raises 404."""
         self.config(name)
         configs = self._store.config.tasks.get(name, ())
         return [{"id": {"connector": name, "task": n}, "config": config} for n, config in enumerate(configs)]
@@ -154,9 +157,10 @@ class Views:
         return {name: {"topics": sorted(self._store.statuses.topics.get(name, ()))}}
 
     def listed(self, wanted: Iterable[str]) -> list[bytes]:
-        """The JSON of all connectors, each with its status and info as far as they are wanted, in pieces of some size.
+        """Returns the JSON of all connectors, each with its status and info as far as they are wanted, in pieces of
+        some size.
 
-        Tens of thousands must be quick, so what a connector's part was last time is kept until it changes.
+        Tens of thousands must be quick, so a connector's last part is kept until it changes.
         """
         asked = set(wanted)
         kinds = tuple(kind for kind in KINDS if kind in asked)
@@ -188,14 +192,14 @@ class Views:
         return [b"{", *(b"," + piece if number else piece for number, piece in enumerate(pieces)), b"}"]
 
     def _part(self, name: str, kinds: Iterable[str], statuses: ConnectorStatuses | None) -> bytes:
-        """Empty for one without a status, where that is wanted: it is left out, as by Connect."""
+        """Returns a connector's part; empty without a status, where that is wanted: it is left out, as by Connect."""
         if "status" in kinds and (statuses is None or statuses.connector is None):
             return b""
         made = {kind: self.status(name) if kind == "status" else self.info(name) for kind in kinds}
         return b"%b:%b" % (orjson.dumps(name), orjson.dumps(made))
 
     def _type(self, config: Mapping[str, str]) -> str:
-        """What `connector_type` says, without a search for each of ten thousand connectors."""
+        """Returns the result of `connector_type`, without a search for each of ten thousand connectors."""
         name = config.get("connector.class", "")
         known = self._types.get(name)
         if known is None:
@@ -206,12 +210,12 @@ class Views:
 
 
 def etag_of(config: Mapping[str, str]) -> str:
-    """The entity tag of a configuration: the same for equal ones, on every worker."""
+    """Returns the entity tag of a configuration: the same for equal ones, on every worker."""
     return '"' + hashlib.sha256(orjson.dumps(dict(config), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32] + '"'
 
 
 def state_body(status: Status) -> dict[str, Any]:
-    """A state as it is shown, of a connector or, with an id before it, of a task."""
+    """Returns a state as it is shown, of a connector or, with an id before it, of a task."""
     shown: dict[str, Any] = {"state": status.state, "worker_id": status.worker_id}
     if status.trace:
         shown["trace"] = status.trace

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from keelman.worker.intervals import LOOK_AGAIN_SECONDS
 
 MOST = 200  # so many begin a copy run each within a tenth of a second or two
-CALM = 5  # times as many may be looked at of which nothing is reported: most of them are as they were
+CALM = 5  # times as many may be looked at without a reported change: most of them are unchanged
 
 
 class ChangeSet:
     """The connectors that one reader has still to look at: all of them first, and again now and then.
 
-    In pieces, so that all else goes on meanwhile. What was added comes first, then what is left of all; after a round
-    of all the next one is spread over its time. Whoever cannot finish a look adds again what it has taken.
+    In pieces, so that other work continues meanwhile. Added names come first, then the rest of all; after a round of
+    all the next one is spread over its time. A reader that cannot finish a look adds its names again.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class ChangeSet:
         most: int = MOST,
         on_more: Callable[[], None] = lambda: None,
     ) -> None:
-        """`everyone` gives the names of all; `most` are taken at a time; `on_more` is called as some are added."""
+        """`everyone` returns the names of all; `most` are taken at a time; `on_more` is called as some are added."""
         self._everyone = everyone
         self._all_seconds = all_seconds
         self._most = most
@@ -41,17 +41,17 @@ class ChangeSet:
         self._all_added = True
 
     def add(self, names: Iterable[str]) -> None:
-        """Something has changed about these connectors."""
+        """Adds connectors that have changed."""
         self._added.update(dict.fromkeys(names))
         self._on_more()
 
     def add_all(self) -> None:
-        """Something has changed that may concern every connector."""
+        """Adds every connector: a change may concern them all."""
         self._all_added = True
         self._on_more()
 
     def begin_anew(self) -> None:
-        """As at the beginning: what was added is forgotten, and all are to be looked at."""
+        """Returns to the initial state: added names are forgotten, and all have to be looked at."""
         self._added.clear()
         self._rest.clear()
         self._hurried, self._all_added = False, True
@@ -62,7 +62,7 @@ class ChangeSet:
         return bool(self._added) or self._all_added or (self._hurried and bool(self._rest))
 
     def take(self) -> set[str]:
-        """The names to look at now; some of them may be of connectors that are no more."""
+        """Returns the names to look at now; some of them may be of deleted connectors."""
         now = time.monotonic()
         taken = set(list(self._added)[: self._most])
         for name in taken:

@@ -19,18 +19,18 @@ MAX_TASKS = 100_000  # of a connector
 
 @dataclass(frozen=True, slots=True)
 class ConnectorIdentity:
-    """Which connector of its name it is: stored with its configuration, where Kafka Connect does not look."""
+    """The identity of a connector of its name: stored with its configuration, in fields that Kafka Connect ignores."""
 
     uid: str = ""
-    """Of this connector alone, until it is deleted; empty where Kafka Connect wrote its configuration last."""
+    """The id of this connector alone, until it is deleted; empty where Kafka Connect wrote its configuration last."""
     request_id: str = ""
-    """Of the request that created it; empty for one without an id."""
+    """The id of the request that created it; empty for a request without an id."""
 
 
 NOT_KNOWN = ConnectorIdentity()
 UID, REQUEST_ID = "keelman.uid", "keelman.request.id"
 WRITTEN_BY, DELETED_BY = "keelman.written.by", "keelman.deleted.by"
-"""The id that its client gave to the request which wrote a record; and, in a last one before its tombstone, which
+"""The client's id of the request which wrote a record; and, in the last one before its tombstone, of the request which
 deletes the connector."""
 
 
@@ -44,7 +44,7 @@ class RestartRequest:
 
 
 def connector_of(key: str) -> str | None:
-    """The connector that a record of this key is about; None for one that is about none."""
+    """Returns the connector that a record of this key is about; None for other keys."""
     for prefix in ("connector-", "target-state-", "tasks-fencing-", "commit-", "restart-connector-"):
         if key.startswith(prefix):
             return key.removeprefix(prefix)
@@ -52,7 +52,7 @@ def connector_of(key: str) -> str | None:
 
 
 def work_in(text: str) -> Work | None:
-    """The task that `<connector>-<number>` names; None for any other text."""
+    """Returns the task that `<connector>-<number>` names; None for any other text."""
     name, _, number = text.rpartition("-")
     digits = number.isascii() and number.isdigit() and len(number) < len(str(MAX_TASKS))
     return Work(name, int(number)) if name and digits and str(int(number)) == number else None
@@ -66,18 +66,18 @@ def connector_record(
     written_by: str = "",
     deleted_by: str = "",
 ) -> tuple[bytes, bytes]:
-    """Key and value that store a connector. Kafka Connect reads "properties" alone."""
+    """Returns key and value that store a connector. Kafka Connect reads "properties" alone."""
     known = {UID: identity.uid, REQUEST_ID: identity.request_id, WRITTEN_BY: written_by, DELETED_BY: deleted_by}
     return f"connector-{name}".encode(), _dump({"properties": dict(config), **_given(known)})
 
 
 def identity_in(data: Mapping[str, object]) -> ConnectorIdentity:
-    """What a stored connector's value says of which it is."""
+    """Returns the identity in a stored connector's value."""
     return ConnectorIdentity(text_in(data, UID), text_in(data, REQUEST_ID))
 
 
 def text_in(data: Mapping[str, object], key: str) -> str:
-    """The text under a key of ours; empty where there is none."""
+    """Returns the text under a key of ours; empty where there is none."""
     return text if isinstance(text := data.get(key), str) else ""
 
 
@@ -86,7 +86,7 @@ def _given(known: Mapping[str, str]) -> dict[str, str]:
 
 
 def target_record(name: str, target: str, *, written_by: str = "") -> tuple[bytes, bytes]:
-    """Key and value that store a target state; older readers know no STOPPED, and see PAUSED."""
+    """Returns key and value that store a target state; older readers know no STOPPED, and see PAUSED."""
     old = PAUSED if target == STOPPED else target
     return f"target-state-{name}".encode(), _dump(
         {"state": old, "state.v2": target, **_given({WRITTEN_BY: written_by})}
@@ -94,17 +94,18 @@ def target_record(name: str, target: str, *, written_by: str = "") -> tuple[byte
 
 
 def task_records(name: str, configs: Iterable[Mapping[str, str]]) -> list[tuple[bytes, bytes | None]]:
-    """Keys and values that store task configurations; nothing applies until the commit record."""
+    """Returns keys and values that store task configurations; nothing applies until the commit record."""
     return [(f"task-{name}-{n}".encode(), _dump({"properties": dict(c)})) for n, c in enumerate(configs)]
 
 
 def commit_record(name: str, count: int) -> tuple[bytes, bytes]:
-    """Key and value that put the stored task configurations into force."""
+    """Returns key and value that put the stored task configurations into force."""
     return f"commit-{name}".encode(), _dump({"tasks": count})
 
 
 def tasks_apart(written: Iterable[Record]) -> tuple[list[Record], list[Record]]:
-    """Task configurations, and the rest: what puts them into force may not be in the topic without one of them."""
+    """Returns task configurations, and the rest: the commit may not be in the topic while a task's record is
+    missing."""
     parts: tuple[list[Record], list[Record]] = ([], [])
     for key, value in written:
         parts[value is None or not key.startswith(b"task-")].append((key, value))
@@ -112,34 +113,34 @@ def tasks_apart(written: Iterable[Record]) -> tuple[list[Record], list[Record]]:
 
 
 def deletion_records(name: str, tasks: int) -> list[tuple[bytes, bytes | None]]:
-    """Tombstones for all that a connector has in the topic."""
+    """Returns tombstones for all records of a connector in the topic."""
     keys = [f"connector-{name}", f"target-state-{name}", *(f"task-{name}-{n}" for n in range(tasks)), f"commit-{name}"]
     return [(key.encode(), None) for key in keys]
 
 
 def fencing_record(name: str, tasks: int) -> tuple[bytes, bytes]:
-    """Key and value that say for how many tasks the producers were fenced."""
+    """Returns key and value that record for how many tasks the producers were fenced."""
     return f"tasks-fencing-{name}".encode(), _dump({"task-count": tasks})
 
 
 def session_key_record(key: str, algorithm: str, made_ms: int) -> tuple[bytes, bytes]:
-    """Key and value that give the workers a new key, base64, to sign with."""
+    """Returns key and value that give the workers a new key, base64, to sign with."""
     return b"session-key", _dump({"key": key, "algorithm": algorithm, "creation-timestamp": made_ms})
 
 
 def restart_record(request: RestartRequest, *, written_by: str = "") -> tuple[bytes, bytes]:
-    """Key and value that ask for a restart."""
+    """Returns key and value that request a restart."""
     asked = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
     return f"restart-connector-{request.connector}".encode(), _dump({**asked, **_given({WRITTEN_BY: written_by})})
 
 
 def logger_record(logger: str, level: str) -> tuple[bytes, bytes]:
-    """Key and value that have every worker log this logger at a level."""
+    """Returns key and value that have every worker log this logger at a level."""
     return f"{LOGGER}{logger}".encode(), _dump({"level": level})
 
 
 def logger_level(key: str, value: bytes | None) -> tuple[str, str] | None:
-    """Logger and level of such a record; None for any other."""
+    """Returns logger and level of such a record; None for any other."""
     data = object_of(value) if key.startswith(LOGGER) else None
     level = None if data is None else data.get("level")
     return (key.removeprefix(LOGGER), level) if isinstance(level, str) else None
@@ -150,7 +151,7 @@ def _dump(value: object) -> bytes:
 
 
 def object_of(value: bytes | None) -> Mapping[str, object] | None:
-    """A value as the JSON object that it is; None for any other, and for a tombstone."""
+    """Returns a value's JSON object; None for any other value, and for a tombstone."""
     if value is None:
         return None
     try:

@@ -30,13 +30,13 @@ from keelman.worker.storage.recent import Recent
 from keelman.worker.storage.stored_tasks import StoredTasks
 
 CONFIG, DELETE, RESTART = "config", "delete", "restart"
-"""What clients ask for under an id of theirs, beside target states."""
+"""Kinds of requests that clients make under an id of theirs, beside target states."""
 NO_NAME = "its key names no connector"
 NO_TASK = f"its key names no task of a connector: task-<connector>-<number below {MAX_TASKS}>"
 NO_OBJECT = "its value is no JSON object"
 NO_PROPERTIES = 'its value has no object "properties"'
 InForce = tuple[Mapping[str, str], tuple[Mapping[str, str], ...]]
-"""A connector's configuration and its tasks', as they were in force together."""
+"""The configurations of a connector and its tasks that were in force together."""
 
 
 @dataclass(slots=True)
@@ -45,15 +45,14 @@ class ConfigState:
 
     `unfenced` names connectors whose tasks were put into force since the producers of their former tasks were last
     fenced, each with the offset of the record that did so. A single task that follows a single task is not among them:
-    it fences its predecessor by itself. `former` has the sets that those took the place of; None for one that is not
-    known, since the topic was compacted. `applied` holds each connector's configuration as it was when its tasks were
-    put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
-    signs what workers ask of each other. `placements` has what connectors say of where they may be.
-    `shape` is another number once there are other connectors, or other numbers of tasks. `written`, `deleted` and
-    `restarted` know the newest such records, `answered` those that were written for a request with an id of its own:
-    what it asked for, connector and id. `lapsing` names connectors whose tasks in force are others than the topic
-    will have once it is compacted: their commit record is not the last.
-    `spoilt` has the keys whose newest record is passed over, though an earlier one counts.
+    it fences its predecessor by itself. `former` has the sets that those replaced; None for an unknown one, since the
+    topic was compacted. `applied` holds each connector's configuration at the time when its tasks were put into force:
+    they run with it until the leader has put new ones into force. `session_key`, base64, signs the requests between
+    workers. `placements` has the connectors' own placement labels. `shape` changes with the connectors and the numbers
+    of tasks. `written`, `deleted` and `restarted` know the newest such records, `answered` those that were written for
+    a request with an id of its own: its kind, connector and id. `lapsing` names connectors whose tasks in force differ
+    from those in the topic after compaction: their commit record is not the last. `spoilt` has the keys whose newest
+    record is ignored, though an earlier one counts.
     """
 
     offset: int = 0
@@ -83,11 +82,11 @@ class ConfigState:
     _work: tuple[int, frozenset[Work]] = (0, frozenset())
 
     def target(self, connector: str) -> str:
-        """STARTED, PAUSED or STOPPED; STARTED when nothing was written."""
+        """Returns STARTED, PAUSED or STOPPED; STARTED when nothing was written."""
         return self.targets.get(connector, STARTED)
 
     def work(self) -> frozenset[Work]:
-        """Every connector instance and task that is configured."""
+        """Returns every configured connector instance and task."""
         shape, found = self._work
         if shape != self.shape:
             all_ = {Work(name) for name in self.connectors}
@@ -97,21 +96,21 @@ class ConfigState:
         return found
 
     def task(self, work: Work) -> dict[str, str] | None:
-        """The task's configuration, None when it has none now."""
+        """Returns the task's configuration, None when it has none now."""
         configs = self.tasks.get(work.connector, ())
         if work.connector not in self.connectors or not 0 <= work.task < len(configs):
             return None
         return configs[work.task]
 
     def config_of(self, connector: str) -> dict[str, str]:
-        """A connector's configuration as it was given. Raises 404."""
+        """Returns a connector's configuration as it was given. Raises 404."""
         if (config := self.connectors.get(connector)) is None:
             raise not_found(f"Connector {connector} not found")
         return config
 
     def apply(self, key: str, value: bytes | None, offset: int) -> str:
-        """Applies one record. Why it is passed over: an unknown key, or a value that is not what it should be; empty
-        for one that is not."""
+        """Applies one record. Returns why it was passed over: an unknown key, or an illegal value; empty for an applied
+        one."""
         self.offset = offset + 1
         name = connector_of(key) or ""
         if key.startswith(("connector-", "task-", "commit-")) and self.tasks.get(name):
@@ -141,12 +140,12 @@ class ConfigState:
         return NO_KEY
 
     def has_since(self, name: str, config: Mapping[str, str], since: int | None) -> bool:
-        """Whether the connector has this configuration by a record at this offset or later; never for None."""
+        """Returns whether the connector has this configuration by a record at this offset or later; never for None."""
         return self.written.since(name, since) and self.connectors.get(name) == config
 
     def is_answered(self, what: str, name: str, request_id: str) -> bool:
-        """Whether a request of this id has been done, as far as the topic remembers: CONFIG, DELETE, RESTART, or a
-        target state, asked for a connector. Never for an empty id."""
+        """Returns whether a request of this id has been done, as far as the topic remembers: CONFIG, DELETE, RESTART,
+        or a target state of a connector. Never for an empty id."""
         return bool(request_id) and self.answered.since((what, name, request_id), 0)
 
     def _answer(self, what: str, name: str, request_id: str) -> None:
@@ -154,8 +153,8 @@ class ConfigState:
             self.answered.note((what, name, request_id), self.offset - 1)
 
     def may_have_lingering_target(self, name: str) -> bool:
-        """Whether the topic may have, perhaps unread, a target state behind the deletion of this connector: any worker
-        pauses and resumes, also one that has not read of the deletion."""
+        """Returns whether the topic may have, perhaps unread, a target state after the deletion of this connector: any
+        worker pauses and resumes, even before it has read the deletion."""
         return name not in self.connectors and self.deleted.since(name, 0)
 
     def _session(self, rest: str, data: Mapping[str, object] | None) -> str:
@@ -233,7 +232,8 @@ class ConfigState:
         return ""
 
     def leftovers(self) -> list[tuple[bytes, None]]:
-        """Tombstones for what deleted connectors have left in the topic: it would come back with their names."""
+        """Returns tombstones for the leftovers of deleted connectors in the topic: these would come back with their
+        names."""
         return self._stored.leftovers()
 
     def _commit(self, name: str, data: Mapping[str, object] | None) -> str:

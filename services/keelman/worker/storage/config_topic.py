@@ -21,7 +21,7 @@ OnLevel = Callable[[str, str], None]
 
 
 class ConfigTopic:
-    """`state` is what was read so far. Part of the `Store`, which opens, follows and closes it."""
+    """`state` has the records read so far. Part of the `Store`, which opens, follows and closes it."""
 
     def __init__(
         self,
@@ -33,11 +33,11 @@ class ConfigTopic:
         on_record: Callable[[str], None],
         on_level: OnLevel,
     ) -> None:
-        """`on_record` is called after each record, with its connector or "" where it is about none. The other callbacks
-        are those of `StoreCallbacks`."""
+        """Calls `on_record` after each record, with its connector or "" where it has none. The other callbacks are
+        those of `StoreCallbacks`."""
         self.state = ConfigState()
         self.live = False
-        """Whether orders are obeyed: those of before the first read to the end are of the past."""
+        """Whether orders are applied: those from before the first read to the end are of the past."""
         self.table = topics.table(properties.config_topic.name, self._apply)
         self.fencing = FencingWriter(
             properties.raw,
@@ -49,7 +49,7 @@ class ConfigTopic:
         self._may_write, self._on_record, self._on_level = may_write, on_record, on_level
         self._odd = PassedOver(self.name)
         self._next_record = asyncio.Event()
-        self._read_at = 0.0  # when the last read of it that has ended began
+        self._read_at = 0.0  # begin of the last read of it that has ended
 
     @property
     def name(self) -> str:
@@ -58,13 +58,13 @@ class ConfigTopic:
 
     @property
     def heard_at(self) -> float:
-        """When the topic's brokers had last answered whoever follows it, by the monotonic clock."""
+        """The last answer of the topic's brokers to its followers, by the monotonic clock."""
         return self.table.heard_at
 
     @property
     def is_current(self) -> bool:
         """Whether this worker, which leads, has read everything that earlier leaders wrote: it has read since its
-        claim. Whether another has claimed since, the next write finds out."""
+        claim. The next write finds out whether another has claimed since."""
         claimed = self.fencing.claimed_at
         return self._fenced and claimed is not None and self._read_at > claimed
 
@@ -84,12 +84,12 @@ class ConfigTopic:
         await self._next_record.wait()
 
     async def claim(self) -> None:
-        """The leader's claim on the topic: fences the leader before. Raises Unavailable."""
+        """Makes the leader's claim on the topic: fences the leader before. Raises Unavailable."""
         if self._fenced:
             await self.fencing.claim()
 
     async def claim_if_lost(self) -> bool:
-        """Makes the claim that a write needs; True where it had to be made: what was read before may be old then."""
+        """Makes the claim that a write needs; returns whether it had to be made: earlier reads may be outdated then."""
         if not self._fenced or self.fencing.claimed_at is not None:
             return False
         self._require_place()
@@ -97,7 +97,7 @@ class ConfigTopic:
         return True
 
     async def write(self, written: Sequence[Record]) -> None:
-        """The leader's write; returns when `state` has it, and all that was written before.
+        """Makes the leader's write; returns when `state` has it, and all earlier writes.
 
         Raises Conflict when there is another leader, Unavailable, NO_PLACE while this worker cannot know of one,
         Exhausted for a record that is too large.
@@ -113,7 +113,7 @@ class ConfigTopic:
         if min(ends.values(), default=0) > 0:
             await self.table.read_to(ends, seconds=READ_SECONDS)
             self._read_at = max(begun, self._read_at)
-        else:  # a broker that had it already does not say where
+        else:  # a broker that had it already does not return where
             await self.read()
 
     def _require_place(self) -> None:
@@ -122,12 +122,12 @@ class ConfigTopic:
             raise Unavailable(why, reason=NO_PLACE)
 
     async def write_target(self, connector: str, target: str) -> None:
-        """Any worker's write of a target state; returns when `state` has it."""
+        """Makes any worker's write of a target state; returns when `state` has it."""
         await self._writer.write(self.name, [records.target_record(connector, target)])
         await self.read()
 
     async def write_level(self, logger: str, level: str) -> None:
-        """Any worker's order to all of them: their `on_level` is called."""
+        """Makes any worker's order to all of them: their `on_level` is called."""
         await self._writer.write(self.name, [records.logger_record(logger, level)])
         await self.read()
 

@@ -21,7 +21,7 @@ from keelman.workers.properties.typed import OFFSET_FILE
 log = get_logger()
 NEW_MODE = 0o644
 WRITABLE = "a file that can be written, in a folder that can be"
-NOWHERE = Path(os.devnull)  # as for Connect: offsets that nobody wants to keep
+NOWHERE = Path(os.devnull)  # as for Connect: offsets that are not kept
 
 
 @contextlib.contextmanager
@@ -51,11 +51,11 @@ def held(path: Path) -> Iterator[None]:
 
 
 class OffsetFile:
-    """`entries` are keys and values as they would stand in an offset topic; what is no offset stays as it is."""
+    """`entries` are keys and values as in an offset topic; entries that are no offsets stay unchanged."""
 
     def __init__(self, path: Path, *, flush_seconds: float) -> None:
-        """Reads the file; a missing or empty one has no offsets. Raises InvalidArgument for one that is no such file,
-        or for a place where none can be written."""
+        """Reads the file; a missing or empty one has no offsets. Raises InvalidArgument for another kind of file, or
+        for a place where none can be written."""
         self._path = path
         self._seconds = flush_seconds
         self._changed = asyncio.Event()
@@ -69,12 +69,12 @@ class OffsetFile:
         except DataError as error:
             raise InvalidArgument.of(OFFSET_FILE, str(path), f"a file of Connect's offsets: {error}") from None
         try:
-            self._save()  # now or never: a place that cannot be written is refused before anything is copied
+            self._save()  # now or never: an unwritable place is refused before anything is copied
         except OSError as error:
             raise InvalidArgument.of(OFFSET_FILE, str(path), f"{WRITABLE} ({error.strerror})") from None
 
     def set(self, key: bytes, value: bytes | None) -> None:
-        """One more offset, or one that is deleted; written soon."""
+        """Sets one offset, or deletes it; written soon."""
         if self.entries.get(key) == value:
             return
         if value is None:
@@ -84,14 +84,14 @@ class OffsetFile:
         self._changed.set()
 
     async def keep(self) -> None:
-        """Writes what has changed, now and then, until cancelled."""
+        """Writes changes, now and then, until cancelled."""
         while True:
             await self._changed.wait()
             await asyncio.sleep(self._seconds)
             self.write()
 
     def write(self) -> None:
-        """Writes what has changed since the last time; a full disk is logged, and tried again with the next change."""
+        """Writes the changes since the last time; a full disk is logged, and tried again with the next change."""
         if not self._changed.is_set():
             return
         try:

@@ -23,7 +23,8 @@ class OffsetState:
     rows: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
 
     def apply(self, key: bytes, value: bytes | None) -> str:
-        """Applies one record. Why it is passed over, for its key or for its value; empty for one that is not."""
+        """Applies one record. Returns why it was passed over, for its key or for its value; empty for an applied
+        one."""
         try:
             parsed = orjson.loads(key)
         except orjson.JSONDecodeError:
@@ -40,13 +41,13 @@ class OffsetState:
         return "" if object_of(value) is not None else NO_OFFSET
 
     def of(self, connector: str) -> list[tuple[bytes, bytes]]:
-        """The connector's rows as they stand in the topic."""
+        """Returns the connector's rows as they are in the topic."""
         return list(self.rows.get(connector, {}).items())
 
 
 def parsed_rows(rows: Iterable[tuple[bytes, bytes]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Source partitions and offsets of rows as they stand in the topic; what is no offset, or is the plan of a split
-    task, is passed over."""
+    """Returns source partitions and offsets of rows as they are in the topic; passes over values that are no offsets,
+    and the plan of a split task."""
     found = []
     for key, value in rows:
         parsed, offset = parse_key(key), parse_value(value)

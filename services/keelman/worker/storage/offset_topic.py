@@ -13,7 +13,7 @@ from keelman.workers.properties.typed import WorkerProperties
 
 
 class OffsetTopic:
-    """`state` is what was read so far. Part of the `Store`, which opens, follows and closes it."""
+    """`state` has the records read so far. Part of the `Store`, which opens, follows and closes it."""
 
     def __init__(self, properties: WorkerProperties, topics: Topics) -> None:
         self.state = OffsetState()
@@ -22,7 +22,7 @@ class OffsetTopic:
         self._writer = topics.writer
 
     async def read(self) -> None:
-        """Reads the topic to its end: everything that is there at the call is either committed or aborted.
+        """Reads the topic to its end: every record that is there at the call is either committed or aborted.
 
         Raises DeadlineExceeded, Unavailable.
         """

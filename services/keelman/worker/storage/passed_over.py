@@ -1,4 +1,4 @@
-"""Logs records of the worker's topics that mean nothing to it, so that whoever wrote them hears of it."""
+"""Logs records of the worker's topics that mean nothing to it, so that their writers learn of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PassedOver:
 
 
 def text_of(key: bytes) -> str:
-    """A key as the text that it is; empty, which is no key of anything, where it is none."""
+    """Returns a key as text; empty, which is no key of anything, where it is not text."""
     try:
         return key.decode()
     except UnicodeDecodeError:

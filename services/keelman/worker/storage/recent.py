@@ -9,18 +9,18 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """For the config topic's state: what a request that is done again may have done before."""
+    """For the config topic's state: the possible earlier effects of a request that is done again."""
 
     def __init__(self) -> None:
         self._offsets: dict[T, int] = {}
 
     def note(self, what: T, offset: int) -> None:
-        """A record about it has this offset."""
+        """Notes that a record about it has this offset."""
         self._offsets.pop(what, None)
         self._offsets[what] = offset
         if len(self._offsets) > MOST:
             del self._offsets[next(iter(self._offsets))]
 
     def since(self, what: T, offset: int | None) -> bool:
-        """Whether its newest record has this offset or a later one; never for None."""
+        """Returns whether its newest record has this offset or a later one; never for None."""
         return offset is not None and self._offsets.get(what, -1) >= offset

@@ -1,4 +1,4 @@
-"""Restores records of the config topic that somebody has overwritten with meaningless ones."""
+"""Restores records of the config topic that others have overwritten with meaningless ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keelman.worker.storage.config_state import ConfigState
 
 
 def restored(config: ConfigState) -> list[Record]:
-    """Records that say again what is in force, which the topic, once it is compacted, would know nothing of."""
+    """Returns records that repeat values in force, which the topic would lose once it is compacted."""
     found = (_restored(config, key) for key in sorted(config.spoilt))
     return [record for record in found if record is not None]
 

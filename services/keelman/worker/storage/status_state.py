@@ -29,7 +29,7 @@ NO_TOPIC = "it does not say of a topic which connector uses it"
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One status record. `more` is what Connect has no words for: a stalled task, the next attempt after a failure."""
+    """One status record. `more` is beyond Connect's fields: a stalled task, the next attempt after a failure."""
 
     state: str
     worker_id: str
@@ -39,7 +39,8 @@ class Status:
     more: Mapping[str, object] = field(default_factory=dict)
 
     def value(self) -> bytes:
-        """The record's value as Connect writes it; ours goes into one more field, which Connect passes over."""
+        """Returns the record's value as Connect writes it; `more` goes into one more field, which Connect passes
+        over."""
         return json_text(
             {
                 "state": self.state,
@@ -63,10 +64,10 @@ class ConnectorStatuses:
 
 @dataclass(slots=True)
 class StatusState:
-    """Built by applying the topic's records. `by_connector` has what `statuses` has, found without looking at all.
+    """Built by applying the topic's records. `by_connector` has the same as `statuses`, found without a full search.
 
-    `changes` counts the statuses that were applied. `lost` is what is shown in place of statuses that are true no more,
-    and over which this worker cannot write.
+    `changes` counts the applied statuses. `lost` is shown in place of statuses that are no longer true, and that this
+    worker cannot overwrite.
     """
 
     statuses: dict[Work, Status] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class StatusState:
     changes: int = 0
 
     def apply(self, key: str, value: bytes | None) -> str:
-        """Applies one record. Why it is passed over; empty for one that is not."""
+        """Applies one record. Returns why it was passed over; empty for an applied one."""
         if key.startswith("status-topic-"):
             return self._topic(key.removeprefix("status-topic-"), value)
         work = work_of(key)
@@ -121,14 +122,14 @@ class StatusState:
         return ""
 
     def allows(self, work: Work, status: Status) -> bool:
-        """False for a safe write (UNASSIGNED, FAILED) over what another worker wrote in a higher generation."""
+        """Returns False for a safe write (UNASSIGNED, FAILED) over another worker's status of a higher generation."""
         present = self.statuses.get(work)
         if present is None or status.state not in SAFE:
             return True
         return present.worker_id == status.worker_id or present.generation <= status.generation
 
     def lose(self, works: Iterable[Work], worker: str, why: str) -> None:
-        """The worker, which has this work by the topic, has it no more: none of it is shown as being at work."""
+        """Shows none of this work as running: the worker, which has it by the topic, has lost it."""
         for work in works:
             now = self.statuses.get(work)
             if now is None or now.worker_id != worker or work in self.lost:
@@ -137,11 +138,11 @@ class StatusState:
             self.by_connector[work.connector].changes += 1
 
     def shown(self, work: Work) -> Status | None:
-        """The status of a connector or task as it is to be shown."""
+        """Returns the status to show of a connector or task."""
         return self.lost.get(work) or self.statuses.get(work)
 
     def of(self, connector: str) -> tuple[Status | None, list[tuple[int, Status]]]:
-        """The connector's status and its tasks', by number, as they are to be shown."""
+        """Returns the connector's status and its tasks', by number, as they are shown."""
         found = self.by_connector.get(connector)
         if found is None:
             return None, []
@@ -150,22 +151,22 @@ class StatusState:
         return lost.get(Work(connector), found.connector), sorted(tasks, key=itemgetter(0))
 
     def attempts(self, work: Work) -> int:
-        """What a connector or task has used of its restart budget, by its last status."""
+        """Returns how much of its restart budget a connector or task has used, by its last status."""
         now = self.statuses.get(work)
         restart = now.more.get("restart") if now is not None else None
         used = restart.get("attempt") if isinstance(restart, dict) else None
         return used if isinstance(used, int) else 0
 
     def settled(self, work: Work) -> bool:
-        """Whether by its last status a task has run, here or on another worker, and had no problem of its own. To wait
-        for a file or a topic is none."""
+        """Returns whether by its last status a task has run, here or on another worker, and had no problem of its own.
+        Waiting for a file or a topic does not count as a problem."""
         now = self.statuses.get(work)
         return (
             now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and now.more.keys() <= {WAITS_FOR}
         )
 
     def without(self, configured: Container[Work], connector: str) -> list[Work]:
-        """Statuses of this connector and its tasks that are of what is configured no more."""
+        """Returns the work of this connector that has a status, but is no longer configured."""
         found = self.by_connector.get(connector)
         if found is None:
             return []
@@ -175,24 +176,24 @@ class StatusState:
 
 
 def topic_key(topic: str, connector: str) -> bytes:
-    """The key of the record that says that a connector uses a topic."""
+    """Returns the key of the record that a connector uses a topic."""
     return f"status-topic-{topic}:connector-{connector}".encode()
 
 
 def topic_value(topic: str, work: Work, found_ms: int) -> bytes:
-    """That record's value; the task is the one that used the topic first."""
+    """Returns that record's value; the task is the first that used the topic."""
     used = {"name": topic, "connector": work.connector, "task": work.task, "discoverTimestamp": found_ms}
     return json_text({"topic": used}).encode()
 
 
 def key_of(work: Work) -> bytes:
-    """The record's key."""
+    """Returns the record's key."""
     name = f"status-task-{work.connector}-{work.task}" if work.is_task else f"{CONNECTOR_KEY}{work.connector}"
     return name.encode()
 
 
 def work_of(key: str) -> Work | None:
-    """Which connector or task a key speaks of; None for any other key."""
+    """Returns the connector or task of a key; None for any other key."""
     if key.startswith(CONNECTOR_KEY):
         name = key.removeprefix(CONNECTOR_KEY)
         return Work(name, CONNECTOR_TASK) if name else None
@@ -200,7 +201,7 @@ def work_of(key: str) -> Work | None:
 
 
 def status_in(value: bytes) -> Status | None:
-    """The status that a record's value is; None for any other value."""
+    """Returns the status in a record's value; None for any other value."""
     data = object_of(value) or {}
     state, worker, generation = data.get("state"), data.get("worker_id"), data.get("generation")
     trace, version, more = data.get("trace"), data.get("version"), data.get(STATUS_FIELD)

@@ -1,4 +1,4 @@
-"""Reads the status topic, statuses and topics in use, into a `StatusState`; each worker writes what is its own."""
+"""Reads the status topic, statuses and topics in use, into a `StatusState`; each worker writes its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keelman.workers.properties.typed import WorkerProperties
 
 
 class StatusTopic:
-    """`state` is what was read so far. Part of the `Store`, which opens, follows and closes it."""
+    """`state` has the records read so far. Part of the `Store`, which opens, follows and closes it."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class StatusTopic:
         may_write: Callable[[], bool],
         on_record: Callable[[str], None],
     ) -> None:
-        """`on_record` is called with the key of each record; `may_write` is that of `StoreCallbacks`."""
+        """Calls `on_record` with the key of each record; `may_write` is that of `StoreCallbacks`."""
         self.state = StatusState()
         self._odd = PassedOver(properties.status_topic.name)
         self.table = topics.table(properties.status_topic.name, self._apply)

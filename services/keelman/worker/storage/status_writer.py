@@ -1,4 +1,4 @@
-"""Writes this worker's statuses to the status topic, and again what a former owner's late record has replaced."""
+"""Writes this worker's statuses to the status topic, again if a former owner's late record has replaced them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PLACE_SECONDS = 0.1
 
 @dataclass
 class StatusWriter:
-    """`put` a status and it is written soon by `run`; `read` must be called after each record of the status topic.
+    """`put` a status and `run` writes it soon; `read` must be called after each record of the status topic.
 
-    `config` and `statuses` are what was read. `write` appends to the status topic and `read_config` reads the config
+    `config` and `statuses` are the tables read. `write` appends to the status topic and `read_config` reads the config
     topic to its end: both raise DeadlineExceeded and Unavailable. `may_write` is that of `Store`."""
 
     config: ConfigState
@@ -34,7 +34,7 @@ class StatusWriter:
     may_write: Callable[[], bool]
     _pending: dict[Work, Status | None] = field(default_factory=dict)
     _said: dict[Work, Status] = field(default_factory=dict)
-    _erased: set[Work] = field(default_factory=set)  # of what was said, that of which a tombstone has come
+    _erased: set[Work] = field(default_factory=set)  # the work whose status a tombstone has erased
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _written: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -51,14 +51,14 @@ class StatusWriter:
         self._wake.set()
 
     def forget(self) -> None:
-        """The group has lost this worker: the statuses of its work that are not written yet are another's to write."""
+        """Forgets the statuses that are not written yet: the group has lost this worker, their work is another's."""
         self._pending.clear()
         self._said.clear()
         self._erased.clear()
         self._written.set()
 
     async def flush(self, *, seconds: float) -> None:
-        """Waits until the statuses that were put are written, at most so long."""
+        """Waits until the statuses that were put are written, for at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._written.wait()
@@ -66,7 +66,7 @@ class StatusWriter:
             log.warning("statuses_unwritten", statuses=len(self._pending))
 
     async def run(self) -> None:
-        """Writes what is put, until cancelled; while the worker has no place in its group nothing is written."""
+        """Writes put statuses, until cancelled; writes nothing while the worker has no place in its group."""
         backoff = Backoff(first=0.1, most=2.0)
         while True:
             self._wake.clear()
@@ -95,12 +95,14 @@ class StatusWriter:
                 await self._wake.wait()
 
     def _is_current(self, work: Work, status: Status | None) -> bool:
-        """A tombstone for what was made again before it could be written would take the new one's status."""
+        """Returns whether it may be written. A tombstone for work that was made again meanwhile would erase the new
+        status."""
         return work not in self.config.work() if status is None else self.statuses.allows(work, status)
 
     async def _write_erased(self) -> None:
-        """A tombstone may be long on its way: meanwhile what it is for was made again, and has its status here."""
-        await self.read_config()  # else it would be said of what is deleted
+        """Writes statuses again that a late tombstone has erased: their work was made again before the tombstone
+        came."""
+        await self.read_config()  # else it would write statuses of deleted work
         erased, self._erased = self._erased, set()
         for work in erased & self._said.keys() - self._pending.keys():
             if work not in self.config.work():
@@ -109,12 +111,12 @@ class StatusWriter:
                 self.put(work, self._said[work])
 
     def read(self, key: str) -> None:
-        """A record of this key was read from the status topic, and is in `statuses`."""
+        """Takes note that a record of this key was read from the status topic, and is in `statuses`."""
         self._find_again(key)
         self._write_again(key)
 
     def _find_again(self, key: str) -> None:
-        """There is a newer word on what this worker has lost: not one of its own that was on its way by then."""
+        """Forgets a lost status when a newer one has come: not one of this worker's that was already on its way."""
         work = work_of(key)
         lost = self.statuses.lost.get(work) if work is not None else None
         if work is None or lost is None:
@@ -124,9 +126,10 @@ class StatusWriter:
             del self.statuses.lost[work]
 
     def _write_again(self, key: str) -> None:
-        """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later.
+        """Writes this worker's status again over the late record of a frozen worker, sent when that lost its place:
+        this worker's is the later.
 
-        It may be so behind a tombstone too."""
+        That record may come after a tombstone too."""
         work = work_of(key)
         said = self._said.get(work) if work is not None else None
         found = self.statuses.statuses.get(work) if work is not None else None

@@ -1,4 +1,4 @@
-"""The worker's only durable state: its three topics, and who is notified of what changes in them."""
+"""The worker's only durable state: its three topics, with notices of their changes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Store:
                 raw,
                 client_id=client_id,
                 read_committed=properties.fenced,
-                calm=[store.offset_topic.table.topic],  # which copy runs write all the time
+                calm=[store.offset_topic.table.topic],  # written by copy runs all the time
             )
             opened = await stack.enter_async_context(together.open())
             store._follow = [opened.follow, topics.watch]
@@ -93,7 +93,7 @@ class Store:
         await supervise(*self._follow, self.status_topic.writer.run, self.secrets.run)
 
     async def read_all(self) -> None:
-        """Reads the three topics to their ends: from then on the worker knows what there is.
+        """Reads the three topics to their ends: from then on the worker has the whole state.
 
         Raises DeadlineExceeded, Unavailable, and at once PermissionDenied.
         """
@@ -103,14 +103,14 @@ class Store:
 
     @property
     def known_at(self) -> float:
-        """As of when this worker knows what is configured and what its statuses are, by the monotonic clock."""
+        """The time, by the monotonic clock, up to which this worker knows the configurations and statuses."""
         return min(self.config_topic.heard_at, self.status_topic.table.heard_at)
 
     def committed(self, connector: str, offsets: Mapping[str, str]) -> None:
         """Takes the offsets that a copy run reports as committed; here the offset topic has them already."""
 
     def changed_about(self, connector: str) -> None:
-        """Notifies whoever looks after connectors that something about this one has changed."""
+        """Notifies the change sets that something about this connector has changed."""
         self._notify(connector)
         self._on_change()
 

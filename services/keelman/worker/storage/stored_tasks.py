@@ -13,7 +13,8 @@ class StoredTasks:
     _gone: set[str] = field(default_factory=set)  # have something stored, and are no connectors
 
     def note(self, name: str, bit: int, *, there: bool, connector: bool) -> None:
-        """One such record is there or is no more; `connector` says whether there is a connector of the name."""
+        """Takes note that such a record exists or has been deleted; `connector` tells whether a connector has the
+        name."""
         bits = self.bits.get(name, 0)
         bits = bits | 1 << bit if there else bits & ~(1 << bit)
         if bits:
@@ -23,14 +24,14 @@ class StoredTasks:
         self.compare(name, connector=connector)
 
     def compare(self, name: str, *, connector: bool) -> None:
-        """There is a connector of the name, or none any more."""
+        """Takes note whether a connector has the name."""
         if name in self.bits and not connector:
             self._gone.add(name)
         else:
             self._gone.discard(name)
 
     def leftovers(self) -> list[tuple[bytes, None]]:
-        """Tombstones for what deleted connectors have left."""
+        """Returns tombstones for the leftovers of deleted connectors."""
         return [
             (f"task-{name}-{bit - 1}".encode() if bit else f"commit-{name}".encode(), None)
             for name in sorted(self._gone)

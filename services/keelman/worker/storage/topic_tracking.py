@@ -30,7 +30,7 @@ class _Use:
 
 
 class TopicTracking:
-    """`used` takes what tasks use; `run` writes it, which takes a moment."""
+    """`used` takes the topics that tasks use; `run` writes them, which takes a moment."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class TopicTracking:
         self._reported = asyncio.Event()
 
     def used(self, work: Work, update: RunUpdate) -> None:
-        """A task of this worker uses the topics of an update of its copy run, if it has copied since the one before."""
+        """Notes the topics of an update of a task's copy run, if it has copied since the one before."""
         records = (update.run_uid, update.progress.records)
         if not self._enabled or not update.topics or self._seen.get(work) == records:
             return
@@ -76,8 +76,8 @@ class TopicTracking:
                 self._seen = {work: seen for work, seen in self._seen.items() if work.connector in there}
 
     async def _write(self) -> None:
-        """What connectors use that are still the same ones. What was on its way when its connector was deleted, whose
-        deletion did not see it, is taken back: one that is made again under the name has not used it."""
+        """Writes the topics of connectors that are still the same ones. A record that was on its way when its connector
+        was deleted, unseen by the delete, is taken back: a new connector of the name has not used the topic."""
         wanted = dict(self._wanted)
         written = {at: use for at, use in wanted.items() if self._is_there(at[1], use)}
         for use in written.values():
@@ -91,21 +91,21 @@ class TopicTracking:
         self._wanted = {at: use for at, use in self._wanted.items() if wanted.get(at) is not use}
 
     def _is_there(self, connector: str, use: _Use) -> bool:
-        """Whether the connector is the one that was meant: neither deleted since nor still to be read of."""
+        """Returns whether the connector is the same one: neither deleted since nor unread yet."""
         config = self._store.config
         return connector in config.connectors and not config.deleted.since(connector, use.since)
 
     async def reset(self, connector: str) -> None:
-        """Forgets what the connector has used so far: what it uses from now on is written again."""
+        """Forgets the topics that the connector has used so far: new uses are written again."""
         used = self._store.statuses.topics.get(connector, set())
         if used:
             await self._topic.write_topics_used([(topic_key(topic, connector), None) for topic in sorted(used)])
 
     async def clear(self, connectors: Iterable[str]) -> None:
-        """Forgets what connectors that are no more have used; never raises, for they are gone already."""
+        """Forgets the topics of deleted connectors; never raises, for they are gone already."""
         try:
             if self._enabled:
-                await self._topic.read()  # another worker may have written of one just before it went
+                await self._topic.read()  # another worker may have written about one just before it went
             gone = [(topic, name) for name in connectors for topic in self._store.statuses.topics.get(name, ())]
             if gone:
                 await self._topic.write_topics_used([(topic_key(topic, name), None) for topic, name in gone])

@@ -29,7 +29,7 @@ class Topics(Protocol):
         """Writes outside of any transaction; open for as long as the store is used."""
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> TopicTable:
-        """A table that hands every record of the topic to `apply`. Called once for each topic."""
+        """Returns a table that hands every record of the topic to `apply`. Called once for each topic."""
 
 
 class KafkaTopics:
@@ -58,11 +58,11 @@ class KafkaTopics:
             yield KafkaTopics(writer, partitions, properties, client_id=client_id)
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> TopicTable:
-        """A table that still has to be opened and followed."""
+        """Returns a table that still has to be opened and followed."""
         return TopicTable(topic, self._partitions[topic], apply)
 
     async def watch(self, seconds: float = WATCH_SECONDS) -> None:
-        """Runs for ever: warns, once, of a topic that has become one that a worker would refuse at its start."""
+        """Runs for ever: warns, once, of a topic that a worker would by now refuse at its start."""
         told: dict[str, str] = {}
         while True:
             await asyncio.sleep(seconds)

@@ -1,1 +1,1 @@
-"""The work that this worker has: connectors asked for tasks, tasks begun, followed, restarted and ended."""
+"""The work of this worker: connectors queried for tasks, tasks begun, followed, restarted and ended."""

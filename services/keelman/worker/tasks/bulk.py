@@ -21,14 +21,14 @@ from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
 from keelman.worker.tasks.task_host import PartHost
 
-# A part without a slot for so long is better copied by the task itself.
+# A part without a slot for this time is better copied by the task itself.
 PLACE_SECONDS = 15.0
 CLEAN = (DRAINED, ALL_READ)
 
 
 @dataclass(slots=True)
 class Part:
-    """One part's copy run. One that is `over` has copied its part and ended by itself."""
+    """One part's copy run. If it is `over`, it has copied its part and ended by itself."""
 
     run: RunHandle
     placed: bool = False
@@ -39,8 +39,8 @@ class Part:
 class Parts:
     """All parts of one task but its own. Steered by the task's coroutine; nothing here waits but `follow` and `finish`.
 
-    A part that fails is not begun again by itself: the task ends with all its parts, and the next copy run fences
-    them and splits again what is left.
+    A part that fails is not begun again by itself: the task ends with all its parts, and the next copy run fences them
+    and splits the rest again.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Parts:
         return len(self._parts)
 
     def begin(self, parts: Sequence[orders.BulkPart], bulk: tickets.Bulk) -> orders.RunUpdate | None:
-        """Starts a copy run for each part; what went wrong when there is no ticket for one.
+        """Starts a copy run for each part; returns the error when there is no ticket for one.
 
         There may be more parts of a data set than slots: the others follow when one is over.
         """
@@ -94,11 +94,11 @@ class Parts:
 
     @property
     def runs(self) -> list[RunHandle]:
-        """Their copy runs."""
+        """The parts' copy runs."""
         return [part.run for part in self._parts]
 
     def find(self, uid: str) -> RunHandle | None:
-        """The copy run of this uid."""
+        """Returns the copy run of this uid."""
         return next((run for run in self.runs if run.uid == uid), None)
 
     @property
@@ -117,7 +117,7 @@ class Parts:
         return self._late and not all(part.placed for part in self._parts)
 
     async def follow(self) -> orders.RunUpdate | None:
-        """Acts on all updates; returns the last one of a copy run that was not ordered to end."""
+        """Acts on all updates; returns the last update of a copy run that ended without an order."""
         for at, part in enumerate(self._parts):
             while part.run.has_updates:
                 update = part.run.next()
@@ -141,7 +141,7 @@ class Parts:
         return None
 
     async def finish(self, why: str) -> bool:
-        """Drains all side by side, cuts what does not end; whether none of them can commit any more."""
+        """Drains all side by side, cuts those that do not end; returns whether none of them can commit any more."""
         if not self._parts:
             return True
         if self._timer is not None:
@@ -160,7 +160,7 @@ class Parts:
         return clean or await self._host.fence(count)
 
     def limit(self, limits: tickets.Limits) -> None:
-        """They may go no faster from now on."""
+        """Sets the parts' limits from now on."""
         for run in self.runs:
             run.limit(limits)
 
@@ -172,7 +172,7 @@ class Parts:
 def part_ticket(
     ticket: tickets.StartTicket, number: int, parts: int, otherwise: Mapping[str, str]
 ) -> tickets.StartTicket:
-    """The ticket of a part, made of one of its task's: another producer, and its share of the limits."""
+    """Returns the ticket of a part, made from a ticket of its task: another producer, and its share of the limits."""
     made = tickets.StartTicket()
     made.CopyFrom(ticket)
     made.transactional_id = part_id(ticket.transactional_id, number)
@@ -183,7 +183,7 @@ def part_ticket(
 
 
 def shared_limits(limits: tickets.Limits, parts: int) -> tickets.Limits:
-    """What each of a task's copy runs may copy."""
+    """Returns the limits of each of a task's copy runs."""
     return tickets.Limits(
         records_per_second=limits.records_per_second / parts, bytes_per_second=limits.bytes_per_second / parts
     )

@@ -32,14 +32,14 @@ from keelman.worker.tasks.watermark import Watermark
 from keelman.workers.status_notes import WAITS_FOR
 
 log = get_logger()
-WAIT_SECONDS = 5.0  # so long a task that is to copy may be without a copy run before its status says so
+WAIT_SECONDS = 5.0  # seconds that a task that has to copy may be without a copy run before its status shows it
 CONNECT_ERROR = ConnectError.java_name
 
 
 class CopyTask:
     """Runs as one asyncio task from assignment to revocation; `pause`, `resume`, `restart` and `end` steer it.
 
-    A parked task is this object, its coroutine and what it waits for: no copy run, no client.
+    A parked task is this object, its coroutine and its watch: no copy run, no client.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class CopyTask:
         attempts: int = 0,
         start_queue: StartQueue | None = None,
     ) -> None:
-        """`attempts` are those of its restart budget that it has used elsewhere; `start_queue` is its worker's."""
+        """`attempts` is the part of its restart budget that it has used elsewhere; `start_queue` is its worker's."""
         self.work = work
         self._host = host
         self._orders = TaskOrders()
@@ -67,9 +67,9 @@ class CopyTask:
         )
         self._restarts = Restarts(RestartPolicy(), random.random, attempts)
         self._attempt: Attempt | None = None
-        self.state = ""  # what its status says
+        self.state = ""  # as in its status
         self._trace: str | None = None  # as reported
-        self._failing = ""  # why copy runs have failed since anything was committed
+        self._failing = ""  # why copy runs have failed since the last commit
         self._failures = 0  # how many of them
         self._since = time.monotonic()
         self._quiet_since: float | None = None
@@ -81,15 +81,15 @@ class CopyTask:
         self.failed = False
 
     def pause(self) -> None:
-        """Drain and stay paused."""
+        """Drains and stays paused."""
         self._orders.want(states.PAUSED)
 
     def resume(self) -> None:
-        """Copy; the usual state."""
+        """Copies; the usual state."""
         self._orders.want(states.RUNNING)
 
     def restart(self) -> None:
-        """End the copy run, or forget the failure, and begin a new one, with the whole budget."""
+        """Ends the copy run, or forgets the failure, and begins a new one, with the whole budget."""
         self.state = self._failing = ""
         self._failures = 0
         self._copying.split_again()
@@ -97,36 +97,36 @@ class CopyTask:
         self._orders.restart()
 
     def end(self, *, cut: bool = False) -> None:
-        """Drain (or cut) and be done: `run` returns when the copy run has ended."""
+        """Drains (or cuts) and finishes: `run` returns when the copy run has ended."""
         self._orders.end(cut=cut)
 
     def update(self, update: orders.RunUpdate) -> None:
-        """Takes an update of one of its present copy runs."""
+        """Takes an update of a present copy run."""
         if (run := self._copying.find(update.run_uid)) is not None:
             if update.HasField("progress") and self.watermark.note(update.run_uid, update.progress, time.monotonic()):
                 self._failing, self._failures = "", 0
             run.update(update)
 
     def lost(self, uid: str) -> None:
-        """A copy run is gone, and nobody will say so."""
+        """Notes that a copy run is gone without a report."""
         if (run := self._copying.find(uid)) is not None:
             run.update(LOST)
 
     def park(self, watches: Sequence[Watch]) -> None:
-        """Drains the copy run, which has nothing to copy, and goes on with a new one at `wake`."""
+        """Drains the copy run, which has nothing to copy, and begins a new one at `wake`."""
         self._copying.park(watches)
         self._orders.park()
 
     def wake(self) -> None:
-        """There is something to copy: parked no more."""
+        """Notes that there is something to copy: the task is no longer parked."""
         self._orders.wake()
 
     def limit(self, limits: tickets.Limits) -> None:
-        """The present copy runs may together go no faster from now on."""
+        """Sets the limits that the present copy runs share from now on."""
         self._copying.limit(limits)
 
     def linked(self, uid: str) -> None:
-        """The link stands again, and this copy run with it."""
+        """Notes that the link is up again, and this copy run with it."""
         if (run := self._copying.find(uid)) is not None:
             run.linked()
 
@@ -136,7 +136,7 @@ class CopyTask:
 
     @property
     def watch(self) -> Watch | None:
-        """What it waits for while it has nothing to copy; None while it has."""
+        """The watch that it waits for while it has nothing to copy; else None."""
         return self._copying.watch
 
     @property
@@ -151,11 +151,11 @@ class CopyTask:
 
     @property
     def parked(self) -> bool:
-        """Whether it goes on only at `wake`."""
+        """Whether it continues only at `wake`."""
         return self._orders.parked
 
     def judge(self, now: float, stall_seconds: float) -> None:
-        """Once a second: brings the status in line with what is. Cheap for a task that is parked or failed."""
+        """Brings the status up to date, once a second. Cheap for a task that is parked or failed."""
         new = self.state == states.UNASSIGNED
         # Of ten thousand that begin together all but a few wait for their turn: that is not reported.
         unasked = self._orders.ending or self._orders.parked or (new and self._copying.behind)
@@ -182,7 +182,8 @@ class CopyTask:
         self._judge_stall(now, stall_seconds)
 
     def _judge_stall(self, now: float, stall_seconds: float) -> None:
-        """Over all copy runs since something was committed last, for what fails again and again copies nothing."""
+        """Judges by the time since the last commit, over all copy runs: a task that fails again and again copies
+        nothing."""
         stalled = self.watermark.stalled_seconds(now, stall_seconds) is not None
         if stalled == self.stalled:
             return
@@ -192,7 +193,7 @@ class CopyTask:
         self._say()
 
     def _report_waiting(self, why: str) -> None:
-        """Says what it waits for; of one that has not copied yet, each reason once."""
+        """Reports the reason for its waiting; for a task that has not copied yet, each reason once."""
         if self.state == states.UNASSIGNED and why == self._waits_for:
             return
         self._waits_for = why
@@ -221,7 +222,7 @@ class CopyTask:
             self._say()
 
     async def run(self) -> None:
-        """The task's whole life on this worker."""
+        """Runs for the task's whole life on this worker."""
         orders_ = self._orders
         self._report(states.UNASSIGNED, None)
         while not orders_.ending:
@@ -240,7 +241,7 @@ class CopyTask:
             await self._after(last)
 
     async def _copy(self) -> orders.RunUpdate | None:
-        """As `Copying.once`; what goes wrong before there is a copy run is reported like a copy run's failure."""
+        """As `Copying.once`; a failure before there is a copy run is reported like a copy run's failure."""
         self.watermark.begun(after_failure=bool(self._failing))
         try:
             return await self._copying.once()
@@ -259,7 +260,7 @@ class CopyTask:
         return last
 
     async def _after(self, last: orders.RunUpdate) -> None:
-        """Waits as long as the policy wants it after a failure; for good when there is no next attempt."""
+        """Waits as long as the policy requires after a failure; for good when there is no next attempt."""
         orders_, now = self._orders, time.monotonic()
         healthy = now - self._since if self.state == states.RUNNING else 0.0
         alone = self._copying.alone or last.reason.startswith("PLUGIN_")
@@ -297,12 +298,13 @@ class CopyTask:
         self._say()
 
     def _say(self) -> None:
-        """Writes the status as it is now: the state and the trace that were reported last, with what goes with them."""
+        """Writes the present status: the state and the trace that were reported last, with the fields that belong to
+        them."""
         self._repeats = self._failures > 1
         self._host.report(self.state, self._trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
-        """What a status of ours says beyond Connect's."""
+        """Returns the fields of our statuses beyond Connect's."""
         more: dict[str, object] = {}
         if self.stalled:
             since = time.time() - (time.monotonic() - self.watermark.moved_at)

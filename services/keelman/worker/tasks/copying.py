@@ -29,9 +29,9 @@ from keelman.worker.tasks.task_orders import TaskOrders
 
 log = get_logger()
 LEASE_SECONDS = 0.1
-# A task that is refused a ticket asks again: the longer it has waited, the more seldom.
+# A task whose ticket is refused tries again: the longer it has waited, the more seldom.
 TICKET_SECONDS = (0.1, 5.0)
-# Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
+# Ends of copy runs that may have left a transaction open, which they no longer commit or abort.
 LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
 BEHIND = "waits behind other tasks of its worker"
 BROKEN = "TASK_FAILED"  # a fault of ours: the copy run is not to blame
@@ -39,10 +39,10 @@ MOVED = "MOVED"  # the Spark service has drained it to give the task another slo
 
 
 class Copying:
-    """The copy runs of one task, one after the other; `once` is called again and again by the task's coroutine.
+    """The copy runs of one task, one after the other; the task's coroutine calls `once` again and again.
 
-    `copies` is called with each update that says that the copy run copies. `slow` says why the last copy run
-    had to be cut; empty when it ended in time.
+    Calls `copies` with each update that reports that the copy run copies. `slow` tells why the last copy run had to be
+    cut; empty when it ended in time.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Copying:
         self.slow = ""
         self.waits_for = ""
         self.may_write = False
-        """Whether the present or last copy run was ordered to go on: it may have begun a transaction."""
+        """Whether the present or last copy run was confirmed: it may have begun a transaction."""
         self._run: RunHandle | None = None
         answer = partial(self._answer_fence, part=True)
         part_host = PartHost(host.ticket, answer, host.fence_parts, host.on_end, lambda: orders_.cut)
@@ -77,12 +77,12 @@ class Copying:
         self._wanted_parts: Sequence[orders.BulkPart] = ()
         self._caught_up = False
         self._keep_whole = False  # has caught up, or found no slots for its parts: is not split again
-        self._parked: wire.TopicWatch | None = None  # where it was parked last
+        self._parked: wire.TopicWatch | None = None  # the position at its last parking
         self._new = True  # has not had its turn, nor rested in its stead
         self._woken = False  # it is known that there is more to copy
 
     def find(self, uid: str) -> RunHandle | None:
-        """The present copy run of this uid."""
+        """Returns the present copy run of this uid."""
         if self._run is not None and self._run.uid == uid:
             return self._run
         return self._parts.find(uid)
@@ -98,25 +98,26 @@ class Copying:
         return self.waits_for == BEHIND
 
     def park(self, watches: Sequence[Watch]) -> None:
-        """What it waited for is waited for elsewhere: by these, from which a sink's next copy run knows where it was,
+        """Drops its watch: these take its place elsewhere, and from them a sink's next copy run knows its position,
         though brokers may have forgotten it by then."""
         self.watch = None
         topics = merged(replace(watch, properties={}) for watch in watches if isinstance(watch, TopicWatch))
         self._parked = next((topics_to_wire(one) for one in topics if isinstance(one, TopicWatch)), None)
 
     def split_again(self) -> None:
-        """A backlog may be split although that was given up before."""
+        """Allows a backlog to be split although that was given up before."""
         self._keep_whole = False
 
     def limit(self, limits: tickets.Limits) -> None:
-        """The present copy runs may together go no faster from now on."""
+        """Sets the limits that the present copy runs share from now on."""
         if self._run is not None:
             share = shared_limits(limits, len(self._parts) + 1)
             self._run.limit(share)
             self._parts.limit(share)
 
     async def once(self) -> orders.RunUpdate | None:
-        """One copy run; its last update when it failed, None when it ended as ordered or another follows."""
+        """Does one copy run; returns its last update when it failed, None when it ended as ordered or another
+        follows."""
         try:
             ticket = await self._ask_for_ticket()
             return None if ticket is None else await self._copy(ticket)
@@ -132,7 +133,7 @@ class Copying:
         run = self._run = RunHandle(ticket, self._link, orders_.changed, self.topics)
         try:
             return await guarded(self._steer(run, ticket))
-        except Exception:  # nobody would steer them any more, and the next copy run needs the slot
+        except Exception:  # they would be without a steerer, and the next copy run needs the slot
             await run.finish(BROKEN, seconds=0.0, hurried=lambda: True)
             await self._parts.finish(BROKEN)
             raise
@@ -143,7 +144,7 @@ class Copying:
             self._forget_run(run)
 
     async def _steer(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
-        """What `once` returns, after the copy run and all its parts have ended."""
+        """Returns the result of `once`, after the copy run and all its parts have ended."""
         orders_ = self._orders
         while not (orders_.parked or self._may_join):
             await orders_.until(lambda: run.has_updates or self._parts.has_updates or self._due)
@@ -170,17 +171,17 @@ class Copying:
         return None
 
     async def _sleep(self) -> None:
-        """Until there is more to copy, or no copy run is wanted."""
+        """Waits until there is more to copy, or no copy run is wanted."""
         orders_ = self._orders
         await orders_.until(lambda: orders_.woken or orders_.unwanted)
         self._woken = orders_.woken
 
     async def _rest(self) -> bool:
-        """Waits for more to copy where it would wait for its turn; whether it did.
+        """Waits for more to copy where it would wait for its turn; returns whether it did.
 
-        Of ten thousand tasks that a worker is given together most have nothing to copy: they need no copy run, as if
-        they had stayed parked, and those that have something need not wait behind them. Once, with the offsets that it
-        begins with; nothing is written on the strength of these, so that they need no fence.
+        Of ten thousand tasks that a worker gets together most have nothing to copy: they need no copy run, as if they
+        had stayed parked, and the others need not wait behind them. Once, with its first offsets; nothing is written on
+        the strength of these, so that they need no fence.
         """
         orders_, new, self._new = self._orders, self._new, False
         watch = self._host.resting() if new else None
@@ -216,7 +217,7 @@ class Copying:
         return last
 
     async def _follow_parts(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
-        """Begins the parts that the copy run has split its backlog into, then acts on what they say.
+        """Begins the parts that the copy run has split its backlog into, then acts on their updates.
 
         Returns the last update of a part that failed, once all else has ended too.
         """
@@ -233,11 +234,11 @@ class Copying:
 
     @property
     def _may_join(self) -> bool:
-        """Whether the parts have done what they are for, or cannot."""
+        """Whether the parts have done their work, or cannot."""
         return bool(self._parts) and (self._parts.unplaced or (self._parts.caught_up and self._caught_up))
 
     def _forget_run(self, run: RunHandle) -> None:
-        """There is no copy run any more."""
+        """Forgets a copy run that has ended."""
         self._host.on_end(run.uid)
         self._run, self.watch = None, None
 
@@ -257,15 +258,15 @@ class Copying:
         elif update.state == copy.COPY_RUN_STATE_FAILED:
             return update
         elif update.state == copy.COPY_RUN_STATE_ENDED:
-            # Nobody here ordered it to end: the other side did, and a new ticket goes on where it was.
+            # This worker did not order the end: the Spark service did, and a new ticket continues from there.
             if update.reason == MOVED:
                 return update
             return orders.RunUpdate(reason=update.reason, message=update.message, retriable=True)
         return None
 
     async def _ask_for_ticket(self) -> tickets.StartTicket | None:
-        """A ticket, once it is this task's turn, there is a lease and the worker may grant one; None when no copy run
-        is wanted any more."""
+        """Returns a ticket, once it is this task's turn, there is a lease and the worker may grant one; None when no
+        copy run is wanted any more."""
         orders_, start_queue, refused = self._orders, self._start_queue, 0.0
         while not orders_.unwanted:
             if not start_queue.take(self._host.kind(), self, orders_.changed.set, ahead=self._woken):
@@ -274,7 +275,7 @@ class Copying:
                 self.waits_for = BEHIND
                 await orders_.until(lambda: orders_.unwanted or start_queue.has(self))
                 continue
-            if why := self._link.closed:  # the same for all: who comes behind it would ask in vain
+            if why := self._link.closed:  # the same for all: the tasks behind it would try in vain
                 self.waits_for = why
                 await orders_.until(lambda: orders_.unwanted, seconds=LEASE_SECONDS)
                 continue

@@ -17,22 +17,23 @@ PLANNING = frozenset({"tasks.max", "tasks.max.enforce", "config.action.reload"})
 
 
 def without_limits(config: Mapping[str, str]) -> Mapping[str, str]:
-    """The configuration less what has no effect on tasks: the rest decides whether tasks are configured again."""
+    """Returns the configuration without keys that have no effect on tasks: the rest decides whether tasks are
+    configured again."""
     if not WITHOUT_EFFECT.isdisjoint(config):
         return {k: v for k, v in config.items() if k not in WITHOUT_EFFECT}
     return config
 
 
 def effective_config(connector: Mapping[str, str], task: Mapping[str, str]) -> dict[str, str]:
-    """All that a slot gets for the task and may act on."""
+    """Returns everything that a slot gets for the task and may act on."""
     merged = {**connector, **task}
     idle = WITHOUT_EFFECT | PLANNING | _planning_keys(merged.get("connector.class", ""))
     return {key: value for key, value in merged.items() if key not in idle}
 
 
 def changed_tasks(former: Sequence[InForce | None], now: InForce, count: int) -> list[int]:
-    """Numbers, below `count`, of tasks of former sets that are no more or are another task now: what one of these
-    copied, another may copy. All, when a former set is not known."""
+    """Returns numbers, below `count`, of tasks of former sets that are removed or are another task now: another task
+    may copy the same data. All, when a former set is not known."""
     if None in former:
         return list(range(count))
     tasks, found = [effective_config(now[0], task) for task in now[1]], set()

@@ -1,8 +1,9 @@
-"""Decides from when the link to the Spark service comes and goes whether a worker takes tasks. Pure but for the clock.
+"""Decides from the comings and goings of the link to the Spark service whether a worker takes tasks. Pure but for the
+clock.
 
 A worker without its link copies nothing: its tasks are other workers'. A Spark service that restarts is back in some
-seconds, and moving its tasks to and fro would cost more than these; so the worker is patient with it. Of a service that
-comes and goes again and again the worker first wants to see that it stays.
+seconds, and moving its tasks to and fro would cost more than these; so the worker is patient with it. When a service
+comes and goes again and again, the worker first waits to see that it stays.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ class Fitness:
         self._patience = patience
         self._clock = clock
         self._came: float | None = None  # None while it is away
-        self._went: float | None = None  # when it was there last for long enough to copy
+        self._went: float | None = None  # when it was last there for long enough to copy
         self._fit_since = 0.0
         self._given_back = 0  # times, with less than FORGIVEN_SECONDS between them
 
     def came(self) -> bool:
-        """The link stands; whether the worker takes tasks since now."""
+        """Takes note that the link is up; returns whether the worker takes tasks since now."""
         self._came = self._clock()
         return self.look()
 
     def went(self, since: float) -> None:
-        """The link is away, and nothing was heard over it since then."""
+        """Takes note that the link is away, and silent since then."""
         if self._went is None or (self._came is not None and since - self._came >= LEASE_SECONDS):
             self._went = since
         self._came = None
 
     def look(self) -> bool:
-        """Whether time has changed `fit`."""
+        """Returns whether time has changed `fit`."""
         now, fit = self._clock(), self.fit
         if self._came is not None:
             self.fit = fit or now - self._came >= self._proof_seconds
@@ -55,5 +56,5 @@ class Fitness:
 
     @property
     def _proof_seconds(self) -> float:
-        """For how long the link has to stand before the worker takes tasks: not at all the first two times."""
+        """The time for which the link has to stay before the worker takes tasks: none the first two times."""
         return 0.0 if self._given_back < 2 else min(MOST_SECONDS, self._patience * 2.0 ** (self._given_back - 2))

@@ -33,12 +33,12 @@ FENCE_SECONDS = 5.0
 PARTS_SECONDS = 15.0
 FENCES_AT_ONCE = 8
 TaskConfig = tuple[Mapping[str, str], Mapping[str, str], tuple[int, ...]]
-"""What a task was started with: the connector's configuration without its limits, its own, and which values their
-references stood for then."""
+"""The start configuration of a task: the connector's configuration without its limits, its own, and the versions of the
+values that their references had then."""
 
 
 class Grants:
-    """Judges by the worker's tables and its place in the group. `has` says whether a work is this worker's."""
+    """Decides by the worker's tables and its place in the group. `has` tells whether a work is this worker's."""
 
     def __init__(
         self, store: Store, membership: GroupMember, has: Callable[[Work], bool], *, worker_cluster: str, worker: str
@@ -55,7 +55,8 @@ class Grants:
         self._read_offsets = Coalesced(store.offset_topic.read)
 
     def configured(self, work: Work) -> TaskConfig | None:
-        """What the task is to run with now; None when it is configured no more, and while a value is being read."""
+        """Returns the task's present configuration; None when it is no longer configured, and while a value is being
+        read."""
         task = self._store.config.task(work)
         if task is None:
             return None
@@ -64,22 +65,22 @@ class Grants:
         return None if versions is None else (connector, task, versions)
 
     def holds(self, work: Work, wanted: TaskConfig) -> bool:
-        """Whether a copy run of this task with this configuration has a right to be."""
+        """Returns whether a copy run of this task with this configuration has a right to exist."""
         if not self._has(work) or not self._membership.healthy or self.configured(work) != wanted:
             return False
-        # A task of the former set may still commit what a task of the new one would read again.
+        # A task of the former set may still commit data that a task of the new one would read again.
         unfenced = work.connector in self._store.config.unfenced
         return not (unfenced and connector_facts.is_exactly_once_source(self._store.properties, wanted[0]))
 
     def kind(self, wanted: TaskConfig) -> str:
-        """Which slots the task's copy runs may have: the folder of its plugin, empty for connectors that we ship, and
-        while the plugin is being asked."""
+        """Returns the kind of slots that the task's copy runs may have: the folder of its plugin; empty for our own
+        connectors, and while the plugin has not answered yet."""
         return tickets.plugin_folder(wanted[0])
 
     def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
-        """A start ticket; None while none may be granted.
+        """Returns a start ticket; None while none may be granted.
 
-        Raises NotFound, InvalidArgument, ConfigProviderError, and what a plugin raises.
+        Raises NotFound, InvalidArgument, ConfigProviderError, and the plugin's own errors.
         """
         if not self.holds(work, wanted):
             return None
@@ -104,13 +105,13 @@ class Grants:
         except NotFound as error:
             if error.reason != NOT_READY:
                 raise
-            return None  # its plugin is being asked
+            return None  # its plugin has not answered yet
 
     def resting(self, work: Work, wanted: TaskConfig) -> Watch | None:
-        """What a task that has run before waits for, its source being as its offsets leave it; None where only a copy
-        run can find out, or is to say what is wrong.
+        """Returns the watch of a task that has run before, if its source is unchanged since its offsets; None where
+        only a copy run can find that out, or has to report an error.
 
-        The offsets are those that this worker has read so far. Older ones than there are have a copy run begin in vain.
+        The offsets are those that this worker has read so far. If newer ones exist, a copy run begins in vain.
         """
         config, properties = {**wanted[0], **wanted[1]}, self._store.properties
         try:
@@ -126,11 +127,11 @@ class Grants:
             return None
 
     async def confirm(self, work: Work, wanted: TaskConfig, *, part: bool = False) -> Sequence[OffsetRow] | None:
-        """The committed offsets behind the fence; None withdraws the ticket. Raises KeelmanError.
+        """Returns the committed offsets after the fence; None withdraws the ticket. Raises KeelmanError.
 
-        A task that was split may have parts that still commit: what its plan names is fenced, and what they have
-        committed is read. A `part` that fences itself shuts out no other owner of its task; so the group's coordinator
-        is asked whether, after that, this worker still has its place: a next owner will then fence the part.
+        A task that was split may have parts that still commit: the parts in its plan are fenced, and their commits are
+        read. A `part` that fences itself shuts out no other owner of its task; so the group's coordinator has to
+        confirm afterwards that this worker still has its place: a next owner will then fence the part.
         """
         if not connector_facts.is_source(wanted[0]):
             await self._read_config()
@@ -158,15 +159,15 @@ class Grants:
         return merged_offsets(work.connector, self._store.offsets.of(work.connector), own)
 
     async def fence(self, work: Work, wanted: TaskConfig) -> None:
-        """Aborts what a lost copy run has left open, so that no reader waits for it; never raises.
+        """Aborts transactions that a lost copy run left open, so that no reader waits for them; never raises.
 
-        Only with the right to the task: a worker that has lost its place would fence its successor. What is not fenced
-        here the next copy run fences, or the transaction's time-out ends it.
+        Only with the right to the task: a worker that has lost its place would fence its successor. A transaction that
+        is not fenced here is fenced by the next copy run, or its time-out ends it.
         """
         await self._fence(work, wanted, [self._id(work)])
 
     async def fence_parts(self, work: Work, wanted: TaskConfig, parts: int) -> bool:
-        """The same for the producers of so many parts beside the task's own; whether it was done."""
+        """As `fence`, for the producers of so many parts beside the task's own; returns whether it was done."""
         return await self._fence(work, wanted, part_ids(self._id(work), parts + 1))
 
     async def _fence(self, work: Work, wanted: TaskConfig, ids: Sequence[str]) -> bool:

@@ -10,15 +10,15 @@ class GroupMember(Protocol):
 
     @property
     def generation(self) -> int:
-        """Of the round in which it got its place; -1 before the first."""
+        """The generation of the round in which it got its place; -1 before the first."""
 
     @property
     def healthy(self) -> bool:
-        """Whether it has its place, and the group's coordinator has said so lately."""
+        """Whether it has its place, and the group's coordinator has confirmed that lately."""
 
     @property
     def leads(self) -> bool:
-        """Whether it leads the group for certain: it has its place, and the group says so."""
+        """Whether it certainly leads the group: it has its place, and the group confirms it."""
 
     async def proven(self) -> bool:
-        """Whether the coordinator says now that it has its place. Raises nothing."""
+        """Returns whether the coordinator confirms now that it has its place. Raises nothing."""

@@ -1,5 +1,5 @@
-"""Keeps the garbage collector from looking again and again at what stays: with 10,000 tasks it would hold up the loop
-for a second each time."""
+"""Keeps the garbage collector from looking again and again at lasting objects: with 10,000 tasks it would hold up the
+loop for a second each time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ WHOLE_SECONDS = 86_400.0
 class Heap:
     """The heap of this process; `watched` puts it into force.
 
-    What has outlived a full collection is set aside, so that the next one looks at newer objects alone. What of it goes
-    in cycles, as tasks do, stays until all is looked at: when a quarter of the tasks have ended, and once a day.
+    Objects that outlive a full collection are set aside, so that the next one looks at newer objects alone. Those that
+    end in cycles, as tasks do, stay until all are looked at: when a quarter of the tasks have ended, and once a day.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,7 +26,7 @@ class Heap:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """For the time of the block."""
+        """Is in force for the block."""
         gc.callbacks.append(self._collected)
         try:
             yield
@@ -35,12 +35,13 @@ class Heap:
             gc.unfreeze()
 
     def ended(self, tasks: int) -> None:
-        """A task has ended; so many are left."""
+        """Takes note that a task has ended; `tasks` are left."""
         self._ended += 1
         self.look(tasks)
 
     def look(self, tasks: int) -> None:
-        """Called now and then: where no task ever ends, other things go in cycles too."""
+        """Collects everything when it is due; called now and then: where no task ever ends, other objects end in cycles
+        too."""
         if self._ended >= max(LEAST, tasks // 4) or self._clock() - self._since >= WHOLE_SECONDS:
             self._ended, self._since = 0, self._clock()
             gc.unfreeze()

@@ -13,11 +13,11 @@ LIMITS = (RECORDS_LIMIT, BYTES_LIMIT)
 
 
 def limits_of(config: Mapping[str, str], tasks: int) -> Limits:
-    """What one of the connector's tasks may copy; 0 for what is not limited. Raises InvalidArgument."""
+    """Returns the limits of each task of the connector; 0 for none. Raises InvalidArgument."""
     return _limits(tasks, *(config.get(key.name, "") for key in LIMITS))
 
 
-@lru_cache(maxsize=64)  # most connectors have the same; nobody changes a message
+@lru_cache(maxsize=64)  # most connectors have the same; no caller changes a message
 def _limits(tasks: int, *texts: str) -> Limits:
     given = dict(zip((key.name for key in LIMITS), texts, strict=True))
     records, size = (setting(key, given) / max(1, tasks) for key in LIMITS)

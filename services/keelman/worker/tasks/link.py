@@ -39,17 +39,17 @@ class _Outbox:
         self._ended = False
 
     def put(self, request: wire.OpenLinkRequest, *, ahead: bool = False) -> None:
-        """Behind all that waits, or ahead of it."""
+        """Queues a message after all that wait, or before them."""
         (self._waiting.appendleft if ahead else self._waiting.append)(request)
         self._some.set()
 
     def end(self) -> None:
-        """The link is no more: gRPC, which would wait for ever, is to let go."""
+        """Ends the outbox with its link: otherwise gRPC would wait for ever."""
         self._ended = True
         self._some.set()
 
     async def requests(self) -> AsyncIterator[wire.OpenLinkRequest]:
-        """For gRPC to send, until the end."""
+        """Yields messages for gRPC to send, until the end."""
         while not self._ended:
             if self._waiting:
                 yield self._waiting.popleft()
@@ -62,7 +62,7 @@ class CopyRuns(Protocol):
     """The worker's copy runs, as the link notifies them. Neither method may block or raise."""
 
     def update(self, update: orders.RunUpdate) -> None:
-        """Takes what the other side reports of one copy run."""
+        """Takes the Spark service's report on one copy run."""
 
     def reconcile(self, uids: frozenset[str]) -> None:
         """Takes the uids of the copy runs that the other side still has: after each welcome, and none when the lease
@@ -70,7 +70,7 @@ class CopyRuns(Protocol):
 
 
 class SparkLink:
-    """One link at a time. `usage` is what the worker's slots used by the last answer to a renewal."""
+    """One link at a time. `usage` is the slots' use by the last answer to a renewal."""
 
     def __init__(
         self,
@@ -82,21 +82,21 @@ class SparkLink:
         changed: Callable[[], None] = lambda: None,
         why: Callable[[], str] = str,
     ) -> None:
-        """`may_renew` says whether the lease may be renewed now. For `away_seconds` the link may be away before the
-        worker takes no tasks any more; `changed` is called when it takes none any more, or takes them again. `why` says
-        why the Spark service is not there, empty where the link knows it best."""
+        """`may_renew` tells whether the lease may be renewed now. For `away_seconds` the link may be away before the
+        worker takes no tasks any more; calls `changed` when it takes none any more, or takes them again. `why` returns
+        the reason why the Spark service is not there, empty where the link knows it best."""
         self._address = address
         self._greeting = greeting
         self._may_renew = may_renew
         self._out = _Outbox()
         self._answered = False  # ever
         self._renewed = time.monotonic()
-        self._lapsed = False  # what was copied has ended with the lease, and this was said
+        self._lapsed = False  # the copy runs have ended with the lease, and this was reported
         self._asked: float | None = None
         self._fitness = Fitness(away_seconds)
         self._changed = changed
         self._why = why
-        self._problem = ""  # of the last try to open a link, or, while there is one, of the Spark behind it
+        self._problem = ""  # of the last try to open a link or, while there is one, of the Spark behind it
         self.usage = wire.SlotUsage()
         self.up = asyncio.Event()
 
@@ -130,12 +130,12 @@ class SparkLink:
         return f"no Spark service answers this worker{'' if self._answered else ' yet'}{f': {found}' if found else ''}"
 
     def send(self, order: orders.RunOrder) -> None:
-        """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
+        """Sends one order; drops it while there is no link, since the other side then ends all runs by itself."""
         if self.up.is_set():
             self._out.put(wire.OpenLinkRequest(order=order))
 
     async def run(self, runs: CopyRuns) -> None:
-        """Keeps a link for ever; `runs` is notified of all that comes in."""
+        """Keeps a link for ever; notifies `runs` of all messages that come in."""
         await supervise(partial(self._keep, runs), partial(self._watch, runs))
 
     async def _keep(self, runs: CopyRuns) -> None:
@@ -157,7 +157,7 @@ class SparkLink:
             await asyncio.sleep(backoff.next())
 
     async def _watch(self, runs: CopyRuns) -> None:
-        """Notices what comes with time alone, also while a try to open a link hangs."""
+        """Notices events that come with time alone, also while a try to open a link hangs."""
         while True:
             await tick(RENEW_SECONDS)
             if not self.up.is_set() and not self._lapsed and time.monotonic() - self._renewed > LEASE_SECONDS:
@@ -203,7 +203,7 @@ class SparkLink:
                 runs.update(answer.update)
 
     def _note_spark(self, problem: str) -> None:
-        """Takes why the Spark service has no Spark, empty while it has: without it is as good as away."""
+        """Takes the reason why the Spark service has no Spark, empty while it has: without Spark it counts as away."""
         if problem and not self._problem:
             self._fitness.went(time.monotonic())
         elif self._problem and not problem and self._fitness.came():

@@ -1,7 +1,7 @@
 """Measures the work of each task by its copy runs and its slots, and reports it to the group as weights.
 
 A weight is 1 for a task that hardly works, else a power of two: 2 from 50 thousandths of a processor, 4 from 100, and
-so on. So coarse, weights stay what they are while a task's work goes up and down a little.
+so on. Such coarse weights stay the same while a task's work goes up and down a little.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.model.work import Work
 
 SAMPLE_SECONDS = 5.0
-KNOWN_SECONDS = 15.0  # a task is not judged by what it does at its start
+KNOWN_SECONDS = 15.0  # a task is not judged by its start
 SMOOTHING = 0.25
-MIN_USE = 5.0  # thousandths of a processor: below it a task is as if it did nothing, and is looked at no more
+MIN_USE = 5.0  # thousandths of a processor: below it a task counts as doing nothing, and is looked at no more
 FIRST_STEP = 50.0  # thousandths of a processor from which a task weighs 2
-MARGIN = 1.3  # by how much it has to be over or under a step to pass it
-# What copying costs where the slots' processors are not known: records and bytes a second for a thousandth of one.
+MARGIN = 1.3  # the factor by which it has to be over or under a step to pass it
+# The cost of copying where the slots' processors are not known: records and bytes a second for a thousandth of one.
 RECORDS, BYTES = 500.0, 100_000.0
 SHARE_SECONDS = 300.0
 SHARE_WEIGHT = 16
@@ -41,10 +41,10 @@ class _Task:
 
 
 class Measured:
-    """One worker's. Given updates as they come, sampled now and then, asked at each round of the group."""
+    """One worker's measures. Takes updates as they come and samples now and then; read at each round of the group."""
 
     def __init__(self, cpu_seconds: Callable[[], float]) -> None:
-        """`cpu_seconds` gives what the worker's slots have used in all, 0 while that is not known."""
+        """`cpu_seconds` returns the total use of the worker's slots, 0 while that is not known."""
         self._cpu_seconds = cpu_seconds
         self._runs: dict[str, _Run] = {}
         self._tasks: dict[Work, _Task] = {}
@@ -64,11 +64,11 @@ class Measured:
             run.units = update.progress.records / RECORDS + update.progress.bytes / BYTES
 
     def ended(self, uid: str) -> None:
-        """Nothing more is heard of this copy run: it may have been lost without a last update."""
+        """Forgets a copy run of which no more reports come: it may have been lost without a last update."""
         self._runs.pop(uid, None)
 
     def sample(self, now: float, works: Iterable[Work]) -> None:
-        """Looks at what was done since the last sample. Called as often as one likes; `now` is of a monotonic clock."""
+        """Measures the work since the last sample. May be called at any rate; `now` is of a monotonic clock."""
         if self._sampled is not None and now - self._sampled < SAMPLE_SECONDS:
             return
         if works is not self._works:
@@ -100,7 +100,7 @@ class Measured:
         self._moving &= self._tasks.keys()
 
     def weights(self, now: float, works: Iterable[Work]) -> dict[Work, int]:
-        """What the group is to know: no entry for a weight of 1, 0 for a task that is not known yet."""
+        """Returns the weights for the group: no entry for a weight of 1, 0 for a task that is not known yet."""
         weights: dict[Work, int] = {}
         for work in works:
             task = self._tasks.get(work)
@@ -112,10 +112,11 @@ class Measured:
         return weights
 
     def has_news(self, now: float) -> bool:
-        """Whether the tasks weigh so much more or less than the group knows that a round of the group may pay."""
+        """Returns whether the tasks' weights differ so much from those known to the group that a round of the group may
+        pay."""
         if now - self._shared_at < SHARE_SECONDS:
             return False
-        weighed = {work: self._tasks[work].weight for work in self._moving}  # whatever does not move weighs 1
+        weighed = {work: self._tasks[work].weight for work in self._moving}  # a task that does not move weighs 1
         either = weighed.keys() | (self._shared.keys() & self._tasks.keys())
         apart = sum(abs(weighed.get(work, 1) - self._shared.get(work, 1)) for work in either)
         whole = len(self._tasks) + sum(weighed.values()) - len(weighed)
@@ -123,7 +124,8 @@ class Measured:
 
 
 def weight_of(use: float, before: int = 1) -> int:
-    """The weight for a use in thousandths of a processor; `before` stays unless it is clearly another."""
+    """Returns the weight for a use in thousandths of a processor; `before` stays unless the weight is clearly
+    another."""
     for bent in (use / MARGIN, use * MARGIN):
         if _step(bent) == before:
             return before

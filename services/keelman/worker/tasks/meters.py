@@ -1,4 +1,4 @@
-"""Counts what this worker's connectors and tasks have done, for /metrics and for reports."""
+"""Counts the results of this worker's connectors and tasks, for /metrics and for reports."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
 
 @dataclass(slots=True)
 class Meter:
-    """One task since this worker has it: totals go on from one copy run to the next; rates are the present copy runs',
-    and so is the lag until they have ended."""
+    """One task since this worker has it: totals continue from one copy run to the next; rates are the present copy
+    runs', and so is the lag until they have ended."""
 
     records: int = 0
     bytes: int = 0
     errors: int = 0
     """Records that were passed over."""
     bad: copy.BadRecords = field(default_factory=copy.BadRecords)
-    """All else of records that could not be copied, over all copy runs."""
+    """The other counts of records that could not be copied, over all copy runs."""
     rollbacks: int = 0
-    """How often its source has taken back what it had given."""
+    """How often its source has taken back changes that it had given."""
     taken_back: int = 0
     """How many changes those were at most."""
     runs: int = 0
     failures: int = 0
     """Copy runs that ended by an error."""
     commit_ms: int = 0
-    """When it committed last, in milliseconds since 1970; 0 before the first time."""
+    """The time of its last commit, in milliseconds since 1970; 0 before the first."""
     level_at: float = 0.0
-    """When it had nothing left to copy last, by the monotonic clock; 0 while that is not known."""
+    """The last time at which it had nothing left to copy, by the monotonic clock; 0 while that is not known."""
     _seen: dict[str, copy.CopyProgress] = field(default_factory=dict)
     _left: tuple[copy.LagUnit.ValueType, int] | None = None
-    """What the copy run that ended last had left to copy, its unit first; it is kept until another reports its own."""
+    """The lag of the copy run that ended last, its unit first; it is kept until another reports its own."""
 
     def note(self, update: orders.RunUpdate, now: float) -> None:
-        """Takes an update of one of its copy runs."""
+        """Takes an update of a copy run of this task."""
         if update.HasField("progress"):
             reported = update.progress
             before = self._seen.get(update.run_uid) or copy.CopyProgress()
@@ -80,17 +80,17 @@ class Meter:
         return bool(self._seen)
 
     def rates(self) -> tuple[float, float]:
-        """Records and bytes a second, of all its copy runs."""
+        """Returns records and bytes a second, of all its copy runs."""
         reported = self._seen.values()
         return sum(one.records_per_second for one in reported), sum(one.bytes_per_second for one in reported)
 
     def own_metrics(self) -> Iterator[copy.OwnMetric]:
-        """What its copy runs count by themselves, as they reported it last."""
+        """Yields its copy runs' own counts, as they reported them last."""
         for one in self._seen.values():
             yield from one.own_metrics
 
     def set_aside(self) -> Mapping[str, int]:
-        """By topic how many partitions its copy runs have set aside."""
+        """Returns by topic how many partitions its copy runs have set aside."""
         found: Counter[str] = Counter()
         for one in self._seen.values():
             found.update(one.set_aside)
@@ -98,20 +98,20 @@ class Meter:
 
     @property
     def measured(self) -> bool:
-        """Whether a copy run has reported its lag, also one that has ended since."""
+        """Whether any copy run, even an ended one, has reported its lag."""
         return any(unit != copy.LAG_UNIT_UNSPECIFIED for unit, _ in self._lags())
 
     def units(self) -> set[copy.LagUnit.ValueType]:
-        """What its lag is counted in; empty while it is not known."""
+        """Returns the units of its lag; empty while it is not known."""
         return {unit for unit, lag in self._lags() if unit != copy.LAG_UNIT_UNSPECIFIED and lag >= 0}
 
     def lag(self, unit: copy.LagUnit.ValueType) -> int:
-        """What is left to copy in this unit, as far as that is known; without a copy run what the last one left:
-        nothing when the task is parked, more when it has failed or is paused."""
+        """Returns the lag in this unit, as far as it is known; without a copy run the last one's: nothing when the task
+        is parked, more when it has failed or is paused."""
         return sum(lag for in_unit, lag in self._lags() if in_unit == unit and lag > 0)
 
     def lag_seconds(self, now: float) -> float:
-        """For how long there has been something left to copy: no record that is left is older here."""
+        """Returns for how long there has been something left to copy: no remaining record has been here longer."""
         return now - self.level_at if self.level_at and any(lag > 0 for _, lag in self._lags()) else 0.0
 
     def _lags(self) -> list[tuple[copy.LagUnit.ValueType, int]]:
@@ -120,14 +120,14 @@ class Meter:
         return [] if self._left is None else [self._left]
 
     def seconds_left(self) -> float:
-        """Estimate until nothing is left at the present rate; -1 when it is not known."""
+        """Returns the estimated time until nothing is left at the present rate; -1 when it is not known."""
         if not self._seen or not all(one.HasField("remaining_time") for one in self._seen.values()):
             return -1.0
         return max(from_duration(one.remaining_time) for one in self._seen.values())
 
 
 def _lag(progress: copy.CopyProgress) -> int:
-    """-1 when it is not known."""
+    """Returns the lag; -1 when it is not known."""
     return progress.lag if progress.HasField("lag") else -1
 
 
@@ -140,7 +140,7 @@ class Meters:
         self.started = {False: 0, True: 0}
         """Connectors (False) and tasks (True) that have come to run."""
         self.failed = {False: 0, True: 0}
-        """Those that have failed instead."""
+        """Connectors and tasks that have failed instead."""
 
     def note(self, work: Work, update: orders.RunUpdate) -> None:
         """Takes an update of a copy run."""
@@ -150,7 +150,7 @@ class Meters:
         meter.note(update, time.monotonic())
 
     def count_state(self, work: Work, state: str) -> None:
-        """A status of this worker's is written: counts starts that succeed or fail."""
+        """Counts starts that succeed or fail, by the statuses that this worker writes."""
         if state in (states.UNASSIGNED, states.RESTARTING, states.PAUSED, states.STOPPED):
             self._starting.add(work)
         elif state == states.RUNNING:
@@ -161,15 +161,15 @@ class Meters:
             self._starting.discard(work)
 
     def find(self, work: Work) -> Meter | None:
-        """The task's meter; None before it has reported anything."""
+        """Returns the task's meter; None before it has reported anything."""
         return self._tasks.get(work)
 
     def lag(self, unit: copy.LagUnit.ValueType) -> int:
-        """What all tasks have left to copy in this unit, as far as that is known."""
+        """Returns the lag of all tasks in this unit, as far as it is known."""
         return sum(meter.lag(unit) for meter in self._tasks.values())
 
     def lags(self) -> dict[str, dict[copy.LagUnit.ValueType, int]]:
-        """What each connector has left to copy here, in each unit that its tasks measure it in."""
+        """Returns the lag of each connector here, in each unit that its tasks measure it in."""
         found: dict[str, dict[copy.LagUnit.ValueType, int]] = {}
         for work, meter in self._tasks.items():
             for unit in meter.units():
@@ -178,7 +178,7 @@ class Meters:
         return found
 
     def keep(self, works: Iterable[Work]) -> None:
-        """Forgets all others: they are another worker's, or nobody's."""
+        """Forgets all others: they are another worker's, or no worker's."""
         wanted = set(works)
         for work in self._tasks.keys() - wanted:
             del self._tasks[work]

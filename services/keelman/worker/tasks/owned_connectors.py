@@ -1,4 +1,4 @@
-"""Keeps the connector instances that this worker has: no more than their status, for the leader asks them for tasks."""
+"""Keeps the connector instances that this worker has: only their status, since the leader queries them for tasks."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class OwnedConnectors:
         self._ignored: dict[str, list[str]] = {}
 
     def follow(self, work: Work, config: ConfigState, *, failed: bool = False) -> None:
-        """Reports the connector's status where it differs from what was reported last.
+        """Reports the connector's status where it differs from the last report.
 
-        One that has `failed`, which the leader may have found, is paused and resumed as such; only a stop ends that.
+        A connector that has `failed`, perhaps found by the leader, is paused and resumed as such; only a stop ends
+        that.
         """
         properties = without_limits(config.connectors[work.connector])
         target = TARGET_STATES[config.target(work.connector)]
@@ -58,7 +59,7 @@ class OwnedConnectors:
         self._report(work, state, trace)
 
     def log(self) -> None:
-        """Writes what `follow` has reported since the last call; counts alone of very many, for each line holds up the
+        """Logs the reports of `follow` since the last call; only counts for very many, since each line delays the
         loop."""
         said, self._said = self._said, []
         ignored, self._ignored = self._ignored, {}
@@ -71,16 +72,16 @@ class OwnedConnectors:
             log.info("connectors", **Counter(state.lower() for _, state in said))
 
     def forget(self, work: Work) -> None:
-        """It is this worker's no more, or begins again."""
+        """Forgets a connector that is no longer this worker's, or begins again."""
         self._known.pop(work, None)
 
     def clear(self) -> None:
-        """None is this worker's any more."""
+        """Forgets all: none is this worker's any more."""
         self._known.clear()
 
 
 def problem_of(config: Mapping[str, str]) -> str | None:
-    """Why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
+    """Returns why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
     try:
         find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
     except (KeelmanError, ConnectError) as error:

@@ -1,4 +1,4 @@
-"""Starts, follows, restarts and ends the tasks that this worker has at work, each with its coroutine."""
+"""Starts, follows, restarts and ends the tasks that this worker runs, each with its coroutine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ReportStatus = Callable[[Work, str, str | None, Mapping[str, object]], None]
 
 @dataclass(slots=True)
 class _Running:
-    """A task at work, and what it goes by."""
+    """A running task, with the settings that it follows."""
 
     task: CopyTask
     host: _Host
@@ -57,19 +57,19 @@ class _Running:
 
     @property
     def config(self) -> TaskConfig:
-        """What it was started with, or what has the same effect."""
+        """The task's configuration at its start, or one with the same effect."""
         return self.host.config
 
 
 class _CopyRun(NamedTuple):
-    """Whose it is, and how far the config topic was read when its ticket was granted."""
+    """A copy run's task, and the offset to which the config topic was read when its ticket was granted."""
 
     task: CopyTask
     config_offset: int
 
 
 class OwnedTasks:
-    """Steered by OwnedWork. `has` says whether a work is this worker's, `report` has a status written soon."""
+    """Steered by OwnedWork. `has` tells whether a work is this worker's, `report` has a status written soon."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class OwnedTasks:
         on_topics: OnTopics,
         worker: str,
     ) -> None:
-        """`on_topics` is called with each update of a copy run whose connector still is what it was."""
+        """Calls `on_topics` with each update of a copy run whose connector has not been deleted since."""
         self._store = store
         self._link = link
         self._grants = grants
@@ -105,7 +105,7 @@ class OwnedTasks:
         self._awake: dict[Work, _Running] = {}  # those that may not be parked
 
     def begin(self, siblings: Siblings) -> None:
-        """Where the tasks' coroutines run."""
+        """Sets the scope in which the tasks' coroutines run."""
         self._siblings = siblings
         self._watcher.begin(siblings)
         siblings.start(self._groups.run(), name="sink groups")
@@ -113,26 +113,27 @@ class OwnedTasks:
 
     @property
     def tasks(self) -> Mapping[Work, CopyTask]:
-        """The tasks at work."""
+        """The running tasks."""
         return {work: running.task for work, running in self._tasks.items()}
 
     @property
     def connectors(self) -> Iterable[str]:
-        """The connectors of the tasks at work."""
+        """The connectors of the running tasks."""
         return self._of.keys()
 
     @property
     def configs(self) -> Mapping[Work, TaskConfig]:
-        """What they run with."""
+        """The configurations of the running tasks."""
         return {work: running.config for work, running in self._tasks.items()}
 
     def find(self, work: Work) -> CopyTask | None:
-        """The task at work."""
+        """Returns the running task."""
         running = self._tasks.get(work)
         return None if running is None else running.task
 
     def follow(self, work: Work) -> None:
-        """Starts, restarts, pauses or resumes the task, as it is configured now. One that feels no change goes on."""
+        """Starts, restarts, pauses or resumes the task, as it is configured now. A task that feels no change keeps
+        running."""
         wanted = self._grants.configured(work)
         if wanted is None:
             return
@@ -155,7 +156,7 @@ class OwnedTasks:
             running.task.pause()
 
     def prune(self, connectors: Iterable[str]) -> None:
-        """Ends those of these connectors that are this worker's no more and forgets what has ended."""
+        """Ends the tasks of these connectors that are no longer this worker's, and forgets those that have ended."""
         for work in [work for name in connectors for work in self._of.get(name, ()) if not self._has(work)]:
             running = self._tasks[work]
             running.task.end()
@@ -171,7 +172,7 @@ class OwnedTasks:
                 del self._of[work.connector]
 
     async def ended(self, connector: str) -> None:
-        """Returns once none of the connector's tasks is at work."""
+        """Returns once no task of the connector runs."""
         while lives := [
             self._tasks[work].life for work in self._of.get(connector, ()) if not self._tasks[work].life.done()
         ]:
@@ -185,18 +186,18 @@ class OwnedTasks:
         if not ending:
             return
         begun = time.monotonic()
-        await asyncio.wait([running.life for _, running in ending])  # what one raises ends the siblings, not us
+        await asyncio.wait([running.life for _, running in ending])  # an error ends the siblings, not this caller
         for work, _ in ending:
             self._forget(work)
         log.info("tasks_ended", tasks=len(ending), cut=cut, seconds=round(time.monotonic() - begun, 3))
 
     async def give_up(self, work: Work, config: TaskConfig) -> None:
-        """The task of a sink comes back no more, on no worker."""
+        """Gives up a sink's task, which does not come back on any worker."""
         if is_sink(config[0]):
             await self._groups.give_up(work.connector, config[0], [work.task])
 
     def _adjust(self, work: Work, running: _Running, connector: Mapping[str, str]) -> None:
-        """What changes without a restart. Illegal values change nothing: no ticket is granted with them."""
+        """Applies settings that need no restart. Illegal values change nothing: no ticket is granted with them."""
         config, worker = self._store.config, self._store.properties.raw
         running.adjusted_to = connector
         try:
@@ -213,7 +214,7 @@ class OwnedTasks:
 
     def _start(self, work: Work, wanted: TaskConfig) -> _Running:
         assert self._siblings is not None
-        # A task that ran on here with another configuration begins with the whole budget, and is to show that it can.
+        # A task that ran on here with another configuration begins with the whole budget, and has to prove itself anew.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
         settled = work not in self._tasks and self._store.statuses.settled(work)
         host = _Host(self, self._grants, work, wanted, settled=settled)
@@ -228,8 +229,9 @@ class OwnedTasks:
         return running
 
     def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
-        """The tasks that can park only together with this one; None when one of them is not here or is to end."""
-        config = self._store.config.connectors.get(work.connector)  # None: deleted, which is still to be followed
+        """Returns the tasks that can park only together with this one; None when one of them is not here or has to
+        end."""
+        config = self._store.config.connectors.get(work.connector)  # None: deleted, which `follow` has yet to notice
         if config is None or self._store.config.target(work.connector) != config_records.STARTED or not self._has(work):
             return None
         alone = is_source(config)
@@ -251,7 +253,7 @@ class OwnedTasks:
             self._store.changed_about(task.work.connector)
 
     async def _judge(self) -> None:
-        """Has the tasks' statuses follow what is."""
+        """Keeps the tasks' statuses in line with their state."""
         while True:
             await tick(JUDGE_SECONDS)
             self.heap.look(len(self._tasks))
@@ -261,16 +263,16 @@ class OwnedTasks:
                     del self._awake[work]
 
     def add_run(self, work: Work, uid: str, ticket: wire.StartTicket) -> None:
-        """A ticket was granted: what is reported of its copy run is the task's from now on."""
+        """Registers the copy run of a granted ticket: its reports go to the task from now on."""
         self._runs[uid] = _CopyRun(self._tasks[work].task, ticket.config_offset)
 
     def remove_run(self, uid: str) -> None:
-        """Nothing more is to be heard of this copy run."""
+        """Forgets a copy run of which no more reports come."""
         self._runs.pop(uid, None)
         self.measured.ended(uid)
 
     def unpark(self, work: Work) -> None:
-        """The task is parked no more."""
+        """Marks the task as no longer parked."""
         self.parking.left(work)
         if work in self._tasks:
             self._awake[work] = self._tasks[work]
@@ -280,20 +282,21 @@ class OwnedTasks:
         self._report(work, state, trace, more)
 
     def update(self, update: orders.RunUpdate) -> None:
-        """Takes what the Spark service reports of a copy run."""
+        """Takes a report of the Spark service about a copy run."""
         run = self._runs.get(update.run_uid)
         if run is not None:
             task = run.task
             self.measured.note(task.work, update)
             self.meters.note(task.work, update)
             if not self._store.config.deleted.since(task.work.connector, run.config_offset):
-                self._on_topics(task.work, update)  # else by one that is no more: its name may be another's by now
+                self._on_topics(task.work, update)  # else its connector is deleted: the name may be another's by now
             if update.HasField("progress"):
                 self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)
 
     def reconcile(self, uids: frozenset[str]) -> None:
-        """Takes which copy runs the Spark service has: what it has lost begins again, what nobody here knows is cut."""
+        """Compares with the Spark service's copy runs: starts lost ones again, and cuts those that this worker does not
+        know."""
         for uid in uids - self._runs.keys():
             self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
         for uid, run in list(self._runs.items()):
@@ -304,8 +307,8 @@ class OwnedTasks:
 
 
 class _Host(TaskHost):
-    """One task's access to its worker, for as long as it is at work. `config` is what it was started with, or what has
-    the same effect."""
+    """One task's access to its worker, while the task runs. `config` is the task's configuration at its start, or one
+    with the same effect."""
 
     def __init__(self, owned: OwnedTasks, grants: Grants, work: Work, config: TaskConfig, *, settled: bool) -> None:
         """A `settled` task may rest instead of waiting for its turn."""
@@ -353,10 +356,10 @@ class _Host(TaskHost):
 
 
 def _alike(one: TaskConfig, other: TaskConfig) -> bool:
-    """Whether they are the same to a task."""
+    """Returns whether two configurations have the same effect on a task."""
     return one[2:] == other[2:] and effective_config(*one[:2]) == effective_config(*other[:2])
 
 
 def is_failed(status: states.Status | None) -> bool:
-    """Whether a status says so."""
+    """Returns whether a status is FAILED."""
     return status is not None and status.state == states.FAILED

@@ -1,4 +1,4 @@
-"""Starts, stops and restarts the connectors and tasks that the group gave this worker, as the config topic says."""
+"""Starts, stops and restarts the connectors and tasks that the group gave this worker, by the config topic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from keelman.worker.tasks.owned_tasks import OnTopics, OwnedTasks, is_failed
 
 
 class OwnedWork:
-    """Notified of assignments by the herder; `follow()` brings what runs in line with what is configured."""
+    """The herder notifies it of assignments; `follow()` brings the running work in line with the configuration."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class OwnedWork:
         worker_cluster: str,
         worker: str,
     ) -> None:
-        """`on_topics` is called with the updates of copy runs that say which topics they use."""
+        """Calls `on_topics` with the updates of copy runs, which name the topics they use."""
         self._store = store
         self._membership = membership
         self._worker = worker
@@ -59,7 +59,7 @@ class OwnedWork:
         self._pruned = (-1, self.works)
 
     async def take(self, assigned: Iterable[Work], revoked: Iterable[Work]) -> None:
-        """Takes an assignment: what is revoked has stopped when this returns; `follow()` starts what is new."""
+        """Takes an assignment: revoked work has stopped when this returns; `follow()` starts new work."""
         gone = self.works & frozenset(revoked)
         new = frozenset(assigned)
         self.works = (self.works - gone) | new
@@ -68,32 +68,32 @@ class OwnedWork:
         self._say_unassigned(gone)
 
     def prune(self) -> None:
-        """Forgets work that is configured no more; its runs drain."""
+        """Forgets work that is no longer configured; its runs drain."""
         stamp = (self._store.config.shape, self.works)
         if self._pruned[0] == stamp[0] and self._pruned[1] is stamp[1]:
             return
         kept = self.works & self._store.config.work()
         if len(kept) < len(self.works):  # the same object while nothing has changed
-            for work in self.works - kept:  # one that is made again has a status to report
+            for work in self.works - kept:  # work that is made again has a status to report
                 self._connectors.forget(work)
             self.works = kept
         self._pruned = (stamp[0], self.works)
 
     def lose(self, why: str) -> None:
-        """The place in the group is lost: from now on nothing that this worker has is shown as being at work."""
+        """Shows none of this worker's work as running from now on: the place in the group is lost."""
         when = stamp(datetime.now(UTC))
         why_lost = f"its worker lost its place in the group at {when}, and copies nothing of this since then: {why}"
         self._store.statuses.lose(self.works, self._worker, f"{ConnectError.java_name}: {why_lost}\n")
         self._store.status_topic.writer.forget()
 
     async def drop_all(self) -> None:
-        """The group has lost this worker: whatever runs is cut at once."""
+        """Cuts all running work at once: the group has lost this worker."""
         self.works = frozenset()
         await self._stop(list(self.tasks.tasks), cut=True)
         self._connectors.clear()
 
     async def end_all(self, *, last: bool) -> None:
-        """This worker ends: everything drains. With the `last` worker sinks give up their places in their groups."""
+        """Drains everything: this worker ends. With the `last` worker sinks give up their places in their groups."""
         gone = self.works
         self.works = frozenset()
         configs = self.tasks.configs
@@ -104,7 +104,7 @@ class OwnedWork:
             await supervise(*(partial(self.tasks.give_up, work, config) for work, config in configs.items()))
 
     def follow(self) -> None:
-        """Starts, stops, pauses and restarts what differs from the configuration, of some connectors at a time.
+        """Starts, stops, pauses and restarts work that differs from the configuration, of some connectors at a time.
 
         Does not wait for any of it.
         """
@@ -123,7 +123,7 @@ class OwnedWork:
 
     @property
     def busy(self) -> bool:
-        """Whether `follow` has not yet looked at all that something has changed about."""
+        """Whether changed connectors are still waiting for their look."""
         return self._changes.more
 
     def _works_of(self, names: set[str]) -> list[Work]:
@@ -132,7 +132,7 @@ class OwnedWork:
         return [work for work in found if work in self.works]
 
     def restart(self, request: RestartRequest) -> None:
-        """Restarts what this worker has of a connector, which itself begins again once its status says RESTARTING."""
+        """Restarts this worker's part of a connector, which itself begins again once its status is RESTARTING."""
         for work in sorted(w for w in self.works if w.connector == request.connector):
             if work.is_task:
                 task = self.tasks.find(work)
@@ -143,7 +143,7 @@ class OwnedWork:
                 self.report(work, states.RESTARTING, None)
 
     def _failed(self, work: Work) -> bool:
-        """By the status topic: it may be the leader that found the connector at fault."""
+        """Decides by the status topic: the leader may have found the connector at fault."""
         return is_failed(self._store.statuses.statuses.get(work))
 
     def restart_task(self, work: Work) -> bool:
@@ -175,5 +175,5 @@ class OwnedWork:
 
     def _say_unassigned(self, works: Iterable[Work]) -> None:
         for work in works:
-            # Who has it next is to see whether it fails again.
+            # The next owner has to see whether it fails again.
             self.report(work, states.UNASSIGNED, None, {"failed": True} if self._failed(work) else None)

@@ -1,4 +1,4 @@
-"""Holds the copy run that a task has now: orders to it, updates from it."""
+"""Holds the present copy run of a task: orders to it, updates from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOST = orders.RunUpdate(
 class RunHandle:
     """One copy run, from its start order to its last update.
 
-    `changed` is set with every update, `topics` grows by those that it reads or writes. `cut_late` says that it had to
+    `changed` is set with every update, `topics` grows by those that it reads or writes. `cut_late` tells that it had to
     be cut, since it did not drain in its time.
     """
 
@@ -47,27 +47,27 @@ class RunHandle:
         self._changed.set()
 
     def next(self) -> orders.RunUpdate:
-        """The oldest update that was not taken yet; there must be one."""
+        """Returns the oldest update that was not taken yet; there must be one."""
         update = self._updates.popleft()
         self._topics.update(update.topics)
         return update
 
     def confirm(self, offsets: Sequence[tuple[bytes, bytes]]) -> None:
-        """The ticket still holds, and these are the committed offsets."""
+        """Confirms that the ticket still holds, with the committed offsets."""
         found = [tickets.SourceOffset(key=key, value=value) for key, value in offsets]
         self._link.send(orders.RunOrder(run_uid=self.uid, confirm=tickets.Confirmation(offsets=found)))
 
     def limit(self, limits: tickets.Limits) -> None:
-        """It may go no faster from now on."""
+        """Sets its limits from now on."""
         self._limits = limits
         self._link.send(orders.RunOrder(run_uid=self.uid, limits=limits))
 
     def cut(self, reason: str) -> None:
-        """It is to end at once."""
+        """Ends it at once."""
         self._order(orders.RunOrder(run_uid=self.uid, cut=orders.Cut(reason=reason)))
 
     def linked(self) -> None:
-        """The link stands again and the copy run with it: what was ordered meanwhile may not have arrived."""
+        """Sends the last order again when the link, and the copy run with it, is back: it may not have arrived."""
         if self._last_order is not None:
             self._link.send(self._last_order)
         elif self._limits is not None:
@@ -76,9 +76,10 @@ class RunHandle:
     async def finish(
         self, why: str, *, seconds: float, hurried: Callable[[], bool], parked: bool = False
     ) -> orders.RunUpdate | None:
-        """Drains it for so long, or until `hurried`, then cuts it; its last update, None when nobody knows.
+        """Drains it for `seconds`, or until `hurried`, then cuts it; returns its last update, None when that is
+        unknown.
 
-        `parked` says that it ends because its task has nothing to copy.
+        `parked` tells that it ends because its task has nothing to copy.
         """
         if not hurried():
             self._order(orders.RunOrder(run_uid=self.uid, drain=orders.Drain(parked=parked)))

@@ -1,6 +1,6 @@
 """Limits how many copy runs of a worker wait for slots at a time: further tasks wait here, at no cost.
 
-A Spark service looks at all that waits there whenever a place is free, and what a lost link leaves behind has to be
+A Spark service looks at all waiting copy runs whenever a place is free, and the leftovers of a lost link have to be
 cleared up task by task: with thousands of tasks that begin at once neither would ever be done.
 """
 
@@ -24,8 +24,8 @@ class StartQueue:
         self._kinds: dict[object, str] = {}  # of those under way and those that wait
 
     def take(self, kind: str, who: object, called: Callable[[], None], *, ahead: bool = False) -> bool:
-        """Whether it is this one's turn; `called` once it is, where it is not yet. Asked again it keeps its place,
-        unless its kind is another by now. One that is `ahead` comes before all that are not."""
+        """Returns whether it is this task's turn; if not yet, calls `called` once it is. A repeated call keeps the
+        task's place, unless its kind has changed. A task that is `ahead` comes before all that are not."""
         if self._kinds.get(who, kind) != kind:
             self.give(who)
         self._kinds[who] = kind
@@ -39,12 +39,12 @@ class StartQueue:
         return False
 
     def has(self, who: object) -> bool:
-        """Whether this one has its turn."""
+        """Returns whether this one has its turn."""
         kind = self._kinds.get(who)
         return kind is not None and who in self._under_way[kind]
 
     def give(self, who: object) -> None:
-        """Its copy run has a slot, or is wanted no more: the next one's turn."""
+        """Passes the turn to the next task: this one's copy run has a slot, or is no longer wanted."""
         kind = self._kinds.pop(who, None)
         if kind is None:
             return

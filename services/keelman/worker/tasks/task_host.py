@@ -16,38 +16,38 @@ class TaskHost(Protocol):
     """A task's access to its worker."""
 
     def ticket(self, uid: str) -> tickets.StartTicket | None:
-        """A start ticket for a copy run of this uid; None while the worker may not grant one."""
+        """Returns a start ticket for a copy run of this uid; None while the worker may not grant one."""
 
     async def confirm(self, part: bool) -> Sequence[tuple[bytes, bytes]] | None:
-        """The connector's committed offsets, which answer a fence, with `part` that of a part of the task; None
+        """Returns the connector's committed offsets, which answer a fence, with `part` that of a part of the task; None
         withdraws the ticket."""
 
     def report(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
-        """Has a status written soon: state, trace and what is ours in it."""
+        """Has a status written soon: state, trace and our own fields."""
 
     async def fence(self) -> None:
-        """Aborts what the task's producer has left open, if this worker may."""
+        """Aborts open transactions of the task's producer, if this worker may."""
 
     async def fence_parts(self, parts: int) -> bool:
-        """Fences the producers of so many parts; whether it could."""
+        """Fences the producers of so many parts; returns whether it could."""
 
     def kind(self) -> str:
-        """The task's kind, as `StartQueue` has it."""
+        """Returns the task's kind, as in `StartQueue`."""
 
     def resting(self) -> Watch | None:
-        """What the task may wait for instead of its turn; None when a copy run is to look."""
+        """Returns the watch that the task may wait for instead of its turn; None when a copy run has to look."""
 
     def on_idle(self) -> None:
-        """The copy run has nothing to copy."""
+        """Called when the copy run has nothing to copy."""
 
     def on_unpark(self) -> None:
-        """The task is parked no more."""
+        """Called when the task is no longer parked."""
 
     def on_failure(self, update: RunUpdate) -> None:
-        """The task has failed without a copy run that would have reported it."""
+        """Called when the task has failed without a copy run that would have reported it."""
 
     def on_end(self, uid: str) -> None:
-        """Nothing more is to be heard of this copy run."""
+        """Called when no more reports of this copy run come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class PartHost:
     """The parts' access to their task.
 
     `ticket` makes a ticket of the task for a run uid, None while there is none. `answer` confirms a part's fence or
-    withdraws its ticket. `fence` shuts out the producers of so many parts and says whether it could. `on_end` is called
-    when nothing more is to be heard of a copy run, `hurried` says that there is no time to drain.
+    withdraws its ticket. `fence` shuts out the producers of so many parts and returns whether it could. `on_end` is
+    called when no more reports of a copy run come, `hurried` tells whether there is no time to drain.
     """
 
     ticket: Callable[[str], tickets.StartTicket | None]

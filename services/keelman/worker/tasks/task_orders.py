@@ -9,7 +9,7 @@ from keelman.worker.storage import status_state as states
 
 
 class TaskOrders:
-    """Set by whoever steers the task, looked at by the task's coroutine. `changed` is set with every change."""
+    """Set by the task's owner, read by the task's coroutine. `changed` is set with every change."""
 
     def __init__(self) -> None:
         self.changed = asyncio.Event()
@@ -21,35 +21,35 @@ class TaskOrders:
         self.woken = False
 
     def want(self, state: str) -> None:
-        """RUNNING or PAUSED."""
+        """Sets the wanted state, RUNNING or PAUSED."""
         if self.wanted != state:
             self.wanted = state
             self.changed.set()
 
     def restart(self) -> None:
-        """Begin again."""
+        """Orders a new beginning."""
         self.again = True
         self.changed.set()
 
     def end(self, *, cut: bool) -> None:
-        """Be done, at once if `cut`."""
+        """Orders the end, at once if `cut`."""
         self.ending = True
         self.cut = self.cut or cut
         self.changed.set()
 
     def park(self) -> None:
-        """End the copy run, and begin the next one at `wake`."""
+        """Orders the end of the copy run; the next one begins at `wake`."""
         self.parked, self.woken = True, False
         self.changed.set()
 
     def wake(self) -> None:
-        """There is something to copy."""
+        """Notes that there is something to copy."""
         self.woken = True
         self.changed.set()
 
     @property
     def unwanted(self) -> bool:
-        """Whether no copy run of before is wanted any more."""
+        """Whether no copy run from before is wanted any more."""
         return self.ending or self.again or self.wanted != states.RUNNING
 
     async def until(self, condition: Callable[[], bool], *, seconds: float | None = None) -> bool:

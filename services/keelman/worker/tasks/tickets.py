@@ -20,8 +20,8 @@ StartTicket = wire.StartTicket
 
 
 def plugin_folder(connector_config: Mapping[str, str]) -> str:
-    """The folder of the plugin that slots need, for the class or for Java's named beside it; empty without one, and
-    for an unknown class."""
+    """Returns the folder of the plugin that slots need, for the class or for Java's named beside it; empty without one,
+    and for an unknown class."""
     try:
         plugin = plugin_for(class_of(connector_config), connector_config)
     except NotFound:
@@ -43,9 +43,9 @@ def grant(
     limits: wire.Limits,
     hidden: Mapping[str, str],
 ) -> wire.StartTicket:
-    """The ticket for one copy run, of resolved configurations; `hidden` is what must not be shown of them.
+    """Returns the ticket for one copy run, of resolved configurations; `hidden` are the values that must not be shown.
 
-    Raises NotFound for an unknown class, and what the class raises.
+    Raises NotFound for an unknown class, and the class's own errors.
     """
     kind = class_of(connector_config)
     source = kind.direction is Direction.SOURCE
@@ -77,7 +77,8 @@ def grant(
 
 
 def _plugin(plugin: Plugin, properties: WorkerProperties, config: Mapping[str, str]) -> wire.Plugin:
-    """Tasks of a Java plugin may share a virtual machine; Python code is alone in its process."""
+    """Returns the plugin's entry in a ticket. Tasks of a Java plugin may share a virtual machine; Python code is alone
+    in its process."""
     java = plugin.java is not None
     runs = PLUGIN_RUNS.among(properties.raw) if java else 0
     own = [f"{key}={config[key].strip()}" for key in machine_keys().keys if config.get(key, "").strip()]

@@ -11,40 +11,39 @@ from keelman.connect.config.copying_keys import COMMIT_INTERVAL
 from keelman.connect.config.life_keys import STALL_MS
 from keelman.workers.properties.reader import setting
 
-# What may rightly hold a commit back for so long.
+# Intervals that may rightly hold a commit back for so long.
 _INTERVALS = (COMMIT_INTERVAL.name, "transaction.boundary.interval.ms", "offset.flush.interval.ms")
 
 
 @dataclass(slots=True)
 class Watermark:
-    """Counts what the copy runs of one task have committed. Counts begin again with each copy run; times are
-    monotonic."""
+    """Counts the commits of the copy runs of one task. Counts begin again with each copy run; times are monotonic."""
 
     moved_at: float
-    """When anything was committed last, or copying began, or there was more to copy again."""
+    """The time of the last commit, or of the start of copying, or when there was more to copy again."""
     commit_ms: int = 0
-    """When the last commit was, in milliseconds since 1970; 0 before the first."""
+    """The time of the last commit, in milliseconds since 1970; 0 before the first."""
     records: int = 0
     """Committed records of this task since this worker has it."""
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
     _left: int = 0
-    """What failed copy runs had left, until the next one reports."""
+    """The lag of failed copy runs, until the next one reports."""
 
     @property
     def lag(self) -> int:
-        """What is left to copy, as far as the copy runs know."""
+        """The lag, as far as the copy runs know it."""
         return sum(lag for _, lag in self._seen.values()) or self._left
 
     def begun(self, *, after_failure: bool = False) -> None:
-        """There are other copy runs from now on: what the former ones had left is not theirs.
+        """Takes note that other copy runs follow: the lag of the former ones is not theirs.
 
-        After a failure it is, and is not copied yet: then the time without progress goes on.
+        After a failure it is, and is not copied yet: then the time without progress continues.
         """
         self._left = self.lag if after_failure else 0
         self._seen.clear()
 
     def note(self, uid: str, progress: CopyProgress, now: float) -> bool:
-        """Takes what a copy run reports; whether it has committed anything since its last report."""
+        """Takes a copy run's report; returns whether it has committed anything since its last report."""
         (before, _), idle = self._seen.get(uid, (0, 0)), not self.lag
         self._seen[uid] = (progress.records, progress.lag)  # 0 when it is not known
         if progress.HasField("lag"):
@@ -57,13 +56,13 @@ class Watermark:
         return progress.records > before
 
     def stalled_seconds(self, now: float, after: float) -> float | None:
-        """For how long nothing was committed though there is something; None while that is as it should be."""
+        """Returns for how long nothing was committed though there is something; None while that is normal."""
         quiet = now - self.moved_at
         return quiet if self.lag > 0 and quiet >= after else None
 
 
 def stall_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> float:
-    """After how many seconds without progress a task of this configuration is stalled; never for -1.
+    """Returns after how many seconds without progress a task of this configuration is stalled; infinity for -1.
 
     Twice any interval that rightly holds commits back, if that is longer. Raises InvalidArgument.
     """
@@ -72,7 +71,7 @@ def stall_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> float
         return math.inf
     boundary = config.get("transaction.boundary", "").strip().lower()
     if boundary == "connector":
-        return math.inf  # its transactions end when it says so
+        return math.inf  # the connector ends its transactions
     known = _INTERVALS if boundary == "interval" else _INTERVALS[:1]
     texts = [config.get(key, "") or worker.get(key, "") for key in known]
     if boundary == "interval" and not any(texts[1:]):

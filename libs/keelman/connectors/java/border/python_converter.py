@@ -36,7 +36,7 @@ _log = get_logger()
 def python_converter(
     role: Role, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry
 ) -> Any:
-    """The configured converter of a role as a Java Converter, and said so once. Raises ConfigValueError."""
+    """Returns the configured converter of a role as a Java Converter, and logs that once. Raises ConfigValueError."""
     converter = converter_for(role, config, worker, open_registry)
     _log.warning("java_converter_slow", role=role, class_name=converter.name, why="it runs in Python, field by field")
     library = jpype()
@@ -44,7 +44,7 @@ def python_converter(
 
 
 class _AsJava:
-    """Java calls it, by these names. What it raises comes through Java as it is."""
+    """The Java Converter's methods, by these names; Java calls them. Their errors pass through Java unchanged."""
 
     def __init__(self, converter: Converter) -> None:
         self._converter = converter
@@ -56,7 +56,7 @@ class _AsJava:
         """It is configured already."""
 
     def fromConnectData(self, topic: Any, *given: Any) -> Any:
-        """The payload of a schema and a value, which come last: headers may stand before them."""
+        """Returns the payload of a schema and a value, which are the last arguments: headers may precede them."""
         schema, value = given[-2:]
 
         def payload() -> bytes | None:

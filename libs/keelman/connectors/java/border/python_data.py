@@ -151,7 +151,7 @@ class FromJava:
         return bytes(memoryview(self._to_array(found) if isinstance(found, self._buffer) else found))
 
     def _plain(self, found: Any) -> Any:
-        """A value that has no schema, or one of its own."""
+        """Converts a value without a schema, or with its own."""
         if found is None:
             return None
         for kind, cross in self._kinds:

@@ -1,6 +1,6 @@
 """Single records through the steps of a Java connector, each step's record seen: for previews and replays.
 
-Java's own objects do the work on Java's own records; what is seen of a record crosses the border field by field.
+Java's own objects process Java's own records; the view of a record crosses the border field by field.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class JavaRecord(Record):
-    """A record of ours beside the one of Java's that it shows."""
+    """Our view of a record, with the Java record that it shows."""
 
     java: Any = None
 
@@ -42,7 +42,7 @@ class RecordViews:
         self._from = FromJava()
 
     def of(self, java: Any) -> JavaRecord:
-        """A SourceRecord or SinkRecord as ours; a value without a counterpart is a text that says so."""
+        """Converts a SourceRecord or SinkRecord to ours; a value without a counterpart becomes a text that tells it."""
         partition, time = java.kafkaPartition(), java.timestamp()
         offset = int(java.kafkaOffset()) if isinstance(java, java_class(f"{CONNECT}.sink.SinkRecord")) else None
         return JavaRecord(
@@ -101,8 +101,8 @@ class JavaSteps:
         return [Header(name, None, raw, raw) for name, raw in headers]
 
     def given(self, record: Record, headers: Headers) -> Record:
-        """A source's record as Java's, with what Java's converter reads of its headers. Raises StepFailure, and
-        DataError for what has no counterpart in Java."""
+        """Converts a source's record to Java's, with headers read by Java's converter. Raises StepFailure, and
+        DataError for data without a counterpart in Java."""
         topic, raw = java_class("java.lang.String")(record.topic), self._raw_of(headers)
         made = self._converted("header", lambda: self._steps.read_headers(topic, raw))
         nothing = java_class("java.util.Collections").emptyMap()

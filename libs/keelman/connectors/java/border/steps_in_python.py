@@ -1,6 +1,6 @@
 """Java's converters, transforms and predicates in the chain of a connector that is not Java's.
 
-The slow way: each record crosses to Java and back, field by field.
+This is slow: each record crosses to Java and back, field by field.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _log = get_logger()
 
 
 def made_step(loader: PluginLoader, class_name: str, kind: PluginType, config: Mapping[str, str]) -> Any:
-    """A Converter, Transform or Predicate around the configured class, and said so. Raises ConnectError."""
+    """Returns a Converter, Transform or Predicate around the configured class, and logs a warning. Raises
+    ConnectError."""
     _log.warning("java_step_slow", class_name=class_name, why="each record crosses to Java and back, field by field")
     base = {
         PluginType.TRANSFORMATION: JavaTransform,
@@ -44,7 +45,7 @@ def made_step(loader: PluginLoader, class_name: str, kind: PluginType, config: M
 
 
 class _OfRecords:
-    """Base of a transform and a predicate around a class of Java's."""
+    """Base of a transform and a predicate around a Java class."""
 
     of_headers = of_header_values = True
 
@@ -56,32 +57,32 @@ class _OfRecords:
 
 
 class JavaTransform(_OfRecords, Transform):
-    """Applies a Transformation of Java's."""
+    """Applies a Java Transformation."""
 
     @property
     def class_name(self) -> str:
-        """Java's."""
+        """The Java class's name."""
         return self._step.class_name
 
     def apply(self, record: Record) -> Record | None:
-        """The record as Java gives it back. Raises ConnectError."""
+        """Returns the record that Java returns. Raises ConnectError."""
         return self._step.tried(lambda java: self._border.back(java.apply(self._border.over(record)), record))
 
 
 class JavaPredicate(_OfRecords, Predicate):
-    """Asks a Predicate of Java's."""
+    """Tests records with a Java Predicate."""
 
     def test(self, record: Record) -> bool:
-        """What Java says. Raises ConnectError."""
+        """Returns Java's result for a record. Raises ConnectError."""
         return self._step.tried(lambda java: bool(java.test(self._border.over(record))))
 
     def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
-        """The same of each."""
+        """Returns Java's result for each record."""
         return [self.test(one) for one in records_of(batch)]
 
 
 class JavaConverter(Converter):
-    """Converts keys or values with a Converter of Java's."""
+    """Converts keys or values with a Java Converter."""
 
     kinds = (PluginType.CONVERTER,)
     by_topic = True
@@ -97,7 +98,7 @@ class JavaConverter(Converter):
         self._topic: Any = None
 
     def of_topic(self, topic: str) -> Self:
-        """The one for a topic."""
+        """Returns the converter for a topic."""
         found = self._topics.get(topic)
         if found is None:
             found = object.__new__(type(self))
@@ -106,7 +107,7 @@ class JavaConverter(Converter):
         return found
 
     def from_connect(self, column: Column) -> list[bytes | None]:
-        """What Java makes of each. Raises ConnectError."""
+        """Returns Java's payload for each value. Raises ConnectError."""
         texts = column.texts()
         array: Any = jpype().JArray(jpype().JByte)
 
@@ -118,7 +119,7 @@ class JavaConverter(Converter):
         return self._step.tried(lambda java: [payload(java, n, one) for n, one in enumerate(texts.values)])
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """What Java reads of each. Raises ConnectError."""
+        """Returns Java's data for each payload. Raises ConnectError."""
         array: Any = jpype().JArray(jpype().JByte)
 
         def data(java: Any, payload: bytes | None) -> tuple[Any, Any]:
@@ -130,7 +131,7 @@ class JavaConverter(Converter):
 
 
 class _Step:
-    """A configured object of Java's, called with its plugin's class loader."""
+    """A configured Java object, called with its plugin's class loader."""
 
     def __init__(self, loader: PluginLoader, class_name: str, config: Mapping[str, str], *more: bool) -> None:
         self.class_name = class_name
@@ -142,7 +143,7 @@ class _Step:
             PluginMetrics({}).give(self._java)
 
     def tried(self, work: Callable[[Any], T]) -> T:
-        """Raises ConnectError for what Java throws, and for data that cannot cross."""
+        """Returns the result of `work`. Raises ConnectError for Java's exceptions, and for data that cannot cross."""
         try:
             with self._loader.entered():
                 return work(self._java)
@@ -169,7 +170,7 @@ class _Border:
         self._given: list[tuple[Any, Header]] = []
 
     def over(self, record: Record) -> Any:
-        """As Java has it: a SinkRecord where it has an offset, else a SourceRecord."""
+        """Converts a record to Java: to a SinkRecord if it has an offset, else to a SourceRecord."""
         headers = self._headers()
         for one in record.headers:
             headers.add(one.name, self._both(*self._to.given(one.schema, one.value)))
@@ -186,7 +187,7 @@ class _Border:
         return self._sink(record.topic, where, *keyed, *valued, offset, time, kind, headers)
 
     def back(self, found: Any, record: Record) -> Record | None:
-        """What Java made of a record; None where that is nothing."""
+        """Applies Java's changes to a record, and returns it; None if Java returned null."""
         if found is None:
             return None
         record.topic = str(found.topic())
@@ -199,7 +200,7 @@ class _Border:
         return record
 
     def _header(self, found: Any, given: Mapping[int, tuple[Any, Header]]) -> Header:
-        """One that Java has left as it was is written as it was."""
+        """Returns a header; ours, unchanged, if Java has not changed it."""
         same = given.get(int(self._identity(found)))
         if same is not None and same[0].equals(found):
             return same[1]

@@ -1,1 +1,1 @@
-"""Kafka's own consumer in the virtual machine of a slot: what it reads stays in Java."""
+"""Kafka's Java consumer in the virtual machine of a slot: its records stay in Java."""

@@ -1,7 +1,7 @@
-"""Kafka's own consumer with the methods that the engine calls of the client library's, so that it steers both alike.
+"""Kafka's Java consumer behind the client library's methods that the engine calls, so that it steers both alike.
 
-What it reads stays in Java. It is for one thread, the copy run's; its callbacks come within its methods, as with the
-client library. What they raise comes out of the method, and not through Java.
+Its records stay in Java. It is for one thread, the copy run's; its callbacks are called within its methods, as with the
+client library. A callback's error is raised by the method, and does not pass through Java.
 Source: `KafkaConsumer`, `ConsumerCoordinator` and `SubscriptionState` of Kafka's clients 4.3, classic groups.
 """
 
@@ -25,7 +25,7 @@ from keelman.engine.sink.consumer.own_consumer import ConsumerOrder
 DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 COMMIT_SECONDS = 30.0
 ENDS_SECONDS = 1.0
-"""So often at least it is looked which partitions have been read to their ends."""
+"""The longest time between two checks for partitions that have been read to their ends."""
 NO_EPOCH = -1
 Events = list[tuple[Message, KafkaError]]
 
@@ -38,13 +38,13 @@ class Topic:
 
     @property
     def partitions(self) -> Mapping[int, Any]:
-        """Looked at when it is asked for: there may be many topics."""
+        """Computed at each access: there may be many topics."""
         return {int(one.partition()): one for one in self.java}
 
 
 @dataclass(slots=True)
 class Topics:
-    """All of them, by name."""
+    """All topics, by name."""
 
     topics: Mapping[str, Topic] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ class JavaConsumer:
     """The consumer of one copy run."""
 
     def __init__(self, order: ConsumerOrder, sizes: Callable[[Any], int]) -> None:
-        """`sizes` gives the bytes of all keys and values in a Java list of records. Raises KafkaException."""
+        """`sizes` returns the bytes of all keys and values in a Java list of records. Raises KafkaException."""
         self._order, self._sizes = order, sizes
         self._map, self._set = java_class("java.util.HashMap"), java_class("java.util.HashSet")
         self._kept_offset = java_class(f"{CONSUMER}.OffsetAndMetadata")
@@ -70,7 +70,7 @@ class JavaConsumer:
         self._answers = jpype().JProxy(f"{CONSUMER}.OffsetCommitCallback", dict={"onComplete": self._committed})
         self.java = self._opened()
         self.group_metadata = self.java.groupMetadata()
-        """Its membership as of the last rebalance, for who commits by that elsewhere; from any thread."""
+        """Its membership as of the last rebalance, for commits made with it elsewhere; from any thread."""
 
     def _opened(self) -> Any:
         kind, bytes_only = java_class(f"{CONSUMER}.KafkaConsumer"), java_class(DESERIALIZER)
@@ -87,7 +87,7 @@ class JavaConsumer:
     # Reading.
 
     def read(self, most: int, seconds: float) -> JavaRecords:
-        """At most so many records; waits so long for the first."""
+        """Returns at most `most` records; waits up to `seconds` for the first."""
         if not self._ahead:
             self._poll(seconds)
         parts: list[Part] = []
@@ -104,7 +104,7 @@ class JavaConsumer:
         return JavaRecords(parts, sum(self._sizes(part.records) for part in parts), events)
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Calls back, and keeps what came for the next `read`. Raises what a callback raises."""
+        """Polls for callbacks, and keeps records for the next `read`. Raises what a callback raises."""
         self._poll(seconds)
 
     def _poll(self, seconds: float) -> None:
@@ -126,7 +126,7 @@ class JavaConsumer:
             raise raised
 
     def _take_error(self, error: Any) -> None:
-        """Of a poll. Raises what `on_error` raises."""
+        """Turns a poll's error into events. Raises what `on_error` raises."""
         made = kafka_error(error)
         if refuses(error):
             self._order.on_error(made)
@@ -142,7 +142,7 @@ class JavaConsumer:
             self._events.append((Message(error=made), made))
 
     def _reached(self, parts: Collection[Part]) -> Events:
-        """The ends of partitions that were come to since the last time, beyond all that was given."""
+        """Returns an event for each partition whose end was reached since the last call, with no records waiting."""
         self._ends_at = time.monotonic()
         waiting = {part.where for part in (*self._ahead, *parts)}
         found: Events = []
@@ -157,7 +157,7 @@ class JavaConsumer:
         return found
 
     def _known(self, place: Any) -> tuple[int, int] | None:
-        """A partition's position and its end, as of the last fetch; None before that."""
+        """Returns a partition's position and its end, as of the last fetch; None before that."""
         try:
             position, lag = self.java.position(place, self._duration(0.0)), self.java.currentLag(place)
         except jpype().JException:  # not known yet, or not ours
@@ -167,8 +167,8 @@ class JavaConsumer:
     # The group.
 
     def subscribe(self, topics: Sequence[str], **callbacks: Callable[..., Any]) -> None:
-        """Joins the group for these; `on_assign`, `on_revoke` and `on_lost` are called as the client library does: with
-        all partitions, or, where the group moves them one by one, with those that come and go."""
+        """Joins the group for these topics; calls `on_assign`, `on_revoke` and `on_lost` as the client library does:
+        with all partitions, or, if the group moves them one by one, with those that come or go."""
         self._callbacks = callbacks
         listener = {
             "onPartitionsAssigned": lambda given: self._changed("on_assign", given),
@@ -191,17 +191,17 @@ class JavaConsumer:
         self._drop(set(places))
 
     def _drop(self, places: Collection[TopicPartition]) -> None:
-        """What was read of these, and is not given yet, with what concerns no partition."""
+        """Drops records of these partitions that were read and not returned yet, and events without a partition."""
         self._ahead = [part for part in self._ahead if part.where not in places]
         self._events = [(one, error) for one, error in self._events if one.topic() and _of(one) not in places]
         self._ends = {where: end for where, end in self._ends.items() if where not in places}
 
     def assignment(self) -> list[ClientPartition]:
-        """All that the group gave."""
+        """Returns all partitions that the group has assigned."""
         return [ClientPartition(*_where(one)) for one in self.java.assignment()]
 
     def assign(self, partitions: Collection[ClientPartition]) -> None:
-        """These are read on from these offsets, and no others."""
+        """Reads these partitions from these offsets, and no others."""
         wanted = {TopicPartition(one.topic, one.partition) for one in partitions}
         mine = {_where(one): one for one in self.java.assignment()}
         self._drop(mine.keys() | wanted)
@@ -211,7 +211,7 @@ class JavaConsumer:
         self.incremental_assign([one for one in partitions if TopicPartition(one.topic, one.partition) in mine])
 
     def incremental_assign(self, partitions: Collection[ClientPartition]) -> None:
-        """These are read on from these offsets; nothing changes for others."""
+        """Reads these partitions from these offsets; leaves others unchanged."""
         with _Translated():
             for one in partitions:
                 place = self._place_of(TopicPartition(one.topic, one.partition))
@@ -222,18 +222,18 @@ class JavaConsumer:
                     self.java.seek(place, jpype().JLong(one.offset))
 
     def pause(self, partitions: Collection[ClientPartition]) -> None:
-        """Nothing of these is given; what was read ahead is read again."""
+        """Pauses these partitions; records that were read ahead are read again."""
         with _Translated():
             self._give_back()
             self.java.pause(self._mine(partitions))
 
     def resume(self, partitions: Collection[ClientPartition]) -> None:
-        """These are given again."""
+        """Resumes these partitions."""
         with _Translated():
             self.java.resume(self._mine(partitions))
 
     def _give_back(self) -> None:
-        """Goes back to the first record that was read ahead, of each partition."""
+        """Seeks in each partition back to the first record that was read ahead."""
         begins: dict[TopicPartition, int] = {}
         for part in self._ahead:
             begins.setdefault(part.where, part.begin)
@@ -249,7 +249,7 @@ class JavaConsumer:
     # Offsets.
 
     def commit(self, *, offsets: Collection[ClientPartition], asynchronous: bool) -> None:
-        """Commits them; `on_commit` hears of what was not waited for. Raises KafkaException."""
+        """Commits offsets; an asynchronous commit's result goes to `on_commit`. Raises KafkaException."""
         given = self._map()
         for one in offsets:
             epoch = one.leader_epoch
@@ -271,7 +271,7 @@ class JavaConsumer:
         self._order.on_commit(made, listed)
 
     def committed(self, partitions: Collection[ClientPartition], timeout: float) -> list[ClientPartition]:
-        """What the group shows for these. Raises KafkaException."""
+        """Returns the group's offsets for these partitions. Raises KafkaException."""
         places = {TopicPartition(one.topic, one.partition): one for one in partitions}
         with _Translated():
             found = self.java.committed(self._set_of(map(self._place_of, places)), self._duration(timeout))
@@ -280,7 +280,8 @@ class JavaConsumer:
     def get_watermark_offsets(
         self, one: ClientPartition, timeout: float = COMMIT_SECONDS, *, cached: bool = False
     ) -> tuple[int, int] | None:
-        """Where its log begins and ends; with `cached` as of the last fetch, and the position for the beginning."""
+        """Returns begin and end of a partition's log; with `cached` the end as of the last fetch, and the position in
+        place of the beginning."""
         place = self._place_of(TopicPartition(one.topic, one.partition))
         if cached:
             return self._known(place)
@@ -292,18 +293,18 @@ class JavaConsumer:
         return int(begin), int(end)
 
     def list_topics(self, *, timeout: float) -> Topics:
-        """All that there are. Raises KafkaException."""
+        """Returns all topics. Raises KafkaException."""
         with _Translated():
             found = self.java.listTopics(self._duration(timeout))
         return Topics({str(one.getKey()): Topic(one.getValue()) for one in found.entrySet()})
 
     def close(self) -> None:
-        """Ends it, and calls nobody back; as a static member it keeps its place."""
+        """Closes the consumer without further callbacks; as a static member it keeps its place."""
         self._callbacks = {}
         try:
             self.java.close()
         except jpype().JException:
-            return  # whoever it is for has ended
+            return  # the copy run has ended
 
     def _duration(self, seconds: float) -> Any:
         found = self._durations.get(seconds)

@@ -40,7 +40,7 @@ def kafka_exception(thrown: Any) -> KafkaException:
 
 
 def refuses(thrown: Any) -> bool:
-    """Whether the brokers do not know who this is, or are not trusted: another try says the same."""
+    """Returns whether the brokers refuse our credentials, or are not trusted: another try gets the same result."""
     return isinstance(thrown, java_class(f"{ERRORS}.AuthenticationException"))
 
 

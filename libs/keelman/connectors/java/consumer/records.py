@@ -54,16 +54,16 @@ class Last:
         self._epoch = int(epoch.get().intValue()) if epoch.isPresent() else None
 
     def offset(self) -> int:
-        """In its partition."""
+        """Returns its offset in its partition."""
         return self._offset
 
     def leader_epoch(self) -> int | None:
-        """Of the leader that wrote it, where it is known."""
+        """Returns the epoch of the leader that wrote it, if known."""
         return self._epoch
 
 
 class JavaRecords(OwnRecords):
-    """The records of one read: they stay in Java until somebody asks for one."""
+    """The records of one read: each stays in Java until it is used."""
 
     def __init__(self, parts: Sequence[Part], size: int, events: Sequence[tuple[Message, KafkaError]] = ()) -> None:
         self.parts = parts
@@ -105,7 +105,7 @@ class JavaRecords(OwnRecords):
         return {(part.where.topic, part.where.partition): Last(part) for part in self.parts}
 
     def find(self, where: TopicPartition, offset: int) -> WrittenRecord | None:
-        """The record there, if it is one of these."""
+        """Returns the record at this place, if it is among these records."""
         for part in self.parts:
             if part.where == where:
                 for record in part.records:
@@ -129,7 +129,7 @@ def message(record: Any) -> Message:
 
 
 def written(record: Any) -> WrittenRecord:
-    """The same as a dead letter wants it."""
+    """Returns a record in the form for a dead letter."""
     where = TopicPartition(str(record.topic()), int(record.partition()))
     time_ms = int(record.timestamp())
     found = WrittenRecord(where, int(record.offset()), raw(record.key()), raw(record.value()), headers(record))
@@ -137,7 +137,7 @@ def written(record: Any) -> WrittenRecord:
 
 
 def headers(record: Any) -> list[tuple[str, bytes | None]]:
-    """Of one record."""
+    """Returns the headers of one record."""
     return [(str(one.key()), raw(one.value())) for one in record.headers()]
 
 

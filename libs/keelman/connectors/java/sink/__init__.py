@@ -1,1 +1,1 @@
-"""Java sink tasks: the thread that one lives in, the records that it is given, and what it may ask of its worker."""
+"""Java sink tasks: the thread of a task, the records that it gets, and its interface to its worker."""

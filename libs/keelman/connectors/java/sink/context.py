@@ -1,6 +1,6 @@
 """The worker as a Java sink task sees it: the SinkTaskContext of Connect, and its reporter of errant records.
 
-The task asks from any thread of its own; what it asks is taken down, and done by the thread of the copy run.
+The task calls it from any of its threads; the calls are queued, and the thread of the copy run carries them out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Errant:
-    """A record that the task could not write, and the future that it waits for."""
+    """A record that the task could not write, and the future that the task waits for."""
 
     record: Any
     error: ConnectError
@@ -42,7 +42,7 @@ class Errant:
 
 
 class SinkContext:
-    """Java calls the methods with Java's names."""
+    """The context of one task. Java calls the methods with Java's names."""
 
     def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None], metrics: PluginMetrics) -> None:
         """`wake` is called when there is something for the copy run's thread to do."""
@@ -59,42 +59,42 @@ class SinkContext:
         self._asked: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._seeks_count = True
         self.consumer: JavaConsumer | None = None
-        """What the records are read with; for the copy run's thread."""
+        """The consumer that reads the records; for the copy run's thread."""
         self.commit_requested = False
         self.timeout_ms = -1
-        """How soon the task wants to be called again at the latest; not above 0 where it said nothing."""
+        """The longest wait before the task's next call; not above 0 if the task has set none."""
         self._metrics = metrics
 
     # For the copy run's thread.
 
     def proxy(self) -> Any:
-        """As a Java object."""
+        """Returns the context as a Java object."""
         return jpype().JProxy(f"{CONNECT}.sink.SinkTaskContext", inst=self)
 
     def assign(self, partitions: Collection[TopicPartition]) -> Any:
-        """The task has these from now on; as a Java set."""
+        """Sets the task's partitions, and returns them as a Java set."""
         made = self.set_of(partitions)
         self._assigned = made
         return made
 
     def set_of(self, partitions: Collection[TopicPartition]) -> Any:
-        """Partitions as a Java set."""
+        """Returns partitions as a Java set."""
         made = java_class("java.util.HashSet")()
         for one in partitions:
             made.add(self.place_of(one))
         return made
 
     def place_of(self, one: TopicPartition) -> Any:
-        """A partition as Java has it."""
+        """Returns Java's object for a partition."""
         return self._place(one.topic, jpype().JInt(one.partition))
 
     def has_asked(self) -> bool:
-        """Whether the task has said what matters to the records that it is given next. From any thread."""
+        """Returns whether the task has made a request that affects its next records. From any thread."""
         with self._lock:
             return bool(self._seeks or self._pauses or self._errants)
 
     def steer(self, source: SinkSource) -> Mapping[TopicPartition, int]:
-        """Does what was asked since the last time; where the task wants to go on."""
+        """Carries out the seeks, pauses and resumes since the last call. Returns the seeks."""
         with self._lock:
             seeks, self._seeks = self._seeks, {}
             pauses, self._pauses = self._pauses, []
@@ -105,23 +105,23 @@ class SinkContext:
         return seeks
 
     def take_errants(self) -> list[Errant]:
-        """The records that were reported since the last time."""
+        """Returns the records that were reported since the last call."""
         with self._lock:
             taken, self._errants = self._errants, []
         return taken
 
     def answer(self) -> None:
-        """Does what was asked of the consumer since the last time."""
+        """Carries out the calls to the consumer since the last time."""
         while self._asked:
             work, future = self._asked.popleft()
             try:
                 future.set_result(work())
-            except Exception as error:  # the task's to know
+            except Exception as error:  # the task gets it
                 future.set_exception(error)
 
     @contextmanager
     def closing(self) -> Iterator[None]:
-        """While the task gives partitions up: where it goes in them is nothing to whom they are given next."""
+        """Ignores seeks while the task gives partitions up: they must not affect the partitions' next task."""
         self._seeks_count = False
         try:
             yield
@@ -131,11 +131,11 @@ class SinkContext:
     # For Java.
 
     def configs(self) -> Any:
-        """The task's configuration."""
+        """Returns the task's configuration."""
         return self._config
 
     def offset(self, *given: Any) -> None:
-        """Reads on from there: a map of offsets, or a partition and its offset."""
+        """Seeks to offsets: a map of them, or a partition and its offset."""
         pairs = [(one.getKey(), one.getValue()) for one in given[0].entrySet()] if len(given) == 1 else [given]
         if not self._seeks_count:
             return
@@ -145,7 +145,7 @@ class SinkContext:
                     self._seeks[_partition(place)] = _number(offset)
 
     def ask(self, work: Callable[[], T]) -> T:
-        """What the work gives, done by the thread of the copy run: the consumer is that one's. Raises what it raises,
+        """Returns the result of `work`, run by the copy run's thread, which owns the consumer. Raises what it raises,
         and TimeoutError."""
         if threading.get_ident() == self._owner:
             return work()
@@ -155,37 +155,38 @@ class SinkContext:
         return future.result(ANSWER_SECONDS)
 
     def timeout(self, timeout_ms: Any) -> None:
-        """How long to wait at most before it is called again."""
+        """Sets the longest wait before the task's next call."""
         self.timeout_ms = int(timeout_ms)
 
     def assignment(self) -> Any:
-        """The task's partitions."""
+        """Returns the task's partitions."""
         return self._assigned
 
     def pause(self, *partitions: Any) -> None:
-        """Gives nothing of these."""
+        """Pauses these partitions."""
         self._steer(paused=True, given=partitions)
 
     def resume(self, *partitions: Any) -> None:
-        """Gives of these again."""
+        """Resumes these partitions."""
         self._steer(paused=False, given=partitions)
 
     def requestCommit(self) -> None:
-        """Commits soon."""
+        """Requests a commit soon."""
         self.commit_requested = True
 
     def errantRecordReporter(self) -> Any:
-        """Takes records that the task cannot write; null where nothing would become of them."""
+        """Returns the reporter for records that the task cannot write; null if reports would have no effect."""
         if not self._reports:
             return None
         return jpype().JProxy(f"{CONNECT}.sink.ErrantRecordReporter", dict={"report": self._report})
 
     def pluginMetrics(self) -> Any:
-        """Where the task keeps metrics of its own."""
+        """Returns the task's plugin metrics."""
         return self._metrics.java
 
     def _steer(self, *, paused: bool, given: Collection[Any]) -> None:
-        """Raises Java's IllegalStateException for a partition that is not the task's, as a consumer does."""
+        """Queues a pause or resume. Raises Java's IllegalWorkerStateException for a partition that is not the task's,
+        as a consumer does."""
         places = [one for some in given for one in (some if _is_array(some) else [some])]
         for one in places:
             if not self._assigned.contains(one):

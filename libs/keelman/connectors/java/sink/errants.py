@@ -15,7 +15,7 @@ EXCEEDED = "Tolerance exceeded in error handler"
 
 
 class ErrantRecords:
-    """Those of one task; used by the thread of its copy run."""
+    """The errant records of one task; used by the thread of its copy run."""
 
     def __init__(
         self, context: SinkContext, source: SinkSource, steps: RecordSteps, given: Callable[[], Sequence[JavaRecords]]
@@ -24,7 +24,7 @@ class ErrantRecords:
         self._context, self._source, self._steps, self._given = context, source, steps, given
 
     def take(self) -> None:
-        """Takes what was reported since the last time. Raises what fails the task."""
+        """Handles the records reported since the last call. Raises the error that fails the task."""
         for errant in self._context.take_errants():
             try:
                 self._take(errant)

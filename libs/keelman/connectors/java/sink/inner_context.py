@@ -1,9 +1,9 @@
-"""Connect's own context class around our consumer, for sinks that look inside it.
+"""Connect's own context class around our consumer, for sinks that use its internals.
 
 Iceberg's sink reads the private field `consumer` of `WorkerSinkTaskContext`, to commit offsets by its task's membership
-in the group, in transactions of its own. So tasks of sinks whose jars name that class are given an object of it. What
-they do to the consumer is done by the thread of the copy run, or steers that like any other context; their membership
-is known without asking.
+in the group, in its own transactions. So tasks of sinks whose jars name that class get an object of it. The thread of
+the copy run carries out their calls to the consumer, or is steered by them as by any other context; the membership is
+known without a call.
 Source: `WorkerSinkTaskContext`, `WorkerSinkTask` and `WorkerTask` of Kafka Connect 4.3; `KafkaUtils` of
 iceberg-kafka-connect 1.11.
 """
@@ -37,11 +37,11 @@ class InnerContext(SinkContext):
         self._inner = self._connects_own(task)
 
     def proxy(self) -> Any:
-        """The context itself."""
+        """Returns Connect's context object."""
         return self._inner
 
     def steer(self, source: SinkSource) -> Mapping[TopicPartition, int]:
-        """Takes from Connect's object what was asked of it, too."""
+        """Takes over the seeks made on Connect's object, too."""
         offsets = self._inner.offsets()
         if not offsets.isEmpty():
             self.offset(java_class("java.util.HashMap")(offsets))
@@ -50,7 +50,7 @@ class InnerContext(SinkContext):
 
     @property
     def timeout_ms(self) -> int:
-        """As it was said to Connect's object."""
+        """The timeout that was set on Connect's object."""
         return int(self._inner.timeout()) if hasattr(self, "_inner") else -1
 
     @timeout_ms.setter
@@ -60,7 +60,7 @@ class InnerContext(SinkContext):
 
     @property
     def commit_requested(self) -> bool:
-        """The same."""
+        """Whether a commit was requested on Connect's object."""
         return bool(self._inner.isCommitRequested()) if hasattr(self, "_inner") else False
 
     @commit_requested.setter
@@ -69,7 +69,8 @@ class InnerContext(SinkContext):
             (self._inner.requestCommit if wanted else self._inner.clearCommitRequest)()
 
     def _connects_own(self, task: SinkTask) -> Any:
-        """It asks its `WorkerSinkTask` for its id, its metrics and whether it is paused, so that one has no more."""
+        """Returns Connect's object. It reads only id, metrics and target state of its `WorkerSinkTask`, so only these
+        are set."""
         whose, state = task_state(task.connector, task.task, self.configs())
         worker = _without_constructor(f"{CONNECT}.runtime.WorkerSinkTask")
         parent = java_class(f"{CONNECT}.runtime.WorkerTask").class_
@@ -86,34 +87,34 @@ class InnerContext(SinkContext):
 
 
 class _ContextConsumer:
-    """The consumer that a task finds in its context; Java calls it, from any thread of the task's."""
+    """The consumer that a task finds in its context; Java calls it, from any of the task's threads."""
 
     def __init__(self, context: InnerContext) -> None:
         self._context = context
 
     def groupMetadata(self) -> Any:
-        """Its member's id and generation, as of the last rebalance."""
+        """Returns the member's id and generation, as of the last rebalance."""
         assert self._context.consumer is not None
         return self._context.consumer.group_metadata
 
     def assignment(self) -> Any:
-        """The task's partitions."""
+        """Returns the task's partitions."""
         return self._context.assignment()
 
     def seek(self, place: Any, where: Any) -> None:
-        """Reads on from there, once the task's method has returned; nothing while it gives its partitions up."""
+        """Seeks once the task's method has returned; does nothing while the task gives its partitions up."""
         self._context.offset(place, where.offset() if hasattr(where, "offset") else where)
 
     def pause(self, places: Any) -> None:
-        """Gives nothing of these."""
+        """Pauses these partitions."""
         self._context.pause(*places)
 
     def resume(self, places: Any) -> None:
-        """Gives of these again."""
+        """Resumes these partitions."""
         self._context.resume(*places)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """What only asks is asked; the rest is refused, for the consumer is not the task's."""
+        """Forwards read-only methods; refuses all others, because the consumer belongs to the copy run."""
         if name in _ASKED:
             return lambda *given: self._context.ask(lambda: getattr(self._java(), name)(*given))
         if name.startswith("_"):
@@ -130,7 +131,7 @@ class _ContextConsumer:
 
 
 def _without_constructor(class_name: str) -> Any:
-    """An object of a class whose constructor would start a whole worker."""
+    """Returns an object without a call of its constructor, which would start a whole worker."""
     field = java_class("sun.misc.Unsafe").class_.getDeclaredField("theUnsafe")
     field.setAccessible(True)
     return field.get(None).allocateInstance(java_class(class_name).class_)

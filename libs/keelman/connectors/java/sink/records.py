@@ -30,9 +30,9 @@ class SinkLoops:
         self._sum = self._sizes()
 
     def made(self, records: JavaRecords) -> Any:
-        """A Java list of the records as the task gets them, without those that a transform dropped.
+        """Returns a Java list of the task's records, without those that a transform dropped.
 
-        Raises what a converter or a transform raises, of whichever record."""
+        Raises the error of a converter or a transform, for any record."""
         found = self._list(len(records))
         for part in records.parts:
             call(self._loop, part.records, found)

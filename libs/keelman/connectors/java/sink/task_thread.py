@@ -1,5 +1,5 @@
-"""The thread that a Java sink task lives in: as in Connect all of its methods are called there, one after the other.
-The thread of the copy run waits for each call, and shows meanwhile that it is alive."""
+"""The thread of a Java sink task: as in Connect all task methods are called there, one after the other.
+The thread of the copy run waits for each call, and beats meanwhile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = get_logger()
 
 
 class Job:
-    """A call of one of the task's methods. One that is `dropped` is not made."""
+    """A call of one of the task's methods. If `dropped`, the call is not made."""
 
     def __init__(
         self, method: str, work: Callable[[], Any], behind: Job | None = None, unless: Callable[[], bool] | None = None
@@ -40,7 +40,8 @@ class Job:
         self.error: BaseException | None = None
 
     def drop_after(self, job: Job) -> bool:
-        """Whether this is not to be made because of what came of the call before it, which has just come back."""
+        """Drops this call if `job`, the call before it, which has just returned, raised, or if `unless` tells so.
+        Returns whether it was dropped."""
         unless = self._unless
         self.dropped = job.error is not None or (unless is not None and unless())
         return self.dropped
@@ -62,7 +63,7 @@ class SinkThread:
         self._thread.start()
 
     def begin(self, method: str, work: Callable[[], Any]) -> Job:
-        """Has work done in the task's thread with its plugin's class loader, behind all that was begun before."""
+        """Queues work for the task's thread, with its plugin's class loader, behind all earlier work."""
         job = Job(method, work)
         with self._changed:
             self._jobs.append(job)
@@ -70,8 +71,8 @@ class SinkThread:
         return job
 
     def follow(self, job: Job, work: Callable[[], Any], *, unless: Callable[[], bool]) -> Job:
-        """Has the same method called again as soon as a call of it has come back, without a turn of any other thread
-        between them. Not where that one raised, nor where `unless` says so as it comes back."""
+        """Calls the same method again as soon as its call returns, without a turn of any other thread between them.
+        Does not if that call raised, nor if `unless` returns True when it returns."""
         made = Job(job.method, work, job, unless)
         with self._changed:
             if not job.done or not made.drop_after(job):
@@ -80,7 +81,7 @@ class SinkThread:
         return made
 
     def withdraw(self, job: Job) -> bool:
-        """Has a call not made; False when it has begun."""
+        """Withdraws a call. Returns False when it has begun."""
         with self._changed:
             if job in self._jobs:
                 self._jobs.remove(job)
@@ -108,12 +109,12 @@ class SinkThread:
         attend: Callable[[], None] | None = None,
         impatient: Callable[[float], bool] = lambda waited: False,
     ) -> Any:
-        """What the work of a job gives. Raises what it raises.
+        """Returns the result of a job's work. Raises what it raises.
 
-        `beat` is called at least every LOOK_SECONDS and after each `wake`; what it raises is raised at once. `attend`
-        is called as often once the work takes long, until it raises GaveUp: that is raised when the work has come
-        back. Work that is not done when its caller is `impatient`, which is asked with the seconds since it was begun,
-        is interrupted; for work that is deaf to that nobody beats, so that the slot is ended.
+        Calls `beat` at least every LOOK_SECONDS and after each `wake`; its errors are raised at once. Calls `attend`
+        as often once the work takes long, until that raises GaveUp, which is raised when the work has returned.
+        Interrupts unfinished work when `impatient`, called with the seconds since the work began, returns True; if the
+        work ignores that, the beats stop, so that the slot is ended.
         """
         method, began, gave_up = job.method, job.begun, None
         interrupted_at: float | None = None
@@ -143,7 +144,7 @@ class SinkThread:
         return job.result
 
     def _done(self, job: Job) -> bool:
-        """Waits a little for it, or until somebody wakes."""
+        """Waits briefly for the job, or until `wake`. Returns whether the job is done."""
         with self._changed:
             self._changed.wait_for(lambda: job.done or self._woken, LOOK_SECONDS)
             self._woken = False
@@ -159,7 +160,7 @@ class SinkThread:
             self._changed.wait_for(lambda: job.done)
 
     def wake(self) -> None:
-        """Has `meanwhile` called soon. From any thread."""
+        """Makes a waiting caller beat soon. From any thread."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()

@@ -1,6 +1,6 @@
-"""Writes a Java sink task: records go to it in batches, and its offsets are those that it says are safe.
+"""Writes to a Java sink task: puts records in batches, and commits the offsets that the task reports as safe.
 
-Its life is Connect's: initialize, start, open, put, preCommit, close, stop, all in one thread of its own.
+The task's lifecycle is Connect's: initialize, start, open, put, preCommit, close, stop, all in one separate thread.
 Source: `WorkerSinkTask` of Kafka Connect 4.3.
 """
 
@@ -54,8 +54,8 @@ _log = get_logger()
 def open_writer(
     loader: PluginLoader, class_name: str, config: Mapping[str, str], task: SinkTask, *, looks_inside: bool = False
 ) -> JavaWriter:
-    """The writer of one task of a Java sink. `class_name` is the task's, `config` its connector's with its own. One
-    that `looks_inside` is given Connect's own context. Raises what the task's start raises."""
+    """Returns the writer of one Java sink task. `class_name` is the task's class, `config` the connector's keys and the
+    task's. With `looks_inside` the task gets Connect's own context. Raises what the task's start raises."""
     topics = {key: config[key] for key in TOPIC_KEYS if key in config}
     metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
     return JavaWriter(
@@ -84,7 +84,7 @@ class JavaWriter(Writer):
         *,
         context: type[SinkContext],
     ) -> None:
-        """Starts the task. Raises what its start raises."""
+        """Starts the task. Raises what the task's start raises."""
         assert task.source is not None
         self._task, self._loader, self._steps = task, loader, steps
         self._source: SinkSource = task.source
@@ -124,17 +124,17 @@ class JavaWriter(Writer):
 
     @property
     def full(self) -> bool:
-        """Whether the task has asked for a commit."""
+        """Whether the task has requested a commit."""
         return self._context.commit_requested
 
     @property
     def idle_seconds(self) -> float:
-        """As the task has said to its context; else it is called only before a commit."""
+        """The timeout that the task has set in its context; without one the task is called only before a commit."""
         asked = self._context.timeout_ms
         return asked / 1000 if asked > 0 else math.inf
 
     def open_consumer(self, order: ConsumerOrder) -> JavaConsumer:
-        """Kafka's own. Raises KafkaException."""
+        """Returns Kafka's Java consumer. Raises KafkaException."""
         allowed = self._task.worker.get(ALLOWED_KEY, "").strip()
         if allowed:
             java_class("java.lang.System").setProperty(JAVA_ALLOWED_KEY, allowed)
@@ -142,7 +142,7 @@ class JavaWriter(Writer):
         return made
 
     def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
-        """Closes those that are gone, and opens those that are new. Raises ConnectError."""
+        """Closes partitions that are gone, and opens new ones. Raises ConnectError."""
         self._close(self._open - set(partitions))
         opened = sorted(set(partitions) - self._open)
         self._safe = {where: offset for where, offset in self._safe.items() if where in self._open}
@@ -156,16 +156,16 @@ class JavaWriter(Writer):
         self._steer()
 
     def hand_over(self) -> None:
-        """Closes all. Raises ConnectError."""
+        """Closes all partitions. Raises ConnectError."""
         self._close(self._open)
 
     def lost(self) -> None:
-        """The same."""
+        """Closes all partitions, as `hand_over` does."""
         self._close(self._open)
 
     def prepare(self, batch: SinkBatch) -> None:
-        """Makes Java's records of them, beside the put that is under way, and has them put behind that one where
-        nothing speaks against it when it comes back. Raises ConnectError, GaveUp."""
+        """Converts the batch to Java records while the current put runs, and puts them directly after it, unless the
+        task has made a request by then. Raises ConnectError, GaveUp."""
         records: Any = batch.values.values
         assert isinstance(records, JavaRecords), "read by the consumer that it has brought"
         made = self._converted(records)
@@ -186,7 +186,7 @@ class JavaWriter(Writer):
                 return self._one_by_one.made(records)
 
     def write(self, batch: SinkBatch) -> None:
-        """Begins to put the records, if that has not begun by itself. Raises ConnectError, GaveUp."""
+        """Begins to put the records, unless their put has begun already. Raises ConnectError, GaveUp."""
         self.settle(last=False)
         if self._next is None or self._next.batch is not batch:
             self.prepare(batch)
@@ -196,8 +196,8 @@ class JavaWriter(Writer):
         self._put_under_way = given.begun(self._thread), given.put
 
     def settle(self, *, last: bool) -> None:
-        """Returns once they are put, again and again while the task says that this may help. Raises ConnectError,
-        GaveUp."""
+        """Returns once the records are put. Repeats the put while the task raises retriable errors. Raises
+        ConnectError, GaveUp."""
         if self._put_under_way is not None:
             (job, work), self._put_under_way = self._put_under_way, None
             try:
@@ -207,14 +207,14 @@ class JavaWriter(Writer):
                 raise
 
     def idle(self) -> None:
-        """Puts nothing, as Connect does: the task may do what time asks for. Raises ConnectError."""
+        """Puts an empty list, as Connect does, so that the task may do timed work. Raises ConnectError."""
         self._context.answer()
         nothing = java_class("java.util.ArrayList")()
         self._put(lambda: self._put_now(nothing))
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Asks the task how far it is. One without an answer is given again what was not committed, as in Connect.
-        Raises ConnectError for null."""
+        """Calls the task's preCommit and takes the offsets that it returns. If the call fails, the task gets the
+        uncommitted records again, as in Connect. Raises ConnectError for null."""
         self._context.commit_requested = False
         if not offsets or not self._open:
             return
@@ -237,16 +237,16 @@ class JavaWriter(Writer):
         self._steer()
 
     def metrics(self) -> Sequence[OwnMetric]:
-        """Those of the task and of its steps."""
+        """Returns the metrics of the task and of its steps."""
         with self._loader.entered(), contract.standing(f"{self._thread.class_name}.pluginMetrics"):
             return reported(self._steps.metrics.found())
 
     def committable(self) -> Mapping[TopicPartition, int]:
-        """What the task said last."""
+        """Returns the offsets that the task reported last."""
         return dict(self._safe)
 
     def close(self) -> None:
-        """Closes what is open, and stops the task. Interrupts it when it does not come back in time."""
+        """Closes the open partitions, and stops the task. Interrupts the task when it does not return in time."""
         try:
             if hasattr(self, "_java"):
                 with self._context.closing():
@@ -261,8 +261,8 @@ class JavaWriter(Writer):
             self._steps.metrics.close()
 
     def _steer(self) -> None:
-        """Does what the task has said to its context. Where it wants to go on is where it is given records again from,
-        if it does not commit."""
+        """Carries out the task's requests to its context. An offset that the task seeks to is also where it gets
+        records again from, if it does not commit."""
         for where, offset in self._context.steer(self._source).items():
             self._safe.pop(where, None)
             self._begun[where] = offset
@@ -281,13 +281,13 @@ class JavaWriter(Writer):
             return
         given = self._context.set_of(partitions)
         self._open = self._open - set(partitions)
-        self._put_under_way = None  # another's by now; what is called next waits for it
+        self._put_under_way = None  # another task has the partitions by now; the next call waits for this put
         with self._context.closing():
             self._do("close", lambda: self._java.close(given))
         self._context.assign(self._open)
 
     def _put_now(self, records: Any) -> None:
-        """In the task's thread. What it says of the time until it is called again holds until it is."""
+        """Puts records, in the task's thread. A timeout that the task sets holds only until its next call."""
         self._context.timeout_ms = -1
         self._java.put(records)
 
@@ -310,17 +310,17 @@ class JavaWriter(Writer):
             return
 
     def _attend(self) -> None:
-        """What comes of it may take the next records away, so they are not put meanwhile. Raises GaveUp."""
+        """Polls the consumer, which may revoke the next records: so their put is held back first. Raises GaveUp."""
         if self._holds_back():
             self._source.attend()
 
     def _holds_back(self) -> bool:
-        """Has the records that are next not put by themselves; False where that has begun."""
+        """Keeps the next records from being put directly after the current put. Returns False if that put has begun."""
         return self._next is None or self._next.hold_back(self._thread)
 
     def _await_retry(self) -> None:
-        """As long as the task has said, and no longer than until the next commit: with nothing said until that. Raises
-        GaveUp where the run is to end, or the records are another's."""
+        """Waits for the task's timeout, at most until the next commit; without a timeout until that commit. Raises
+        GaveUp where the run must end, or another task has the records."""
         self._source.commit_when_due()
         wait = min(self.idle_seconds, self._source.commit_seconds)
         until = time.monotonic() + max(SHORTEST_WAIT_SECONDS, wait)
@@ -341,7 +341,7 @@ class JavaWriter(Writer):
             raise ConnectError(f"{self._thread.class_name}.{method} was interrupted: its run is to end") from None
 
     def _call(self, method: str, work: Callable[[], T]) -> T:
-        """Calls the task. Raises what it throws, and what ends the run."""
+        """Calls the task. Raises the task's exception, or the exception that ends the run."""
         found: T = self._wait(self._thread.begin(method, work))
         return found
 
@@ -351,13 +351,13 @@ class JavaWriter(Writer):
         return found
 
     def _end(self, method: str, work: Callable[[], Any]) -> None:
-        """Calls the task for one of the last times, whatever becomes of it."""
+        """Calls the task's close or stop, and logs its failure."""
 
         def beat() -> None:
             try:
                 self._beat()
             except CutShort:
-                return  # there is nothing that it could cut short any more
+                return  # the run is ending already
 
         impatient = lambda waited: waited > self._stop_seconds  # noqa: E731
         try:
@@ -366,7 +366,7 @@ class JavaWriter(Writer):
             _log.warning("java_stop_failed", class_name=self._thread.class_name, method=method, error=str(error))
 
     def _impatient(self, _waited: float) -> bool:
-        """Whether the run has been draining for so long that the task should have come back."""
+        """Returns whether the run has been draining for so long that the task should have returned."""
         if not self._source.draining:
             return False
         if self._draining_since is None:
@@ -380,7 +380,7 @@ class JavaWriter(Writer):
 
 
 def _registries(task: SinkTask) -> OpenRegistry:
-    """Opens schema registries for its converters. Where these work in the task's thread, the run's beats meanwhile."""
+    """Opens schema registries for the converters. If these work in the run's own thread, the run beats meanwhile."""
     own = threading.get_ident()
     return attended(open_registry, lambda: task.beat() if threading.get_ident() == own else None)
 

@@ -1,1 +1,1 @@
-"""Java source tasks: the thread that one lives in, what is done with its polls, and its offsets."""
+"""Java source tasks: the thread of a task, the handling of its polls, and its offsets."""

@@ -13,7 +13,7 @@ RUNTIME = "org.apache.kafka.connect.runtime"
 
 
 class SourceContext:
-    """The context of one task; `java` is what it is given."""
+    """The context of one task; `java` is the task's Java object of it."""
 
     def __init__(self, task: SourceTask, metrics: PluginMetrics, offsets: Any, transactions: Any) -> None:
         """`offsets` is Connect's OffsetStorageReader, `transactions` its WorkerTransactionContext, None unless the

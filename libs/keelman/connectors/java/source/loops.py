@@ -38,7 +38,7 @@ class SourceLoops:
         self._direct = java_class("java.nio.ByteBuffer").allocateDirect(BUFFER_BYTES)
 
     def converted(self, records: Any) -> dict[str | None, Any]:
-        """The entries of these records by the topic that they go to, in their order; under None those that are dropped.
+        """Returns the records' entries by their target topic, in their order; dropped ones under None.
 
         Raises what a transform or a converter raises, of whichever record."""
         topics = self._maps()
@@ -175,8 +175,8 @@ class SourceLoops:
 
 
 class TaskLoops:
-    """Notes the offsets of many records, asks their task where transactions end, and notifies it of commits; used by
-    the task's own thread."""
+    """Notes the offsets of many records, gets the ends of transactions from their task, and notifies it of commits;
+    used by the task's own thread."""
 
     def __init__(self, task: Any, writer: Any, transactions: Any = None) -> None:
         """`writer` is Connect's OffsetStorageWriter, `transactions` its WorkerTransactionContext where the connector
@@ -210,17 +210,17 @@ class TaskLoops:
         return str(text)
 
     def commit(self, entries: Any, topic: str, partition: int, first: int, now_ms: int) -> None:
-        """The task hears that these entries are in the topic, from this offset on."""
+        """Notifies the task that these entries are in the topic, from this offset on."""
         library = jpype()
         target = java_class(f"{COMMON}.TopicPartition")(topic, library.JInt(partition))
         call(self._commit, entries, target, library.JLong(first), library.JLong(now_ms))
 
     def commit_without_place(self, entries: Any) -> None:
-        """The task hears that these entries are done with; that they are nowhere, or not known where."""
+        """Notifies the task of entries that are done with, but are in no topic, or at an unknown place."""
         call(self._drop, entries)
 
     def take_thrown(self) -> list[Any]:
-        """What the task threw when it heard of records; each of the others it heard of all the same."""
+        """Returns the task's exceptions from notifications of records; it was notified of all others all the same."""
         found = list(self._thrown)
         self._thrown.clear()
         return found
@@ -279,7 +279,7 @@ class TaskLoops:
 
 
 def _overrides(task: Any, method: str, *parameters: Any) -> bool:
-    """Whether a task has such a method that is not SourceTask's own, by its class or one above it."""
+    """Returns whether a task has such a method that is not SourceTask's own, by its class or one above it."""
     found = task.getClass().getMethod(method, list(parameters))
     return str(found.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
 

@@ -1,9 +1,9 @@
-"""Notifies a Java source task of what is committed. What it throws then is logged and changes nothing, as with Connect:
+"""Notifies a Java source task of committed records. The task's exceptions are logged and change nothing, as in Connect:
 the records are committed.
 
 Connect calls commitRecord and commit of an exactly-once task in the task's own thread, between its polls; without
-transactions it does so in other threads, also while the task polls. `Notices` are delivered by whoever calls `deliver`,
-`beside` by a thread of their own.
+transactions it does so in other threads, also while the task polls. `Notices` are delivered in the thread that calls
+`deliver`, `NoticesBeside` in a separate thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Entries that are committed, with the place of the first of them; `first` is None where it is not known."""
+    """Committed entries, with the place of the first one; `first` is None if its offset is not known."""
 
     entries: Any
     topic: str = ""
@@ -39,7 +39,7 @@ class Committed:
 
 
 class Notices:
-    """Those of one task, in their order."""
+    """The notices of one task, in their order."""
 
     def __init__(self, task: Any, loops: TaskLoops, calls: TaskCalls) -> None:
         self._task, self._loops, self._calls = task, loops, calls
@@ -49,11 +49,11 @@ class Notices:
         return bool(self._waiting)
 
     def add(self, committed: Sequence[Committed]) -> None:
-        """The task is to hear of these."""
+        """Queues notices for the task."""
         self._waiting.append(committed)
 
     def deliver(self, *, commits: bool = True) -> None:
-        """Calls the task with all that waits, and its commit behind each part."""
+        """Calls the task with all queued notices, and its commit after each group."""
         while self._waiting:
             committed = self._waiting.popleft()
             if self._loops.wants_records:
@@ -87,7 +87,7 @@ class Notices:
 
 
 class NoticesBeside:
-    """Delivers notices in a thread of its own, and calls the task's commit there each `flush_seconds`."""
+    """Delivers notices in a separate thread, and calls the task's commit there each `flush_seconds`."""
 
     def __init__(
         self, notices: Notices, loader: PluginLoader, connector: str, number: int, flush_seconds: float
@@ -100,17 +100,17 @@ class NoticesBeside:
         self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
 
     def begin(self) -> None:
-        """The task is started."""
+        """Starts the thread, once the task is started."""
         self._thread.start()
 
     def add(self, committed: Sequence[Committed]) -> None:
-        """The task is to hear of these soon."""
+        """Queues notices for delivery soon."""
         with self._changed:
             self._notices.add(committed)
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Returns once all is delivered."""
+        """Returns once all notices are delivered."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""A source task's offsets through Connect's own reader and writer: Java makes the bytes, and they stay as they are.
+"""A source task's offsets through Connect's own reader and writer: Java makes the bytes, and they stay unchanged.
 
 Source: `OffsetStorageReaderImpl` and `OffsetStorageWriter` of Kafka Connect 4.3; the store below them is the engine's
-table of what is committed.
+table of committed offsets.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ STORAGE = "org.apache.kafka.connect.storage"
 
 
 class OffsetStore:
-    """Connect's OffsetBackingStore over what is committed. Java calls it, by these names."""
+    """Connect's OffsetBackingStore over the committed offsets. Java calls it, by these names."""
 
     def __init__(self, committed: CommittedOffsets) -> None:
         self._committed = committed
         self.asked: dict[bytes, None] = {}
         """The keys that were looked up."""
         self.flushed: list[RawOffset] = []
-        """What was written last."""
+        """The offsets written last."""
 
     def get(self, keys: Any) -> Any:
-        """The committed values of these keys, null where there is none."""
+        """Returns the committed values of these keys, null for keys without a value."""
         library = jpype()
         found = java_class("java.util.HashMap")()
         for key in keys:
@@ -41,13 +41,13 @@ class OffsetStore:
         return java_class("java.util.concurrent.CompletableFuture").completedFuture(found)
 
     def set(self, values: Any, callback: Any) -> Any:
-        """Keeps what Java serialised, for the engine's next commit."""
+        """Keeps Java's serialised offsets for the engine's next commit."""
         self.flushed = [RawOffset(_bytes(one.getKey()) or b"", _bytes(one.getValue())) for one in values.entrySet()]
         callback.onCompletion(None, None)
         return java_class("java.util.concurrent.CompletableFuture").completedFuture(None)
 
     def connectorPartitions(self, _connector: Any) -> Any:
-        """Asked of a sink's store only."""
+        """Returns nothing: Connect calls it for a sink's store only."""
         return java_class("java.util.HashSet")()
 
     def start(self) -> None:
@@ -81,7 +81,7 @@ class TaskOffsets:
         return iter(tuple(self._store.asked))
 
     def flush(self) -> list[RawOffset]:
-        """What the writer was given since the last call, as keys and values of the offset topic.
+        """Returns the offsets written since the last call, as keys and values of the offset topic.
 
         Raises ConnectError for offsets that are no flat maps of primitive values."""
         if not self.writer.beginFlush():

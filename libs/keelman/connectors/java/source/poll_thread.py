@@ -1,9 +1,9 @@
-"""The thread that a Java source task lives in: as in Connect initialize, start, poll and stop are called there, one
+"""The thread of a Java source task: as in Connect initialize, start, poll and stop are called there, one
 after the other; with transactions commitRecord and commit, too, and without them in a thread beside it.
 
-A task that has neither of those for itself is polled ahead: its polls wait in a short queue for the copy run. One that
-has, and copies in transactions, is polled in step: again once its last poll is sent, and committed where its boundary
-wants it, and the task has heard of that. It may give its next records by what it has heard.
+A task that overrides neither commitRecord nor commit is polled ahead: its polls wait in a short queue for the copy run.
+A task that does, and copies in transactions, is polled in step: its next poll waits until the last one is sent,
+committed where its boundary requires that, and the task was notified. Its next records may depend on that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_QUEUED_BYTES = 4 << 20
 MAX_POLLS = 8
 START_SECONDS = 300.0
 EMPTY_SECONDS = 0.01
-"""After a poll that gave nothing, at once: some do not wait themselves."""
+"""The pause after a poll that returned nothing at once: some tasks do not wait themselves."""
 RETRIES_SAID_SECONDS = 10.0
 
 _log = get_logger()
@@ -41,8 +41,8 @@ _log = get_logger()
 
 @dataclass(slots=True)
 class Poll:
-    """The result of one poll. `acts` has a letter a record: where its task ends transactions, as TaskLoops has it;
-    `act` is what it does with the transaction behind all of them."""
+    """The result of one poll. `acts` has a letter a record for the ends of transactions, in TaskLoops' form;
+    `act` is the task's decision on the transaction after all of them."""
 
     records: Any
     count: int
@@ -68,12 +68,12 @@ class PollThread:
         connector: str,
         number: int,
     ) -> None:
-        """`begin` initializes and starts the task; `failed` makes an error of ours of a Java exception. A task that is
-        polled in step has its commit called behind polls that gave nothing, too, so often at most; another each
-        `flush_seconds` and before it is stopped, unless they are infinite. Starts."""
+        """Starts the thread. `begin` initializes and starts the task; `failed` converts a Java exception to our error.
+        A task polled in step gets its commit called after empty polls too, at most each `commit_seconds`; another task
+        each `flush_seconds` and before it is stopped, unless they are infinite."""
         self.class_name = str(task.getClass().getName())
         self.record_bytes = 0.0
-        """About how large a record is, once somebody knows."""
+        """About how large a record is, once known."""
         self._loader, self._task, self._begin = loader, task, begin
         self._loops, self._transactions, self._failed = loops, transactions, failed
         self._calls = TaskCalls(self.class_name)
@@ -103,7 +103,7 @@ class PollThread:
     def await_start(self, beat: Callable[[], None]) -> None:
         """Returns when the task is started. Raises what its start raised, and what `beat` raises.
 
-        A start that takes minutes is one that hangs: the copy run is then found silent, and its slot ended."""
+        A start that takes minutes counts as hanging: the copy run is then found silent, and its slot ended."""
         until = time.monotonic() + START_SECONDS
         with contract.standing(f"{self.class_name}.start"):
             while not self._started and self._error is None:
@@ -115,7 +115,7 @@ class PollThread:
             raise self._error
 
     def poll(self, seconds: float) -> Poll | None:
-        """The next poll, waiting so long for it; several that wait are one, unless each may end a transaction."""
+        """Returns the next poll, or None after `seconds`; joins waiting polls, unless each may end a transaction."""
         with self._changed:
             if not self._polls and self._error is None:
                 self._wanted = True
@@ -130,16 +130,16 @@ class PollThread:
 
     @property
     def error(self) -> Exception | None:
-        """What ended the task."""
+        """The error that ended the task."""
         return self._error
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to take, or an error to hear of."""
+        """Whether there is a poll to take, or an error."""
         return bool(self._polls) or self._error is not None
 
     def committed(self, committed: Sequence[Committed]) -> None:
-        """The task is to be notified that these are committed: before it is polled again, or beside its polls."""
+        """Queues the task's notification that these are committed: before its next poll, or beside its polls."""
         if self._beside is not None:
             self._beside.add(committed)
             return
@@ -149,19 +149,20 @@ class PollThread:
             self._changed.notify_all()
 
     def poll_no_more(self) -> bool:
-        """The poll that the task is in is the last one; whether it has given anything yet, or may still do so."""
+        """Makes the current poll the last one. Returns whether any poll has records to take, or may still return
+        some."""
         with self._changed:
             self._last = True
             return bool(self._polls) or (self._polling and self._error is None)
 
     def hangs(self) -> str:
-        """The call into the task that has not come back for long, and since when; empty when there is none."""
+        """Returns the call into the task that has not returned for long, and since when; empty without one."""
         return self._calls.hangs()
 
     def stop(self, seconds: float, beat: Callable[[], None]) -> None:
-        """Stops the task, in its own thread. Interrupts the thread when it does not come back in time.
+        """Stops the task, in its own thread. Interrupts the thread when the task does not return in time.
 
-        For one that is deaf to that it does not return: the copy run is then found silent, and its slot ended."""
+        If the task ignores that, this does not return: the copy run is then found silent, and its slot ended."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -228,7 +229,7 @@ class PollThread:
         self._tell_here()
 
     def _note_retry(self, error: Any) -> None:
-        """It may come a hundred times a second."""
+        """Counts a retry, and logs it at most each `RETRIES_SAID_SECONDS`: it may happen a hundred times a second."""
         self._retries += 1
         if time.monotonic() - self._retries_said_at >= RETRIES_SAID_SECONDS:
             self._retries_said_at = time.monotonic()
@@ -236,13 +237,13 @@ class PollThread:
             _log.warning("java_poll_retried", class_name=self.class_name, error=said, times=times)
 
     def _commit_nothing(self) -> None:
-        """As in Connect a transaction without anything in it ends, too; a task may have left something for that."""
+        """Calls the task's commit without records, as Connect ends empty transactions too; a task may rely on it."""
         if self.in_step and not self._is_pending and time.monotonic() >= self._commit_at:
             self._commit_at = time.monotonic() + self._commit_seconds
             self._notices.commit()
 
     def _hear_until_stopped(self) -> None:
-        """What was polled before a failure is committed all the same, and the task hears of it."""
+        """Notifies the task after its failure: records polled before the failure are committed all the same."""
         while not self._stopping:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopping or self._told_here)
@@ -250,7 +251,7 @@ class PollThread:
 
     @property
     def _told_here(self) -> bool:
-        """Whether there is something that the task is to hear in its own thread."""
+        """Whether there are notifications for the task's own thread."""
         return self._beside is None and bool(self._notices)
 
     def _tell_here(self) -> None:
@@ -261,12 +262,12 @@ class PollThread:
         return not self._last and (self._wanted if self.in_step else self._has_room())
 
     def _has_room(self) -> bool:
-        """One poll may always wait, whatever it holds."""
+        """Returns whether the queue has room. One poll may always wait, whatever its size."""
         few = self._queued < MAX_QUEUED and self._queued * self.record_bytes < MAX_QUEUED_BYTES
         return not self._polls or (few and len(self._polls) < MAX_POLLS)
 
     def _poll_of(self, records: Any) -> Poll | None:
-        """A poll with what its task wants to become of the transaction, to be asked before it is polled again."""
+        """Returns a poll with the task's decision on the transaction, which must be read before the next poll."""
         count = 0 if records is None else int(records.size())
         if count:
             records = java_class("java.util.ArrayList")(records)  # a task may use its list again for its next poll
@@ -293,7 +294,7 @@ class PollThread:
 
 
 def _together(polls: Sequence[Poll]) -> Poll:
-    """Small polls as one: what is done for each poll would cost more than their records."""
+    """Joins small polls: the work for each poll would cost more than their records."""
     if len(polls) == 1:
         return polls[0]
     records = java_class("java.util.ArrayList")()

@@ -1,6 +1,6 @@
 """Reads a Java source task: its polls become record batches, or payloads, committed with the task's own offsets.
 
-Polling is one thread's, converting and sending another's, so that the two overlap.
+One thread polls, another converts and sends, so that the two overlap.
 """
 
 from __future__ import annotations
@@ -52,23 +52,22 @@ ACTS: Mapping[str, Literal["commit", "abort"]] = {"c": "commit", "a": "abort"}
 
 
 def open_reader(loader: PluginLoader, class_name: str, config: Mapping[str, str], task: SourceTask) -> JavaReader:
-    """The reader of one task of a Java connector. `class_name` is the task's, `config` its connector's with its own.
-
-    Raises what the task's start raises."""
+    """Returns the reader of one Java source task. `class_name` is the task's class, `config` the connector's keys and
+    the task's. Raises what the task's start raises."""
     metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
     steps = record_steps(loader, config, task.worker, _registries(task), metrics)
     return JavaReader(loader, class_name, steps, config, task)
 
 
 class JavaReader(Reader):
-    """The reader of one Java task. Its queue holds little: what it reads is limited by what it hands out."""
+    """The reader of one Java task. Its queue is short, so that limits on its batches also limit its polls."""
 
     lag_unit = "records"
 
     def __init__(
         self, loader: PluginLoader, class_name: str, steps: RecordSteps, config: Mapping[str, str], task: SourceTask
     ) -> None:
-        """Starts the task. Raises what its start raises."""
+        """Starts the task. Raises what the task's start raises."""
         self._task, self._loader, self._steps = task, loader, steps
         self._alone = config.get("tasks.max", "1").strip() == "1"
         self._offsets = TaskOffsets(task.committed)
@@ -119,12 +118,12 @@ class JavaReader(Reader):
             raise
 
     def partitions(self) -> Sequence[Partition]:
-        """Those that the task looked up, where no other task can have them."""
+        """Returns the partitions that the task looked up, if no other task can have them."""
         found = [parse_key(key) for key in self._offsets.asked] if self._alone else []
         return [one[1] for one in found if one is not None]
 
     def read(self) -> SourceBatch | None:
-        """The next records of the last poll, else of the next one. Raises ConnectError, and what its target raises."""
+        """Returns records of the last poll, else of the next one. Raises ConnectError, and what its target raises."""
         while not self._ready:
             if self._poll is None:
                 self._poll, self._at = self._next_poll(), 0
@@ -136,27 +135,28 @@ class JavaReader(Reader):
         return self._ready.popleft()
 
     def glance(self) -> bool | None:
-        """Whether a poll waits."""
+        """Returns whether a poll waits."""
         return bool(self._ready) or self._poll is not None or self._thread.waiting
 
     def waits_for(self) -> str:
-        """A call into the task that does not come back."""
+        """Returns a text about a call into the task that does not return."""
         return self._thread.hangs()
 
     def metrics(self) -> Sequence[OwnMetric]:
-        """Those of the task and of its steps."""
+        """Returns the metrics of the task and of its steps."""
         with self._loader.entered(), contract.standing(f"{self._thread.class_name}.pluginMetrics"):
             return reported(self._steps.metrics.found())
 
     def wind_up(self) -> bool:
-        """Ends polling: what was polled is copied, for some sources have it nowhere else."""
+        """Ends polling. Polled records are still copied, for some sources have them nowhere else. Returns whether there
+        are more."""
         self._wound_up_by = self._wound_up_by or time.monotonic() + self._stop_seconds
         more = self._thread.poll_no_more() and time.monotonic() < self._wound_up_by
         return more or bool(self._ready) or self._poll is not None
 
     def committed(self) -> None:
-        """Has the task notified, as with Connect of what went nowhere first. Of a transaction that it has aborted it
-        hears of that alone: the others need not have been at a broker before."""
+        """Notifies the task, as Connect does first of records without a target. After a transaction that the task
+        aborted only of those: its other records may never have reached a broker."""
         handed, self._handed = self._handed, []
         sent, nowhere = [one for one in handed if one.topic], [one for one in handed if not one.topic]
         handed, self._aborted = nowhere if self._aborted else nowhere + sent, False
@@ -165,10 +165,10 @@ class JavaReader(Reader):
             self._thread.committed(handed)
 
     def close(self) -> None:
-        """Stops the task, and returns once it has stopped, for what is deaf must not stay behind in the slot."""
+        """Stops the task, and returns once it has stopped: a task that does not react must not stay in the slot."""
 
         def beat() -> None:
-            with suppress(CutShort):  # there is nothing that it could cut short any more
+            with suppress(CutShort):  # the run is ending already
                 self._task.beat()
 
         try:
@@ -182,12 +182,12 @@ class JavaReader(Reader):
         if found is None and self._thread.error is not None:
             if self._error_deferred or not self._uncommitted:
                 raise self._thread.error
-            self._error_deferred = True  # what was polled before is committed first
+            self._error_deferred = True  # earlier polls are committed first
         return found
 
     def _piece(self, poll: Poll) -> list[SourceBatch]:
-        """The next records of a poll: a batch for each topic. All of a poll are committed together, with its offsets
-        behind the last one, or up to where its task ends a transaction."""
+        """Returns the next records of a poll: a batch for each topic. A poll's records are committed together, with its
+        offsets after the last record, or up to where its task ends a transaction."""
         begin, end = self._at, self._end_of_piece(poll)
         self._at = end
         last = end >= poll.count
@@ -214,7 +214,7 @@ class JavaReader(Reader):
         return batches
 
     def _is_due(self, poll: Poll) -> bool:
-        """Whether a poll is to be committed without a look for more: its task waits for that, or gave little."""
+        """Returns whether to commit a poll without waiting for more: its task waits for that, or returned little."""
         return self._thread.in_step or (poll.count < SMALL_POLL and not self._thread.waiting)
 
     def _end_of_piece(self, poll: Poll) -> int:
@@ -228,8 +228,8 @@ class JavaReader(Reader):
         return end
 
     def _batches(self, records: Any) -> Iterator[SourceBatch]:
-        """What these records become: packed where that goes, else one by one. Nothing is handed out of what fails. In a
-        preview they stay what they are."""
+        """Converts records to batches: packed where possible, else one by one. Drops the callbacks of a failed packing.
+        In a preview the records stay unchanged."""
         if self._task.dry:
             read = [self._views.of(one) for one in records]
             yield SourceBatch(read[0].topic, Column([None] * len(read)), raw=True, read=read)
@@ -281,7 +281,7 @@ class JavaReader(Reader):
             yield self._sticky[topic], group
 
     def _in_batches(self, topic: str, entries: Any, now_ms: int) -> Iterator[tuple[bytes, Any, int]]:
-        """Entries as batches that are no larger than they may be, each with its entries and their number."""
+        """Yields entries as batches within the size limit, each with its entries and their number."""
         most = self._task.target.batch_bytes(topic)
         number = int(entries.size())
         data = self._loops.packed(entries, self._compressor(), now_ms)
@@ -299,18 +299,18 @@ class JavaReader(Reader):
         return self._compression[1]
 
     def note_lost(self, record: Any) -> None:
-        """Of records that are taken one by one: this one goes nowhere."""
+        """Notes a record without a target, when records are converted one by one."""
         if self._task_loops.wants_records:
             self._note(Committed(entry_of(record)))
 
     def note_sent(self, record: Any) -> Callable[[int, int], None] | None:
-        """Of those: this one goes to a topic."""
+        """Notes a record that goes to a topic, when records are converted one by one. Returns the callback for it."""
         if not self._task_loops.wants_records:
             return None
         return self._place_of(Committed(entry_of(record), str(record.topic()), 0, None, int(time.time() * 1000)), 1)
 
     def _note(self, entries: Committed) -> int:
-        """Keeps entries to notify the task of once they are committed; their place in the list."""
+        """Keeps entries for the task's notification after their commit. Returns their place in the list."""
         if self._task_loops.wants_records:
             self._handed.append(entries)
         return len(self._handed) - 1
@@ -324,21 +324,21 @@ class JavaReader(Reader):
 
 
 class _NotTogether(Exception):
-    """A record is larger than a batch may be, or a converter of ours cannot take one: each is judged by itself."""
+    """A record is larger than a batch may be, or our converter cannot take it: convert the records one by one."""
 
 
 def _registries(task: SourceTask) -> OpenRegistry:
-    """Opens schema registries for its converters: a preview only reads them."""
+    """Opens schema registries for the task's converters: a preview only reads them."""
     opened = attended(open_registry, task.beat)
     return (lambda config: DryRegistry(opened(config), [])) if task.dry else opened
 
 
 def _commit_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> float:
-    """The time between the commits of a task that gives nothing, in transactions: its boundary's."""
+    """Returns the seconds between commits of a transactional task without records: its boundary's interval."""
     boundary = boundary_for(config, worker, time.monotonic, transactional=True)
     return {"poll": 0.0, "connector": math.inf}.get(boundary.kind, boundary.seconds)
 
 
 def _empty() -> SourceBatch:
-    """Of offsets alone, and of the end of a transaction."""
+    """Returns a batch without records, for offsets alone and for the end of a transaction."""
     return SourceBatch("", Column([]), raw=True, passed=0)

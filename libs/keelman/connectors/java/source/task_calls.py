@@ -1,4 +1,4 @@
-"""The calls into a Java source task that are under way, thread by thread: so that one that hangs is named."""
+"""The calls into a Java source task that are under way, thread by thread, to name a call that hangs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TaskCalls:
         self._under_way: dict[int, tuple[str, float, float]] = {}
 
     def make(self, method: str, call: Callable[[], Any]) -> Any:
-        """What the call returns, which is of this method. Raises what it raises."""
+        """Makes a call of this method. Returns its result. Raises what it raises."""
         thread = threading.get_ident()
         self._under_way[thread] = method, time.monotonic(), time.time()
         contract.note_background(f"{self.class_name}.{method}")
@@ -32,11 +32,11 @@ class TaskCalls:
 
     @property
     def oldest(self) -> str:
-        """The method of the call that was made first of those under way; empty when there is none."""
+        """The method of the oldest call under way; empty without one."""
         return self._first()[0]
 
     def hangs(self) -> str:
-        """The call that has not come back for long, and since when; empty when there is none."""
+        """Returns the call that has not returned for long, and since when; empty without one."""
         method, since, at = self._first()
         if not method or time.monotonic() - since < LONG_SECONDS:
             return ""

@@ -1,4 +1,4 @@
-"""Makes the transforms and converters that stand between a Java task and bytes, all of them Java's objects."""
+"""Makes the transforms and converters between a Java task's records and bytes, all of them Java objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from keelman.engine.records.registries import open_registry
 @dataclass(frozen=True, slots=True)
 class RecordSteps:
     """The steps of one task. `key` and `value` are Converters, `headers` is a HeaderConverter; all are configured.
-    `names` are the classes, by role, of those that are not Java's. `metrics` are its task's own, theirs among them."""
+    `names` are the classes, by role, of converters that are not Java's. `metrics` are the task's, including the
+    steps'."""
 
     key: Any
     value: Any
@@ -31,19 +32,19 @@ class RecordSteps:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def stage(self, role: str) -> Stage:
-        """Of one of the converters."""
+        """Returns the stage of a converter."""
         found = {"key": self.key, "value": self.value, "header": self.headers}[role]
         return converter_stage(role, self.names.get(role) or str(found.getClass().getName()))
 
     def read_headers(self, topic: Any, raw: Any) -> Any:
-        """Connect's headers for Kafka's. Raises what the converter throws."""
+        """Converts Kafka's headers to Connect's. Raises what the converter throws."""
         made = java_class("org.apache.kafka.connect.header.ConnectHeaders")()
         for one in raw:
             made.add(one.key(), self.headers.toConnectHeader(topic, one.key(), one.value()))
         return made
 
     def written_headers(self, record: Any) -> Any:
-        """Kafka's headers for those of a record. Raises what the converter throws."""
+        """Converts a record's headers to Kafka's. Raises what the converter throws."""
         made = java_class("org.apache.kafka.common.header.internals.RecordHeaders")()
         for one in record.headers():
             made.add(one.key(), self.headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()))
@@ -57,9 +58,9 @@ def record_steps(
     registries: OpenRegistry = open_registry,
     metrics: PluginMetrics | None = None,
 ) -> RecordSteps:
-    """As a connector's configuration has them, else its worker's. Converters with a schema registry are ours where the
-    plugin brings none; `registries` opens it for them. `metrics` are its task's, among which Java's steps keep theirs;
-    None for some that nobody sees. Raises ConfigValueError, ConnectError."""
+    """Returns the steps of a connector's configuration, else of its worker's. Converters with a schema registry are
+    ours if the plugin brings none; `registries` opens it for them. `metrics` are the task's, to which Java's steps add
+    theirs; None discards these. Raises ConfigValueError, ConnectError."""
     metrics = metrics or PluginMetrics({})
     made: dict[str, Any] = {}
     names: dict[str, str] = {}
@@ -80,8 +81,8 @@ _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
 
 
 def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Any:
-    """The converter of keys, values or headers (`role` is key, value or header), configured; the connector's own where
-    it names one. Raises ConfigValueError where there is no such version, ConnectError for what the class throws."""
+    """Returns the configured converter of keys, values or headers (`role` is key, value or header); the connector's own
+    if it names one. Raises ConfigValueError for a missing version, ConnectError for the class's exceptions."""
     name, class_name = f"{role}.converter", _named(loader, role, config, worker)
     whose = _whose(role, config, worker)
     options = string_map({k.removeprefix(f"{name}."): v for k, v in whose.items() if k.startswith(f"{name}.")})
@@ -98,11 +99,11 @@ def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], w
 
 
 def _named(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> str:
-    """The full name of a role's converter."""
+    """Returns the full name of a role's converter."""
     named = _whose(role, config, worker).get(f"{role}.converter", "").strip()
     return loader.full_name(named or _DEFAULTS.get(role, "org.apache.kafka.connect.json.JsonConverter"))
 
 
 def _whose(role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Mapping[str, str]:
-    """Who names it: the connector, else the worker."""
+    """Returns the configuration that names the converter: the connector's, else the worker's."""
     return config if config.get(f"{role}.converter", "").strip() else worker

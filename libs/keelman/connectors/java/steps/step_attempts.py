@@ -1,4 +1,4 @@
-"""Tries one step of one record as the policy says; a failure is raised with the step that failed."""
+"""Tries one step of one record by the retry policy; raises a failure with the step that failed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class Retrying(Protocol):
-    """Tries work again for as long as `errors.retry.*` say: the target of a source, the source of a sink."""
+    """Retries work for as long as `errors.retry.*` allow: the target of a source, the source of a sink."""
 
     def retry(self, work: Callable[[], T]) -> T:
-        """What the work gives."""
+        """Returns the result of `work`."""
 
 
 class StepFailed(Exception):
@@ -36,14 +36,15 @@ class StepAttempts:
         self._retrying = retrying
 
     def of(self, stage: Stage, work: Callable[[], T]) -> T:
-        """What the work gives, tried again as the policy says. Raises StepFailed, and what ends the run."""
+        """Returns the result of `work`, retried by the policy. Raises StepFailed, and the exception that ends the
+        run."""
         try:
             return self._retrying.retry(lambda: _translated(work))
         except ConnectError as error:
             raise StepFailed(stage, error) from error
 
     def transformed(self, record: Any, transforms: Sequence[JavaStep]) -> Any:
-        """The record behind all of them; None where one has dropped it. Raises as `of`."""
+        """Returns the record after all transforms; None if one has dropped it. Raises as `of`."""
         one = record
         for step in transforms:
             if one is not None:
@@ -56,5 +57,5 @@ def _translated(work: Callable[[], T]) -> T:
         return work()
     except jpype().JException as error:
         if not isinstance(error, java_class("java.lang.Exception")):
-            raise  # one of Java's own: short of memory, say
+            raise  # an error of Java itself, such as OutOfMemoryError
         raise connect_error(error) from None

@@ -47,9 +47,9 @@ class JavaStep:
 
 
 def java_transforms(loader: PluginLoader, config: Mapping[str, str], metrics: PluginMetrics) -> list[JavaStep]:
-    """The transforms in their order, each with its predicate, which keep their own metrics among these.
+    """Returns the transforms in their order, each with its predicate; they keep their own metrics among `metrics`.
 
-    Raises ConfigValueError, and ConnectError for what a class throws when it is made or configured."""
+    Raises ConfigValueError, and ConnectError for a class's exceptions when it is made or configured."""
     aliases = _listed(config, "transforms")
     if not aliases:
         return []
@@ -80,7 +80,7 @@ def _step(loader: PluginLoader, config: Mapping[str, str], alias: str, construct
 
 
 def _made(loader: PluginLoader, key: str, own: Mapping[str, str]) -> tuple[Any, str]:
-    """A configured transform or predicate in the version that its own keys ask for, and the name of its class."""
+    """Returns a configured transform or predicate in the version of its own keys, and the name of its class."""
     named = own.get("type", "")
     if not named.strip():
         raise ConfigValueError(key, None, whole=f'Missing required configuration "{key}" which has no default value.')

@@ -1,1 +1,1 @@
-"""The consumer of a sink: what it subscribes to, its place in the group, and how it is polled."""
+"""The consumer of a sink: its subscription, its place in the group, and its polls."""

@@ -22,11 +22,11 @@ POLL_MS = 300_000
 # How much longer than a writer can be a zombie the group waits before it gives the writer's partitions to another.
 ZOMBIE_FACTOR = 1.5
 
-# So many that what a batch costs in Python does not count, so few that it stays in the processor's cache: a batch five
-# times as large took a third more processor time a record.
+# Large enough that a batch's fixed cost in Python does not matter, small enough that it stays in the processor's cache:
+# a batch five times as large took a third more processor time a record.
 BATCH_RECORDS = 2_000
 
-# Bounded so that a copy of any size stays small: what waits in the client is at most 16 MB and one fetch.
+# Bounded so that a copy of any size stays small: at most 16 MB and one fetch wait in the client.
 CONSUMER_DEFAULTS: dict[str, Any] = {
     "auto.offset.reset": "earliest",
     "enable.auto.commit": False,
@@ -38,12 +38,12 @@ CONSUMER_DEFAULTS: dict[str, Any] = {
     "fetch.message.max.bytes": 1_048_576,
     "heartbeat.interval.ms": 1_000,
     "socket.nagle.disable": True,
-    # How soon a topic of the list is read that is made later than the others, and a partition that is added; the
+    # The delay before the sink reads a listed topic that is created later, or an added partition; by default the
     # client library looks for them every five minutes.
     "topic.metadata.refresh.interval.ms": 5_000,
 }
 
-# For Java's consumer. It asks for more once what it has of a partition is given, so its heap holds little more.
+# For Java's consumer. It fetches more once it has returned all records of a partition, so its heap holds little more.
 OWN_DEFAULTS = {
     "allow.auto.create.topics": "false",
     "heartbeat.interval.ms": "1000",
@@ -53,7 +53,7 @@ OWN_DEFAULTS = {
     "enable.metrics.push": "false",
 }
 OWN_ASSIGNORS = "RangeAssignor,RoundRobinAssignor,CooperativeStickyAssignor"
-"""Of Java's consumer where nobody names others: those of the client library's, and Kafka Connect's."""
+"""The assignors of Java's consumer by default: those of the client library's, and Kafka Connect's."""
 
 AGE = "metadata.max.age.ms"
 CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
@@ -68,8 +68,8 @@ def sink_consumer_properties(
     read_committed: bool,
     zombie_seconds: float,
 ) -> dict[str, Any]:
-    """For the client library. What the user sets wins; raises ConfigValueError for what cannot be used, a wait of the
-    group's among it that is shorter than `zombie_seconds`."""
+    """Returns the properties for the client library. The user's settings win; raises ConfigValueError for unusable
+    ones, such as a time-out of the group that is shorter than `zombie_seconds`."""
     _check_waits(worker, config, zombie_seconds)
     session = max(SESSION_SECONDS, zombie_seconds * ZOMBIE_FACTOR)
     chosen = {
@@ -87,8 +87,8 @@ def sink_consumer_properties(
 def own_consumer_properties(
     worker: Mapping[str, str], config: Mapping[str, str], made: Mapping[str, Any], most: int
 ) -> dict[str, str]:
-    """The same for a consumer of Java's that reads at most so many records at a time; `made` are those for the client
-    library. What the user sets is passed on as it is written, where our own consumer would use it too."""
+    """Returns the properties for a Java consumer that reads at most `most` records at a time; `made` are those for the
+    client library. Passes the user's settings on verbatim where our own consumer would use them too."""
     given = for_java(merged(worker, config, "consumer"), "consumer")
     ours = {
         key: str(made[key]) for key in ("group.id", "group.instance.id", "client.id", "isolation.level", SESSION, POLL)
@@ -106,23 +106,23 @@ def own_consumer_properties(
 
 
 class StepwiseConsumer(Consumer):  # type: ignore[misc]
-    """The client library's in a group whose partitions change hands one by one: its callbacks are given those that
-    come and go, and `assign` is what it is in other groups."""
+    """The client library's consumer in a group whose partitions move one by one: its callbacks get only partitions that
+    come or go, and `assign` works as in other groups."""
 
     def assign(self, partitions: list[ClientPartition]) -> None:
-        """These are read on from these offsets, and no others."""
+        """Reads these partitions from these offsets, and no others."""
         self.incremental_unassign(self.assignment())
         self.incremental_assign(partitions)
 
 
 def library_consumer(properties: Mapping[str, Any], beat: Callable[[], None]) -> Consumer:
-    """The client library's. Raises KafkaException, and what `with_token` raises."""
+    """Returns the client library's consumer. Raises KafkaException, and what `with_token` raises."""
     stepwise = properties.get(ASSIGNMENT) == COOPERATIVE
     return (StepwiseConsumer if stepwise else Consumer)(with_token(properties, beat))
 
 
 def passed_over_assignors(worker: Mapping[str, str], config: Mapping[str, str], made: Mapping[str, Any]) -> list[str]:
-    """Which of the assignors that the user names the client library's consumer does without."""
+    """Returns the user's assignors that the client library's consumer ignores."""
     text, used = merged(worker, config, "consumer").get(ASSIGNMENT, ""), str(made.get(ASSIGNMENT, "")).split(",")
     named = ASSIGNORS.names(ASSIGNMENT, text)
     return [one for one in named if ASSIGNORS.legal[one] not in used or one == "StickyAssignor"]
@@ -143,12 +143,13 @@ def _check_waits(worker: Mapping[str, str], config: Mapping[str, str], zombie_se
 
 
 def lapse_seconds(properties: Mapping[str, Any]) -> float:
-    """How long after its last poll a task that was frozen may have lost its partitions, at the soonest."""
+    """Returns the shortest time after its last poll at which a frozen task may have lost its partitions."""
     return min(int(properties[SESSION]), int(properties[POLL])) / 1000
 
 
 def most_records(worker: Mapping[str, str], config: Mapping[str, str]) -> int:
-    """How many records a sink gets at once: `max.poll.records`, at most BATCH_RECORDS. Raises ConfigValueError."""
+    """Returns the most records of a sink's batch: `max.poll.records`, at most BATCH_RECORDS. Raises
+    ConfigValueError."""
     key = "max.poll.records"
     text = merged(worker, config, "consumer").get(key, "").strip() or str(BATCH_RECORDS)
     if not text.isdigit() or int(text) < 1:
@@ -157,20 +158,21 @@ def most_records(worker: Mapping[str, str], config: Mapping[str, str]) -> int:
 
 
 def metadata_age_seconds(worker: Mapping[str, str], config: Mapping[str, str]) -> float | None:
-    """How old what the sink knows of topics may be, where somebody says so. What is no number the client refuses."""
+    """Returns the configured maximum age of topic metadata; None without one. The client refuses a value that is no
+    number."""
     text = merged(worker, config, "consumer").get(AGE, "").strip()
     return int(text) / 1000 if text.isdigit() else None
 
 
 def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
-    """How to reach the cluster that the sink reads, and how old what is known of it may be, in the names of Java's
-    clients: what a topic watch needs."""
+    """Returns the properties of a topic watch, named as in Java: the connection to the sink's source cluster, and the
+    maximum age of metadata."""
     given = merged(worker, config, "consumer")
     return {k: v for k, v in given.items() if k.startswith(CONNECTION) or k == AGE}
 
 
 def close_soon(consumer: Consumer) -> None:
-    """Closes it; when no broker answers it is left to close behind the run, which has ended."""
+    """Closes the consumer; when no broker answers, the close continues in the background after the run has ended."""
     closing = threading.Thread(target=consumer.close, name="closing", daemon=True)
     closing.start()
     closing.join(CLOSE_SECONDS)

@@ -1,4 +1,5 @@
-"""Finds which of its topics a sink waits for, so that people need not read its log to learn why it copies nothing."""
+"""Finds the missing topics that a sink waits for, so that people need not read its log to learn why it copies
+nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from keelman.engine.sink.positions.source_topics import SourceTopics
 
 LOOK_SECONDS = 5.0
 MAX_NAMES = 5
-"""Of missing topics, in what is said for people."""
+"""The most missing topics named in the text for people."""
 
 
 class MissingTopics:
-    """Finds the missing topics of one copy run, whose thread alone uses it. Brokers are asked only while there is a
-    reason to think that a topic is missing: the consumer met an error, or the group gave this task no partition."""
+    """Finds the missing topics of one copy run, whose thread alone uses it. Queries brokers only while there is a
+    reason to think that a topic is missing: an error of the consumer, or an assignment without partitions."""
 
     def __init__(
         self,
@@ -31,11 +32,11 @@ class MissingTopics:
         self._looked_at: float | None = None
 
     def suspect(self, topic: str) -> None:
-        """The consumer says that this topic cannot be read."""
+        """Notes the consumer's report that this topic cannot be read."""
         self._suspected.add(topic)
 
     def waits_for(self) -> str:
-        """One line for people; empty while no topic is missing."""
+        """Returns one line for people; empty while no topic is missing."""
         if self._subscription.pattern:
             found = self._subscription.topics
             return "" if found else f"waits for a topic that matches {self._subscription.pattern}"
@@ -45,7 +46,7 @@ class MissingTopics:
         if self._suspected and (self._looked_at is None or now - self._looked_at >= LOOK_SECONDS):
             self._looked_at = now
             absent = self._topics.absent(self._suspected)
-            if absent is not None:  # else it is asked again: the consumer may not say it twice
+            if absent is not None:  # else query again: the consumer may not report it twice
                 self._suspected = absent
                 self._missing = [topic for topic in self._subscription.topics if topic in absent]
         return _waits_for(self._missing)

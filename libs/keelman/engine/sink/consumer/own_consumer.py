@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 
 class OwnRecords(Sequence[Message]):
-    """The records of one read, each made a Message when it is asked for, and events with their errors."""
+    """The records of one read, each made a Message when it is accessed, and events with their errors."""
 
     events: Sequence[tuple[Message, KafkaError]] = ()
 

@@ -1,4 +1,4 @@
-"""A sink task's place in its group, and whether what goes with it is still what the sink is to read."""
+"""A sink task's place in its group, and whether the place's partitions are still those that the sink must read."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from keelman.runtime.logs.logging import get_logger
 
 ANSWER_SECONDS = 8.0
 REFUSED_SECONDS = 15.0
-"""Longer than members whose tasks have ended stay in a group, by default."""
+"""Longer than members of ended tasks stay in a group by default."""
 
 _log = get_logger()
 
 
 class ConsumerPlace:
-    """Looked at once by each copy run of a sink, at its first assignment.
+    """The place of one sink task, which each copy run checks once, at its first assignment.
 
-    A static member that comes back gets the partitions that it had before, and the group deals nothing again: neither
-    when its sink reads other topics by now, nor when topics and partitions came while no member was there to see it.
+    A static member that comes back gets its former partitions, and the group does not deal again: neither
+    when its sink reads other topics by now, nor when topics and partitions were added while the group had no member.
     """
 
     def __init__(self, worker: Mapping[str, str], config: Mapping[str, str], connector: str, task: int) -> None:
@@ -45,8 +45,8 @@ class ConsumerPlace:
         self._refused_at: float | None = None
 
     def given_up(self, consumer: Consumer, subscription: Subscription, assigned: Iterable[ClientPartition]) -> bool:
-        """Whether the group has to deal again. The member has then left it; its consumer has nothing until it has
-        joined again, which it does by itself.
+        """Returns whether the group must deal again. Then the member has left; its consumer has no partitions until it
+        has joined again, which it does by itself.
 
         Raises KafkaException when the brokers do not answer, RetriableConnectError when they do not let it leave.
         """
@@ -63,10 +63,10 @@ class ConsumerPlace:
         return True
 
     def refused(self) -> None:
-        """The group does not let this member in, since others have no assignor in common with it. One of them may be
-        its own former self, of another configuration: that is taken out. Those of its siblings are, too, or lapse.
+        """Handles the group's refusal of this member, which has no assignor in common with others. Removes its own
+        former member, which may be one of those, with another configuration. Siblings remove theirs, or these lapse.
 
-        Raises RunFailure where that has not helped for so long, RetriableConnectError."""
+        Raises RunFailure if that has not helped for `REFUSED_SECONDS`, RetriableConnectError."""
         now = time.monotonic()
         if self._refused_at is None:
             self._refused_at = now
@@ -85,7 +85,7 @@ class ConsumerPlace:
             raise RetriableConnectError(error.message) from None
 
     def _dealt(self) -> set[TopicPartition] | None:
-        """What the group's members have together; None while it deals again in any case."""
+        """Returns all partitions of the group's members; None while the group deals again in any case."""
         asked = AdminClient(with_token(client_settings(self._properties, "admin")))
         group = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
         if group.state != ConsumerGroupState.STABLE:
@@ -94,7 +94,7 @@ class ConsumerPlace:
 
 
 def outdated(mine: set[TopicPartition], wanted: set[TopicPartition], dealt: set[TopicPartition] | None) -> bool:
-    """Whether a member has something that it does not want, or nobody has something that it wants."""
+    """Returns whether a member has unwanted partitions, or wants partitions that no member has."""
     return dealt is not None and bool(mine - wanted or wanted - dealt)
 
 

@@ -15,7 +15,7 @@ from keelman.engine.sink.consumer.own_consumer import OwnRecords, ReadsWhole
 from keelman.engine.sink.positions.positions import Positions
 
 YOUNG_SECONDS = 1.0
-"""A poll that was so long ago is repeated before a commit and while a batch waits."""
+"""The age at which a poll is repeated before a commit and while a batch waits."""
 
 
 class Polling:
@@ -28,7 +28,7 @@ class Polling:
         lapse_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`lapse_seconds` after its last poll, or sooner, a member that gives no sign of life loses its place."""
+        """`lapse_seconds` after its last poll, or sooner, a member without a sign of life loses its place."""
         self._consumer, self._positions, self._clock = consumer, positions, clock
         self._lapse = lapse_seconds
         self._polled_at = clock()
@@ -37,7 +37,8 @@ class Polling:
         self.paused = False
 
     def read(self, most: int, seconds: float) -> list[Message] | OwnRecords | None:
-        """At most so many messages; waits so long for the first. None where a rebalance came between two of them."""
+        """Returns at most `most` messages; waits up to `seconds` for the first. Returns None if a rebalance came
+        between two of them."""
         if isinstance(self._consumer, ReadsWhole):
             try:
                 return self._consumer.read(most, seconds)
@@ -62,7 +63,7 @@ class Polling:
             self._polled_at = self._clock()
 
     def pause(self) -> None:
-        """Nothing more is fetched; what was fetched ahead is dropped."""
+        """Pauses all partitions; drops prefetched records."""
         if not self.paused:
             self._consumer.pause(self._positions.partitions())
             self.paused = True
@@ -74,43 +75,43 @@ class Polling:
             self.paused = False
 
     def hold(self, partitions: Collection[TopicPartition]) -> None:
-        """Nothing of these is read until they are released or assigned again."""
+        """Stops reading these partitions until they are released or assigned again."""
         self._held |= {one for one in partitions if one in self._positions}
         self.hold_again()
         self._early = [one for one in self._early if not self._is_held(one)]
 
     def release(self, partitions: Collection[TopicPartition]) -> None:
-        """These are read again, unless all are paused."""
+        """Reads these partitions again, unless all are paused."""
         freed = self._held & set(partitions)
         self._held -= freed
         if freed and not self.paused:
             self._consumer.resume([ClientPartition(*one) for one in freed])
 
     def hold_again(self) -> None:
-        """Pauses what is not to be read now: the consumer was given partitions, again or more of them."""
+        """Pauses partitions that must not be read now, after the consumer got partitions again or more of them."""
         if self.paused:
             self._consumer.pause(self._positions.partitions())
         elif self._held:
             self._consumer.pause([ClientPartition(*one) for one in self._held])
 
     def forget(self) -> None:
-        """Forgets partitions that are no longer assigned, with what was read of them.
+        """Forgets partitions that are no longer assigned, with their read records.
 
-        Called while they are still known: one that was paused would be so when it is assigned the next time."""
+        Called while they are still known: a partition left paused would still be when it is assigned the next time."""
         held, self._held = self._held, set()
         self.drop()
         if held:
             self._consumer.resume([ClientPartition(*one) for one in held])
 
     def drop(self) -> None:
-        """What was read ahead is read again, from the position that the consumer was given."""
+        """Drops records that were read ahead: they are read again, from the consumer's new position."""
         self.resume()
         self._early.clear()
 
     def attend(self) -> bool:
-        """Polls if it is time, before a commit; whether the assignment is what it was.
+        """Polls before a commit if that is due. Returns whether the assignment is unchanged.
 
-        A message that comes with it, of whatever is assigned by then, is given by the next `read`.
+        A message of that poll, of whatever partition is assigned by then, is returned by the next `read`.
         """
         if self._clock() - self._polled_at < YOUNG_SECONDS:
             return True
@@ -121,7 +122,7 @@ class Polling:
         return assignments == self._positions.assignments
 
     def attend_in_batch(self) -> None:
-        """The same while a batch waits, with the partitions paused. Raises GaveUp when it is not ours any more."""
+        """Polls while a batch waits, with the partitions paused. Raises GaveUp when the assignment has changed."""
         self.pause()
         if not self.attend():
             raise GaveUp

@@ -13,8 +13,8 @@ from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.kafka.fetching.topic_names import TopicNames
 
 REFRESH_SECONDS = (5.0, 15.0)
-"""So often a pattern's topics are looked for where nobody says how often; more seldom where that is much work, as with
-ten thousand topics."""
+"""The default interval of searches for a pattern's topics; longer if a search is much work, as with ten thousand
+topics."""
 SHARE = 0.02
 """Of a processor, for looking then."""
 ANSWER_SECONDS = 5.0
@@ -24,7 +24,7 @@ class Subscription:
     """Keeps a consumer subscribed. The client's own patterns are POSIX ones, so matching is done here."""
 
     def __init__(self, config: Mapping[str, str], refresh_seconds: float | None = None) -> None:
-        """`refresh_seconds` is how often a pattern's topics are looked for, where somebody says so. Raises
+        """`refresh_seconds` is the configured interval of searches for a pattern's topics, None without one. Raises
         ConfigValueError unless exactly one of `topics` and `topics.regex` is given, or for a bad pattern."""
         topics, pattern = config.get("topics", "").strip(), config.get("topics.regex", "").strip()
         if topics and pattern:
@@ -40,8 +40,8 @@ class Subscription:
         self._callbacks: dict[str, Callable[..., Any]] = {}
         self._refresh_seconds = refresh_seconds
         self.look: Callable[[], TopicNames | None] = lambda: None
-        """How the brokers are asked for topics once the consumer reads: its own connections are busy then with fetches
-        that wait. None where nobody answers: then the consumer is asked."""
+        """Queries the brokers for topics once the consumer reads: its own connections are busy then with waiting
+        fetches. None if no broker answers: then the consumer is queried."""
         self._look_at = 0.0
 
     @property
@@ -97,13 +97,13 @@ class Subscription:
         return min(max(least, worked / SHARE), most)
 
     def names(self, known: Iterable[str]) -> list[str]:
-        """The topics to read, of all that there are where they are given by a pattern."""
+        """Returns the topics to read; for a pattern those of all existing topics that match."""
         if self._pattern is None:
             return self._topics
         return sorted(name for name in known if self._pattern.matches(name) and not name.startswith("__"))
 
     def complete(self, consumer: Consumer) -> bool:
-        """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers; False
+        """Returns whether the subscription can gain no topic: all are named, and all exist. Queries the brokers; False
         while they do not answer."""
         if self._pattern is not None:
             return False

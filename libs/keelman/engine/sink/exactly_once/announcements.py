@@ -44,13 +44,13 @@ class Announcement:
         return self.begin + self.length
 
     def line(self) -> bytes:
-        """As it stands in a journal."""
+        """Returns the announcement's line in a journal."""
         text = b"%d %d %d %d %s" % (self.begin, self.length, self.first, self.last, base64.b64encode(self.samples))
         return b"%s %08x\n" % (text, zlib.crc32(text))
 
     def found(self, read: Callable[[int, int], bytes], size: int) -> int:
-        """How many of its bytes a file of this size holds where they were to be written: all, some whole pages, or
-        none. `read` gives so many bytes from a position on."""
+        """Returns how many of its bytes a file of this size holds in their place: all, some whole pages, or none.
+        `read` returns a number of bytes from a position on."""
         edge = min(EDGE_BYTES, self.length)
         if zlib.crc32(read(edge, self.begin)) != self.first:
             return 0

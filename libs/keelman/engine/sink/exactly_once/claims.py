@@ -1,11 +1,11 @@
-"""Decides which task of a Kafka sink may commit for a partition: the last one that has claimed it fences the others.
+"""Decides which task of a Kafka sink may commit for a partition: the last task that has claimed it fences the others.
 
 A task that has lost its partitions without knowing (it was frozen, or waited for longer than `max.poll.interval.ms`)
-could still commit what a sibling copies by now. A claim is a record of the kept topic with the transactional id of who
-may commit. Who is assigned a partition shuts out, by InitProducerId, every other producer that claims it, and makes its
-own claim; so no transaction of theirs can be committed any more, on whatever cluster the source is. Two that do so at
-the same time are in an order by their claims' offsets: the later one finds the earlier one's claim when it reads on,
-and shuts it out; the earlier one gives up. See docs/decisions/0013.
+could still commit records that a sibling copies by now. A claim is a record of the kept topic with the transactional id
+of the task that may commit. A task that is assigned a partition fences, by InitProducerId, every other producer that
+claims it, and makes its own claim; so none of their transactions can be committed any more, on whatever cluster the
+source is. The offsets of their claims order two tasks that do so at the same time: the later task finds the earlier
+claim when it reads on, and fences that task; the earlier task gives up. See docs/decisions/0013.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = get_logger()
 
 
 class Claims:
-    """The claims of one task. `commit` commits records alone, `fence` shuts the producers of transactional ids out."""
+    """The claims of one task. `commit` commits records alone, `fence` fences the producers of transactional ids."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class Claims:
         self._held: Assignment | None = None
 
     def take_over(self, assignment: Assignment) -> dict[TopicPartition, KeptOffset]:
-        """Returns what is kept for the partitions once nobody else can commit for them.
+        """Returns the kept offsets of the partitions once no other task can commit for them.
 
-        Raises RunFailure when another task has claimed one of them meanwhile, and what its functions raise.
+        Raises RunFailure when another task has claimed a partition meanwhile, and what its functions raise.
         """
         self._held = None
         reader, partitions = assignment.reader, assignment.offsets.keys()
@@ -61,13 +61,14 @@ class Claims:
         return rows.kept
 
     def hand_over(self) -> None:
-        """Takes the claims back, so that who comes next need shut nobody out."""
+        """Takes the claims back, so that the next task need not fence this one."""
         held, self._held = self._held, None
         if held is not None and held.offsets:
             self._commit([claim_record(held.reader, one, self._me, holds=False) for one in held.offsets])
 
     def kept(self, news: Mapping[TopicPartition, KeptOffset]) -> list[OffsetRecord]:
-        """The records that keep these offsets. Raises RunFailure for partitions that the task has not taken over."""
+        """Returns the records that keep these offsets. Raises RunFailure for partitions that the task has not taken
+        over."""
         held = self._held
         if news and (held is None or not news.keys() <= held.offsets.keys()):
             raise RunFailure("FENCED", "offsets of partitions that the task does not have would be kept")
@@ -81,12 +82,12 @@ class Claims:
 
 
 def rivals(rows: KeptRows, me: str, partitions: Collection[TopicPartition]) -> set[str]:
-    """The other transactional ids that claim any of these partitions."""
+    """Returns the other transactional ids that claim any of these partitions."""
     return {one for partition in partitions for one in rows.claims.get(partition, ()) if one != me}
 
 
 def claims(rows: KeptRows, reader: SinkReader, me: str, partitions: Collection[TopicPartition]) -> list[OffsetRecord]:
-    """The records that leave one claim on each of these partitions; none where that is so."""
+    """Returns the records that leave one claim on each of these partitions; none for a partition that has only that."""
     records = []
     for partition in partitions:
         there = rows.claims.get(partition, {})
@@ -98,7 +99,7 @@ def claims(rows: KeptRows, reader: SinkReader, me: str, partitions: Collection[T
 
 
 def overtaken(rows: KeptRows, me: str, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-    """The partitions that another has claimed later, or whose claim another has taken back."""
+    """Returns the partitions that another task has claimed later, or whose claim another task has taken back."""
     found = set()
     for partition in partitions:
         there = rows.claims.get(partition, {})
@@ -108,7 +109,8 @@ def overtaken(rows: KeptRows, me: str, partitions: Collection[TopicPartition]) -
 
 
 def adoptions(rows: KeptRows, assignment: Assignment) -> list[OffsetRecord]:
-    """The records that move offsets of before offsets had readers to their reader, where they are surely its own."""
+    """Returns the records that move offsets without a reader, of an older version, to the reader that surely owns
+    them."""
     records = []
     for partition, shown in assignment.offsets.items():
         old = rows.old.get(partition)

@@ -1,12 +1,11 @@
-"""Keeps the side journal of an exactly-once file: how long the file was when which offsets were in it.
+"""Keeps the side journal of an exactly-once file: pairs of the file's length and the offsets that it holds.
 
 One small JSON file beside the data, replaced whole: written to a temporary name, made durable, renamed. At any moment,
 also after a power cut, it is an old or a new journal, never half of one.
 
-The data is made durable first and the journal after it, so the journal never speaks of bytes that are not there. Behind
-the JSON stands a line for each write since that commit, appended before the write itself: its announcement. What the
-file holds beyond the journaled length is the sink's own torn tail where announcements name it, and somebody else's
-where they do not.
+The data is made durable first and the journal after it, so the journal never refers to missing bytes. After the JSON
+comes a line for each write since that commit, appended before the write itself: its announcement. Bytes beyond the
+journaled length are the sink's own torn tail if announcements name them, and another writer's if not.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ V = TypeVar("V")
 @dataclass(frozen=True, slots=True)
 class Entry:
     """The content of the journal: the file's length and inode, offsets by `owner_of`, the last bytes before the length
-    as a digest, empty where they are not known, and when the file was modified, in ns since 1970. `shown` is what the
-    group of the last owner showed when it took over. Journals that are not `clean` are of a version that announced no
-    writes and did not end in order."""
+    as a digest, empty where they are not known, and the file's modification time, in ns since 1970. `shown` has the
+    offsets of the last owner's group when it took over. A journal that is not `clean` is of a version that announced no
+    writes, and was not closed properly."""
 
     length: int = 0
     clean: bool = True
@@ -50,13 +49,13 @@ class Entry:
 
 
 def owner_of(connector: str, reader: SinkReader) -> str:
-    """Whose offsets they are: a connector's of a worker cluster, group and cluster. In older journals the connector's
-    name stands alone."""
+    """Returns the key of an offset owner: connector, worker cluster, group and cluster. Older journals have the
+    connector's name alone."""
     return json.dumps([connector, *reader], separators=(",", ":"))
 
 
 def journal_path(data: Path) -> Path:
-    """Where the journal of a file is: hidden, beside it."""
+    """Returns the path of a file's journal: a hidden file beside it."""
     return data.with_name(f".{data.name}.keelman-journal")
 
 
@@ -70,7 +69,7 @@ class Journal:
         self._announces = False
 
     def load(self) -> Entry | None:
-        """What the journal says, None when there is none. Raises ConnectError when it is damaged or may not be read."""
+        """Reads the journal. Returns None without one. Raises ConnectError when it is damaged or may not be read."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
@@ -101,7 +100,7 @@ class Journal:
         sync_folder(self.path.parent)
 
     def announce(self, write: Announcement) -> None:
-        """Notes a write that is about to begin; it outlives the process at once, a power cut after `sync`.
+        """Appends the announcement of a write; it survives the process at once, a power cut only after `sync`.
 
         Raises OSError."""
         if self._descriptor is None:
@@ -115,7 +114,7 @@ class Journal:
             os.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """Closes it; what was announced stays announced."""
+        """Closes the journal; announcements stay in it."""
         if self._descriptor is not None:
             with suppress(OSError):
                 os.close(self._descriptor)
@@ -129,7 +128,7 @@ def _write_whole(descriptor: int, data: bytes) -> None:
 
 
 def json_of(kept: KeptOffset) -> dict[str, Any]:
-    """A kept offset as it stands in JSON."""
+    """Returns a kept offset as JSON."""
     made: dict[str, Any] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
     if kept.topic_id:
         made["topic_id"] = kept.topic_id
@@ -139,12 +138,12 @@ def json_of(kept: KeptOffset) -> dict[str, Any]:
 
 
 def kept_of(tree: Mapping[str, Any]) -> KeptOffset:
-    """The kept offset that stands in JSON. Raises KeyError or TypeError for what is none."""
+    """Returns the kept offset of a JSON object. Raises KeyError or TypeError for any other object."""
     return KeptOffset(tree["offset"], tuple(tree["mirrored"]), tree.get("topic_id", ""), tree.get("leader_epoch", -1))
 
 
 def encode(entry: Entry) -> bytes:
-    """The journal's bytes: a checksum line, then JSON."""
+    """Returns the journal's bytes: a checksum line, then JSON."""
     tree = {
         "version": VERSION,
         "length": entry.length,
@@ -160,7 +159,7 @@ def encode(entry: Entry) -> bytes:
 
 
 def decode(raw: bytes) -> Entry:
-    """The entry of a journal's bytes. Raises ValueError, KeyError or TypeError when they are not whole."""
+    """Returns the entry of a journal's bytes. Raises ValueError, KeyError or TypeError when they are not whole."""
     head, _, rest = raw.partition(b"\n")
     body, _, announced = rest.partition(b"\n")
     if int(head, 16) != zlib.crc32(body):

@@ -1,14 +1,14 @@
-"""Keeps a Kafka sink's offsets with its data: as records of a topic of their own, in the data's transaction.
+"""Keeps a Kafka sink's offsets with its data: as records of a separate topic, in the data's transaction.
 
-A group on the target cluster cannot hold them: a broker takes a group's offsets only for topics that it has, and the
-topics that a sink reads need not be there.
+A group on the target cluster cannot hold them: a broker takes a group's offsets only for topics that it has, and a
+sink's source topics need not exist there.
 
 One compacted topic of one partition for all sinks of a name. The keys of one reader (`SinkReader`):
 
-- `{"workers","group","cluster","topic","partition"}`: the kept offset of a partition that is read, as `KeptOffset`;
+- `{"workers","group","cluster","topic","partition"}`: the kept offset of a source partition, as `KeptOffset`;
 - the same with `"claimed_by"`: the transactional id of a task that may commit for it; see `claims`.
 
-Keys with `topic` and `partition` alone are of before offsets had readers, and of who knows whom.
+Keys with only `topic` and `partition` are of an older version without readers; their owner is unknown.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from keelman.kafka.tables.reading import OnePartition
 from keelman.model.errors import DeadlineExceeded
 from keelman.runtime.side_loop import KAFKA_LOOP
 
-# Small segments: what is compacted away need not be read, and only closed segments are compacted.
+# Small segments: compacted records need not be read, and brokers compact only closed segments.
 TOPIC = TopicPlan(1, -1, {POLICY: COMPACT, "segment.bytes": "10485760", "min.cleanable.dirty.ratio": "0.1"})
-# A dead producer's transaction holds the reading up until it times out, which the coordinator looks for every 10 s.
+# A dead producer's transaction blocks reads until it times out, which the coordinator checks every 10 s.
 READ_SECONDS = 60.0
 
 
@@ -44,11 +44,11 @@ class KeptRows:
 
     kept: dict[TopicPartition, KeptOffset] = field(default_factory=dict)
     claims: dict[TopicPartition, dict[str, int]] = field(default_factory=dict)
-    """Of each partition the transactional ids that claim it, each with the offset of its claim."""
+    """By partition the transactional ids that claim it, each with the offset of its claim."""
     old: dict[TopicPartition, KeptOffset] = field(default_factory=dict)
-    """Kept before offsets had readers."""
+    """Offsets kept before offsets had readers."""
     shared: set[TopicPartition] = field(default_factory=set)
-    """Partitions of that name and number for which other readers keep offsets."""
+    """Partitions with the same topic and number for which other readers keep offsets."""
 
 
 class KeptTopic:
@@ -61,18 +61,18 @@ class KeptTopic:
         self._records: dict[bytes, tuple[int, bytes]] = {}
 
     def ensure(self, producer: RunProducer) -> None:
-        """Makes the topic when it is not there. Raises KafkaException, RunFailure, or ConnectError for one that is not
-        compacted, or has more partitions than one: there would be no order among claims."""
+        """Creates the topic if it is missing. Raises KafkaException, RunFailure, or ConnectError for a topic that is
+        not compacted, or has more than one partition: then claims would have no order."""
         ensure_compacted(self.name, producer.partitions, self._admin, TOPIC, "topic of kept offsets")
         count = producer.partitions(self.name)
         if count > 1:
             raise ConnectError(f"topic {self.name}, for kept offsets, has {count} partitions; it must have 1")
 
     def read(self, reader: SinkReader, beat: Callable[[], None]) -> KeptRows:
-        """What is committed now.
+        """Returns the committed rows.
 
-        Reads read_committed up to the end that others see uncommitted: with a sibling's transaction open, the end of
-        what is committed comes too early. Raises Unavailable, RunFailure, ConnectError for a foreign record.
+        Reads read_committed up to the end that includes uncommitted records: while a sibling's transaction is open, the
+        end of committed records comes too early. Raises Unavailable, RunFailure, ConnectError for a foreign record.
         """
         try:
             rows = KAFKA_LOOP.call(self._reading.read(seconds=READ_SECONDS), beat)
@@ -87,17 +87,17 @@ class KeptTopic:
 
 
 def offset_record(reader: SinkReader, partition: TopicPartition, kept: KeptOffset) -> OffsetRecord:
-    """The record that keeps an offset."""
+    """Returns the record that keeps an offset."""
     return _key(reader, partition), _json(json_of(kept))
 
 
 def claim_record(reader: SinkReader, partition: TopicPartition, claimed_by: str, *, holds: bool) -> OffsetRecord:
-    """The record that makes a claim, or without `holds` takes it back."""
+    """Returns the record that makes a claim, or without `holds` takes it back."""
     return _key(reader, partition, claimed_by=claimed_by), (_json({}) if holds else None)
 
 
 def old_tombstone(partition: TopicPartition) -> OffsetRecord:
-    """The record that deletes an offset of before offsets had readers."""
+    """Returns the record that deletes an offset without a reader, of an older version."""
     return _json({"topic": partition.topic, "partition": partition.partition}), None
 
 
@@ -110,7 +110,7 @@ def _json(tree: Mapping[str, Any]) -> bytes:
 
 
 def decode(records: Mapping[bytes, tuple[int, bytes]], reader: SinkReader) -> KeptRows:
-    """What the last record of each key says, each with its offset. Raises ConnectError for one of another kind."""
+    """Decodes the last records of all keys, given with their offsets. Raises ConnectError for any other record."""
     rows, mine = KeptRows(), reader._asdict()
     for key, (at, value) in records.items():
         try:

@@ -1,1 +1,1 @@
-"""Decides where a sink reads: its partitions, where it begins in each, and where it goes on."""
+"""Decides where a sink reads: its partitions, where it begins in each, and where it continues."""

@@ -1,4 +1,4 @@
-"""Follows a sink's assignment: partitions that its group gives or takes, and positions that its log has lost."""
+"""Follows a sink's assignment: partitions that its group assigns or revokes, and positions that its log has lost."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class SinkAssignment:
         self.subscription.look = self.topics.all_names
 
     def end(self) -> None:
-        """The run has ended. A consumer that is closed calls back in a thread of its own, with partitions that it gives
-        up and with some that still come; nothing of that is committed, begun or told."""
+        """Ignores later callbacks, because the run has ended. A closing consumer calls back in its own thread, with
+        revoked and even new partitions; none of them is committed, begun or passed to the writer."""
         self._ended = True
         self.commits.forget()
 
     def begin_again(self) -> None:
-        """All that was read is dropped, and the assignment begun again from what is committed."""
+        """Drops all read records, and begins the assignment again from the committed offsets."""
         self._begin(self.consumer.assignment())
 
     def relocate(self, where: TopicPartition, error: KafkaError) -> None:
-        """Goes on where the log still has what was not taken. Raises RunFailure where it has lost what was kept with
-        the data: the next run decides by that."""
+        """Moves the position to where the log still has untaken records. Raises RunFailure if the log was truncated
+        below an offset that a writer keeps with its data: the next run decides by that."""
         if where not in self.positions:
             return
         due, epoch = self.positions.due(where)
@@ -82,7 +82,7 @@ class SinkAssignment:
         self.go_on()
 
     def follow(self) -> None:
-        """Goes where the writer wants to go on, if it does."""
+        """Moves positions to the offsets that the writer seeks to, if any."""
         seeks = {where: at for where, at in self.steering.take_seeks().items() if where in self.positions}
         if seeks:
             self.commits.settle()
@@ -94,9 +94,9 @@ class SinkAssignment:
             self.go_on()
 
     def go_on(self) -> None:
-        """Reads on behind what is written, whatever was read since.
+        """Continues reading behind the written records, and drops records read since.
 
-        The client does not seek in a partition that it has stopped to fetch: it is given all of them again."""
+        The client does not seek in a partition that it has stopped fetching: so all partitions are assigned again."""
         self.consumer.assign([self._at(one) for one in self.positions.partitions()])
         self.polling.drop()
         self.polling.hold_again()
@@ -107,7 +107,7 @@ class SinkAssignment:
         return ClientPartition(*where, self._starts[where] if due is None else due)
 
     def _assigned(self, consumer: Consumer, given: list[ClientPartition]) -> None:
-        """All partitions, or, in a group that moves them one by one, those that come to what is there."""
+        """Handles assigned partitions: all of them or, in a group that moves partitions one by one, additional ones."""
         if self._ended or self.place.given_up(consumer, self.subscription, given):
             return
         mine = self.positions.partitions()
@@ -120,7 +120,7 @@ class SinkAssignment:
             self._begin([*mine, *given])
 
     def _begin(self, partitions: list[ClientPartition]) -> None:
-        """These are all."""
+        """Begins with these partitions and no others."""
         begun = self.beginnings.of(self.consumer, self.writer, partitions)
         self.commits.forget()
         self.topics.begin({one.where.topic: one.topic_id for one in begun})
@@ -135,26 +135,26 @@ class SinkAssignment:
         self.progress.changed = True
 
     def _begin_more(self, partitions: list[ClientPartition]) -> None:
-        """These come to what is there, which is read on meanwhile."""
+        """Adds these partitions to the present ones, whose reading continues meanwhile."""
         starts = self._take(self.beginnings.of(self.consumer, self.writer, partitions))
         self._tell_all()
         for where, at in self.steering.take_seeks().items():
             if where in starts:
                 self.positions.rewind(where, at)
-            else:  # done once what was read of it is written
+            else:  # happens once the records read from it are written
                 self.steering.seek(where, at)
         self.consumer.incremental_assign([self._at(ClientPartition(*where)) for where in starts])
         self.polling.hold_again()
         self.progress.changed = True
 
     def _tell_all(self) -> None:
-        """Tells the writer, which was told of others before, what is its own now."""
+        """Passes all present partitions to the writer, which had others before."""
         mine = [TopicPartition(one.topic, one.partition) for one in self.positions.partitions()]
         self.topics.go_on({where.topic: "" for where in mine})
         contract.ASSIGNED.of(self.writer.assigned, {where: self.positions.due(where)[0] for where in mine})
 
     def _take(self, begun: list[Begun]) -> dict[TopicPartition, int | None]:
-        """Begins their positions; where each is read from, None where `auto.offset.reset` decides."""
+        """Begins the partitions' positions. Returns their first offsets, None where `auto.offset.reset` decides."""
         starts: dict[TopicPartition, int | None] = {}
         for one in begun:
             self.positions.begin(one.where, one.group.shown, one.start.offset, one.topic_id, one.leader_epoch)
@@ -168,7 +168,7 @@ class SinkAssignment:
         return starts
 
     def _start(self, one: Begun) -> int:
-        """Where to begin; the client library's number for the beginning or the end where that is not known yet."""
+        """Returns the first offset; the client library's number for beginning or end if the offset is not known yet."""
         if one.start.offset is not None:
             return one.start.offset
         if one.start.from_beginning:
@@ -176,13 +176,13 @@ class SinkAssignment:
         return self.reset.offset(str(one.where), "its group has no offset")
 
     def _looked_up(self, one: Begun, start: int) -> int:
-        """The offset behind such a number."""
+        """Returns the offset for the library's number of beginning or end."""
         known = one.bounds
         begin, end = known or self.consumer.get_watermark_offsets(ClientPartition(*one.where), timeout=ANSWER_SECONDS)
         return int(begin if start == OFFSET_BEGINNING else end)
 
     def _revoked(self, _consumer: Consumer, taken: list[ClientPartition]) -> None:
-        """All partitions, or some, as with `_assigned`."""
+        """Handles revoked partitions: all or some, as with `_assigned`."""
         if self._ended:
             return
         gone = {TopicPartition(one.topic, one.partition) for one in taken}
@@ -195,7 +195,7 @@ class SinkAssignment:
                 self._begin(left)
 
     def _end_some(self, gone: set[TopicPartition]) -> None:
-        """These go. Of the others what the writer was given is written, and all else is read again."""
+        """Gives up these partitions. For the others, waits for the writer's current batch and reads the rest again."""
         self._settle()
         self.commits.keep(only=gone)
         self.commits.send_group(asynchronous=False)
@@ -204,12 +204,12 @@ class SinkAssignment:
         self.go_on()
 
     def _settle(self) -> None:
-        self.pipeline.give_up()  # a batch that waits for something will be another's
+        self.pipeline.give_up()  # a waiting batch will go to another task
         with suppress(GaveUp):
             self.commits.settle(last=True)
 
     def _end(self) -> None:
-        """All of them go."""
+        """Gives up all partitions."""
         self._settle()
         if self.positions:
             self.commits.keep()
@@ -219,10 +219,10 @@ class SinkAssignment:
         self.commits.forget()
 
     def _lost(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
-        """The group went on without us.
+        """Handles partitions that the group has already given to others.
 
-        A writer that nobody else can have taken over still keeps what it wrote. What others may have begun to write
-        again must not be kept: the run ends, and its writer gives up what is not committed.
+        A writer that no other task can have replaced still keeps its written data. Data that others may have begun to
+        write again must not be kept: the run ends, and its writer gives up its uncommitted data.
         """
         if self._ended:
             return

@@ -1,4 +1,4 @@
-"""Decides where a sink goes on in a partition, by its writer's offset and the group's. Pure."""
+"""Decides at which offset a sink continues in a partition, by its writer's offset and the group's. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from keelman.connect.plugin import KeptOffset
 
-# What REST notes with an offset that it sets: when, in ms since 1970. The client library reads such a note up to its
-# first zero byte, however long the broker says that it is.
+# The note that REST stores with an offset that it sets: the time in ms since 1970. The client library reads such a note
+# up to its first zero byte, whatever length the broker reports.
 _NOTE = re.compile(r"keelman\.altered=([0-9]{1,18});")
 NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """The group's offset for a partition: the committed one, None when there is none; when it was set or reset through
-    REST, in ms since 1970, 0 for one that was not; and the leader epoch of the last record before the offset, where it
+    """The group's offset for a partition: the committed offset, None without one; the time when it was set or reset
+    through REST, in ms since 1970, 0 if it was not; and the leader epoch of the last record before the offset, if that
     was committed with it."""
 
     offset: int | None
@@ -25,16 +25,16 @@ class GroupOffset:
 
     @property
     def shown(self) -> int | None:
-        """What `KeptOffset.mirrored` holds of it. What was set through REST differs from all that a sink commits, and
-        from all that was set before."""
+        """The value that `KeptOffset.mirrored` holds for it. The value of an offset set through REST differs from every
+        offset that a sink commits, and from every earlier one set through REST."""
         return -self.altered_ms if self.altered_ms else self.offset
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The partition that is read, as it is now: its end, the id of its topic, empty when not known, and where the
-    leader epoch of the last record that was copied ends in it, None when not known. Of what is kept, and where nothing
-    is, of what the group shows."""
+    """The present state of the source partition: its end, the id of its topic, empty when not known, and the end in it
+    of the leader epoch of the last copied record, None when not known. The last copied record is that of the kept
+    offset, or without one that of the group's offset."""
 
     end: int | None = None
     topic_id: str = ""
@@ -43,25 +43,26 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The offset to read next, None for where `auto.offset.reset` says; and why, when it is unusual."""
+    """The offset to read next, None if `auto.offset.reset` decides; and the reason, when it is unusual."""
 
     offset: int | None
     reason: str = ""
     from_beginning: bool = False
-    """Where there is no offset: the beginning, whatever is configured and whatever the group shows."""
+    """Without an offset: reads from the beginning, regardless of the configuration and the group's offset."""
     truncated: int = 0
-    """How many records that were copied are gone from the log's end."""
+    """The number of copied records that are gone from the log's end."""
 
 
 def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     """Decides for one partition.
 
-    The kept offset stands, since it moved together with the data. It does not where
+    The kept offset counts, since it moved together with the data, except where
 
-    - the topic was deleted and created again, as its id shows: all is read, or what was set for the new one;
-    - the group's offset is none of those that this sink could have put there: somebody set it, and the group wins. No
-      offset at all is no such sign, for brokers forget a group's offsets in time (offsets.retention.minutes);
-    - the log has lost its end: the sink goes on where what it had read and what is there now part.
+    - the topic was deleted and created again, as its id shows: reads from the beginning, or from an offset that was set
+      for the new topic;
+    - the group's offset is none that this sink could have committed: a person set it, and the group's offset wins. A
+      missing offset proves nothing, for brokers forget a group's offsets in time (offsets.retention.minutes);
+    - the log has lost its end: the sink continues where the records it has read and the present log diverge.
     """
     if kept is None:
         return Start(None) if group.offset is None else _in_log(group.offset, log.epoch_end)
@@ -73,12 +74,12 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     if moved:
         shown = "none" if group.offset is None else str(group.offset)
         return Start(group.offset, f"the group's offset was moved to {shown} from {kept.offset}: the group wins")
-    # A new leader may report an end, its high watermark, for a moment that lies before what was read already.
+    # A new leader may for a moment report an end, its high watermark, that lies before records already read.
     return _in_log(kept.offset, log.end if log.epoch_end is None else log.epoch_end)
 
 
 def _in_log(copied_to: int, end: int | None) -> Start:
-    """Where everything up to an offset was copied of a log of which so much, None when not known, is still there."""
+    """Returns the start in a log that was copied up to an offset and now ends at `end`, None when not known."""
     if end is None or end >= copied_to:
         return Start(copied_to)
     return Start(
@@ -92,43 +93,44 @@ def _in_log(copied_to: int, end: int | None) -> Start:
 def _another_topic(kept: KeptOffset, log: Log) -> bool:
     if kept.topic_id and log.topic_id:
         return kept.topic_id != log.topic_id
-    return log.end is not None and kept.offset > log.end  # ids are not known: what was taken for it before them
+    return log.end is not None and kept.offset > log.end  # without ids: the sign that was used before ids existed
 
 
 def is_ours(old: KeptOffset, shown: int | None, *, shared: bool) -> bool:
-    """Whether an offset that was kept before offsets had readers is ours, by what our group shows.
+    """Returns whether an offset that was kept before offsets had readers is ours, by our group's offset.
 
-    It is where the group shows it, or what went with it. It is not known to be where the group shows nothing, or where
-    somebody else keeps offsets of the same partition there (`shared`): then the group's offset counts, which can
+    It is ours if the group shows the same offset, or one mirrored with it. That is uncertain if the group shows none,
+    or if another reader keeps offsets of the same partition there (`shared`): then the group's offset counts, which can
     repeat records and loses none.
     """
     return not shared and shown is not None and (shown == old.offset or shown in old.mirrored)
 
 
 def altered_note(altered_ms: int) -> str:
-    """What REST notes in the group with an offset that it sets."""
+    """Returns the note that REST stores in the group with an offset that it sets."""
     return f"keelman.altered={altered_ms};\0"
 
 
 def altered_ms(note: str | None) -> int:
-    """When a committed offset was set through REST; 0 for any other."""
+    """Returns the time when a committed offset was set through REST; 0 for any other offset."""
     found = _NOTE.match(note or "")
     return 0 if found is None else int(found[1])
 
 
 class Mirror:
-    """The offsets that the group may show for one partition: the one last known to be committed, and any sent since."""
+    """The offsets that the group may show for one partition: the last acknowledged offset, and any sent since."""
 
     def __init__(self, known: int | None) -> None:
-        """`known` is what the group shows at the assignment."""
+        """`known` is the group's offset at the assignment."""
         self.candidates: tuple[int | None, ...] = (known,)
 
     def sent(self, offset: int) -> None:
-        """A commit of this offset is on its way."""
+        """Notes that a commit of this offset was sent."""
         if offset not in self.candidates:
             self.candidates = (*self.candidates, offset)
 
     def acknowledged(self, offset: int) -> None:
-        """The group took this offset; commits go in order, so nothing older can show any more."""
+        """Notes that the group took this offset; commits go in order, so the group cannot show an older one any
+        more."""
         if offset in self.candidates:
             self.candidates = self.candidates[self.candidates.index(offset) :]

@@ -18,7 +18,7 @@ from keelman.engine.sink.positions.offsets import NO_EPOCH, Mirror
 from keelman.runtime.logs.logging import get_logger
 
 LastMessages: TypeAlias = Mapping[tuple[str, int], Message]
-"""By topic and partition."""
+"""The last message of each partition, by topic and partition."""
 
 _log = get_logger()
 
@@ -34,16 +34,16 @@ class Positions:
         self._taken: dict[TopicPartition, int] = {}
         self._allowed: Mapping[TopicPartition, int] | None = None
         self.assigned = False
-        """Whether the group gave an assignment, even one of no partitions."""
+        """Whether the group has made an assignment, even of no partitions."""
         self.assignments = 0
-        """Counts what was given and taken."""
+        """The number of changes of the assignment."""
         self.in_flight = 0
         """Commits to the group that are under way."""
         self.overdue = False
-        """Whether the group lacks a commit: one failed that may succeed another time, or the last run ended between its
+        """Whether the group lacks a commit: a commit failed that may succeed later, or the last run ended between its
         writer's commit and the group's."""
         self.topics: list[str] = []
-        """Those of which records were written, sorted: as in Connect an empty one is not in use."""
+        """The topics with written records, sorted: as in Connect an empty topic is not in use."""
 
     def __bool__(self) -> bool:
         return bool(self._next)
@@ -52,7 +52,7 @@ class Positions:
         return partition in self._mirrors
 
     def forget(self) -> None:
-        """The partitions are not ours any more."""
+        """Forgets all partitions: they are revoked."""
         self.assigned = False
         self.assignments += 1
         self._allowed = None
@@ -61,7 +61,7 @@ class Positions:
             one.clear()
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """These are not ours any more; others are."""
+        """Forgets these partitions: they are revoked; others stay."""
         self.assignments += 1
         if self._allowed is not None:
             self._allowed = {where: at for where, at in self._allowed.items() if where not in partitions}
@@ -77,8 +77,8 @@ class Positions:
         topic_id: str = "",
         leader_epoch: int = NO_EPOCH,
     ) -> None:
-        """A partition is ours: what the group shows for it, the offset to read next where that is known, the id of its
-        topic and the epoch of the last record before that offset, where they are known."""
+        """Adds an assigned partition: with the value that the group shows, the offset to read next, the id of its topic
+        and the epoch of the last record before that offset, where these are known."""
         self._mirrors[partition] = Mirror(shown)
         self._topic_ids[partition], self._epochs[partition] = topic_id, leader_epoch
         if start is not None:
@@ -86,7 +86,7 @@ class Positions:
             self.overdue |= start != shown
 
     def last_of_each(self, messages: list[Message] | OwnRecords) -> LastMessages:
-        """The last of these messages of each partition; at least one."""
+        """Returns the last message of each partition among these; `messages` must not be empty."""
         if isinstance(messages, OwnRecords):
             return messages.last_of_each()
         if len(self._mirrors) == 1:
@@ -101,8 +101,9 @@ class Positions:
         return dict(zip(where, messages, strict=True))
 
     def check(self, messages: list[Message] | OwnRecords, last: LastMessages) -> None:
-        """Raises RunFailure when the consumer went back, as it does where a log has lost its end: what it reads then
-        was copied before, or is not behind what was. Only another leader's log can have lost it."""
+        """Raises RunFailure when the consumer went back, as it does if a log has lost its end: the records that it
+        reads then were copied before, or do not follow the copied ones. Only another leader's log can have lost its
+        end."""
         if not any(self._odd(TopicPartition(*where), message) for where, message in last.items()):
             return
         for where, message in self.last_of_each(list(messages[::-1])).items():
@@ -117,7 +118,7 @@ class Positions:
         return message.offset() < self._next.get(partition, 0) or _epoch(message) != self._epochs.get(partition)
 
     def advance(self, last: LastMessages) -> None:
-        """All messages up to these are written."""
+        """Notes that all messages up to these are written."""
         for (topic, number), message in last.items():
             partition = TopicPartition(topic, number)
             self._next[partition] = self._taken[partition] = message.offset() + 1
@@ -129,9 +130,9 @@ class Positions:
             insort(self.topics, topic)
 
     def reached(self, partition: TopicPartition, end: int) -> bool:
-        """The partition's end was read; whether that is news.
+        """Notes that the partition's end was read. Returns whether the position changed.
 
-        The end lies behind control records that are never delivered; to commit it shows a lag of 0 to everyone.
+        The end lies behind control records that are never delivered; its commit shows every client a lag of 0.
         """
         if partition not in self._mirrors or end <= self._next.get(partition, -1):
             return False
@@ -139,38 +140,39 @@ class Positions:
         return True
 
     def due(self, partition: TopicPartition) -> tuple[int | None, int]:
-        """The offset to read next, None before anything was read, and the leader epoch of the last record before it."""
+        """Returns the next offset, None before the first read, and the leader epoch of the last record before it."""
         return self._next.get(partition), self._epochs.get(partition, NO_EPOCH)
 
     def move(self, partition: TopicPartition, offset: int) -> None:
-        """It goes on there, which is not behind the last record that was taken."""
+        """Moves a position to an offset that does not follow the last taken record."""
         self._next[partition], self._epochs[partition] = offset, NO_EPOCH
 
     def rewind(self, partition: TopicPartition, offset: int) -> None:
-        """It goes on there because its writer wants that."""
+        """Moves a position to an offset that its writer seeks to."""
         self.move(partition, offset)
         self._taken.pop(partition, None)
 
     def allow(self, offsets: Mapping[TopicPartition, int] | None) -> bool:
-        """No more than this may be committed to the group from now on, None for all there is; whether that is news."""
+        """Limits commits to the group to these offsets, None for no limit. Returns whether the offsets to commit
+        changed."""
         before = self._committable()
         self._allowed = offsets
         return self._committable() != before
 
     @property
     def held_back(self) -> bool:
-        """Whether something was taken that may not be committed to the group yet."""
+        """Whether there are taken records that may not be committed to the group yet."""
         allowed = self._allowed
         return allowed is not None and any(allowed.get(p, -1) < offset for p, offset in self._taken.items())
 
     def _committable(self) -> dict[TopicPartition, int]:
-        """The offsets to commit to the group."""
+        """Returns the offsets to commit to the group."""
         if self._allowed is None:
             return self._next
         return {p: offset for p, offset in self._allowed.items() if offset <= self._next.get(p, -1)}
 
     def kept(self, only: Collection[TopicPartition] | None = None) -> dict[TopicPartition, KeptOffset]:
-        """What a writer that keeps offsets is to keep now; of these partitions alone where they are given."""
+        """Returns the offsets that a writer must keep now; with `only` those of these partitions alone."""
         return {
             p: KeptOffset(
                 offset, self._mirrors[p].candidates, self._topic_ids.get(p, ""), self._epochs.get(p, NO_EPOCH)
@@ -180,12 +182,12 @@ class Positions:
         }
 
     def texts(self) -> dict[str, str]:
-        """The offsets for people."""
+        """Returns the offsets as texts for people."""
         found = self._committable()
         return {json_text({"topic": p.topic, "partition": p.partition}): str(o) for p, o in found.items()}
 
     def partitions(self) -> list[ClientPartition]:
-        """All assigned ones, for the client."""
+        """Returns all assigned partitions, for the client."""
         return [ClientPartition(p.topic, p.partition) for p in self._mirrors]
 
     def send(self, consumer: Consumer, *, asynchronous: bool) -> None:
@@ -209,7 +211,7 @@ class Positions:
         return self._epochs.get(partition, NO_EPOCH) if offset == self._next[partition] else NO_EPOCH
 
     def answered(self, error: KafkaError | None, partitions: list[ClientPartition]) -> None:
-        """The client's answer to a commit to the group."""
+        """Handles the client's answer to a commit to the group."""
         self.in_flight = max(0, self.in_flight - 1)
         for one in partitions:
             problem = error or one.error
@@ -221,11 +223,11 @@ class Positions:
 
     @property
     def mirrored(self) -> bool:
-        """Whether the group is known to show just these positions."""
+        """Whether the group is known to show exactly these positions."""
         return all(m.candidates == (self._next.get(p),) for p, m in self._mirrors.items())
 
     def lag(self, consumer: Consumer) -> int | None:
-        """Records that wait in all assigned partitions; None before the first fetch of one of them."""
+        """Returns the number of records waiting in all assigned partitions; None until each was fetched once."""
         if not self._mirrors:
             return None
         lag = 0
@@ -238,7 +240,7 @@ class Positions:
         return lag
 
     def at_ends(self, consumer: Consumer) -> dict[TopicPartition, int] | None:
-        """The positions when each of them is at its partition's end, behind the last record of anyone; else None."""
+        """Returns the positions if each is at its partition's end, behind its last record; else None."""
         if not self.assigned:
             return None
         for partition in self._mirrors:
@@ -254,7 +256,7 @@ def _epoch(message: Message) -> int:
 
 
 def _known_ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int] | None:
-    """First offset and end as of the last fetch."""
+    """Returns the first offset and the end as of the last fetch."""
     known: tuple[int, int] | None = consumer.get_watermark_offsets(
         ClientPartition(partition.topic, partition.partition), cached=True
     )

@@ -1,8 +1,8 @@
-"""Asks the brokers about the topics that a sink reads: their ids, and where leader epochs end in them.
+"""Queries the brokers about the topics that a sink reads: their ids, and the ends of leader epochs in them.
 
-The client library goes on in a topic that was deleted and created again as if it were the one before: at the offset
-that it had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all
-and for ever. Only the topic's id distinguishes the two (KIP-516).
+The client library continues in a topic that was deleted and created again as if it were the former topic: at its last
+offset, past all records before that, or, if the new topic's leader epochs are lower, it never reads again.
+Only the topic's id distinguishes the two (KIP-516).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ T = TypeVar("T")
 EPOCH_SECONDS = 5.0
 TOPICS_SECONDS = 2.0
 READ_SECONDS = 5.0
-"""So often at least a topic's id is looked at while it is read."""
+"""The longest time between two checks of a topic's id while it is read."""
 KEEP_SECONDS = 0.3
-"""No longer ago it was looked at when offsets are kept. The client library that meets a topic which is not there waits
-for half a second (fetch.error.backoff.ms) before it fetches from the next one of its name."""
+"""The greatest age of the last check when offsets are kept. After a missing topic the client library waits
+for half a second (fetch.error.backoff.ms) before it fetches from the next topic of that name."""
 
 _log = get_logger()
 
 
 class SourceTopics:
-    """Asks about the topics of one copy run, whose thread alone uses it; its connections are kept until `close`."""
+    """Queries the topics of one copy run, whose thread alone uses it; it keeps its connections until `close`."""
 
     def __init__(
         self, properties: Mapping[str, str], beat: Callable[[], None], *, read_committed: bool = False
     ) -> None:
-        """`properties` of the cluster are Java's. With `read_committed` partitions end where the first transaction is
-        open."""
+        """`properties` of the cluster are named as in Java. With `read_committed` partitions end at the first open
+        transaction."""
         self._properties, self._beat = properties, beat
         self._isolation = int(read_committed)
         self._stack = AsyncExitStack()
@@ -52,34 +52,34 @@ class SourceTopics:
         self._looked_at = 0.0
         self._changed = ""
         self.doubtful = False
-        """Whether records were taken since the topics were last known to be the same: they may be of another."""
+        """Whether records were taken since the last check of the ids: they may be of another topic."""
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         if self._client is not None:
             KAFKA_LOOP.call(self._close_client())
 
     def begin(self, ids: Mapping[str, str]) -> None:
-        """These topics are read from now on; ids that are empty are learned when they are looked at first."""
+        """Begins with these topics; the first check learns ids that are empty."""
         self._ids, self._looked_at = dict(ids), time.monotonic()
         self._changed, self.doubtful = "", False
 
     def go_on(self, ids: Mapping[str, str]) -> None:
-        """The same where some of them were read before: what is known of those stays."""
+        """Continues with these topics, and keeps the known ids of those that were read before."""
         self._ids = {topic: self._ids.get(topic) or one for topic, one in ids.items()}
 
     @property
     def known(self) -> Mapping[str, str]:
-        """The ids of the topics that are read, as far as they were learned."""
+        """The known ids of the topics that are read."""
         return {topic: one for topic, one in self._ids.items() if one}
 
     def taken(self) -> None:
-        """Records were read."""
+        """Notes that records were read."""
         self.doubtful = True
 
     def changed(self, seconds: float) -> str:
-        """Which topic is another one than at the beginning, and why; empty while there is none. Looks at their ids
-        unless that was done so many seconds ago."""
+        """Returns a text that names a topic that was recreated since the beginning, and the reason; empty without one.
+        Checks the ids unless the last check is less than `seconds` ago."""
         if self._changed or not self._ids or time.monotonic() - self._looked_at < seconds:
             return self._changed
         answer = self._asked(self._ids_now())
@@ -97,33 +97,32 @@ class SourceTopics:
         return self._changed
 
     def ids(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
-        """Topic ids by name, without topics that do not exist and brokers that do not report ids.
+        """Returns topic ids by name, without missing topics; none from brokers that do not report ids.
 
-        A broker that is cut off from its cluster reports the id of before for ever, and ids have no order: where one is
-        not the expected one, another broker is asked. Raises Unavailable where they differ, or nobody answers.
+        A broker that is cut off from its cluster reports the former id for ever, and ids have no order: if an id is
+        not as expected, another broker is queried. Raises Unavailable if the brokers differ, or none answers.
         """
         return self._asked(self._agree(topics, expected))
 
     def absent(self, topics: Collection[str]) -> set[str] | None:
-        """Those of these topics that do not exist; none where brokers report no topic ids. None where no broker answers
-        soon: that says nothing of them."""
+        """Returns the topics that do not exist; the empty set if brokers report no topic ids, None if no broker answers
+        soon, which proves nothing."""
         return self._asked(self._absent(set(topics)))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where these epochs end; nothing from brokers that do not know. Raises Unavailable where a leader does not: it
-        may be one no longer."""
+        """Returns the ends of these epochs; nothing if the brokers are too old to tell. Raises Unavailable if a leader
+        reports an error: it may not lead any more."""
         if not epochs:
             return {}
         return self._asked(self._ends({(one.topic, one.partition): epoch for one, epoch in epochs.items()}))
 
     def all_names(self) -> TopicNames | None:
-        """The names of all topics there are, by a connection of its own, as `bounds`; None where no broker names them
-        soon."""
+        """Returns the names of all topics, over a separate connection as `bounds`; None if no broker answers soon."""
         return self._asked(self._all_names())
 
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """Where these begin and end, without those whose leaders do not answer soon. On the consumer's connections such
-        a question waits until a fetch is answered, half a second where nothing is written."""
+        """Returns begin and end of these partitions, without those whose leaders do not answer soon. On the consumer's
+        connections such a query waits until a fetch is answered, half a second if there are no new records."""
         return self._asked(self._bounds(partitions)) if partitions else {}
 
     def _asked(self, work: Coroutine[Any, Any, T]) -> T:
@@ -141,13 +140,14 @@ class SourceTopics:
         return self._client
 
     async def _ids_now(self) -> dict[str, str] | None:
-        """Empty where no broker answers soon: what is read comes from one that did. None where they never do."""
+        """Returns the present ids; empty if no broker answers soon, since a broker serves the reads; None if brokers
+        never report ids."""
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
                 return await self._ask_ids(set(self._ids), [])
         except (KeelmanError, TimeoutError) as error:
             _log.info("topic_ids_not_told", error=repr(error))
-            await self._close_client()  # what it knows of the brokers may be of before
+            await self._close_client()  # its metadata of the brokers may be outdated
             return {}
 
     async def _absent(self, topics: set[str]) -> set[str] | None:

@@ -26,8 +26,8 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A partition at the assignment: what the group shows for it, where to begin, the id of its topic and the epoch of
-    the last record before that, where they are known; and where its log begins and ends, where that was asked."""
+    """A partition at the assignment: the group's offset, the start, the id of its topic and the epoch of the last
+    record before the start, where they are known; and its log's begin and end, if they were queried."""
 
     where: TopicPartition
     group: GroupOffset
@@ -48,7 +48,7 @@ class Beginnings:
         topics: SourceTopics,
         parked: TopicWatch | None = None,
     ) -> None:
-        """`parked` is where the sink was parked."""
+        """`parked` has the positions at which the sink was parked."""
         self._workers = worker.get("group.id", "").strip()
         self._group = sink_group(worker, config, connector)
         self._topics = topics
@@ -57,7 +57,7 @@ class Beginnings:
         self._reads = False
 
     def of(self, consumer: Consumer, writer: Writer, partitions: list[ClientPartition]) -> list[Begun]:
-        """Where to begin in each; a writer that keeps offsets takes the partitions over.
+        """Returns the start in each partition; a writer that keeps offsets takes the partitions over.
 
         Raises KafkaException, Unavailable, and what the writer raises.
         """
@@ -97,8 +97,8 @@ class Beginnings:
         return found
 
     def _parked_at(self, forgotten: Collection[TopicPartition]) -> dict[TopicPartition, Start]:
-        """Where to go on in these partitions, of which the group shows nothing: where the sink was parked, in topics
-        that are still the same."""
+        """Returns starts for partitions without a group offset: the parked positions, in topics with the same ids as
+        then."""
         at, known = self._parked.positions, self._parked.ids
         lost = [where for where in forgotten if where in at and where.topic in known]
         ids = self._topics.ids({where.topic for where in lost}, known) if lost else {}
@@ -108,7 +108,7 @@ class Beginnings:
         return found
 
     def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
-        """The partition's log as it is now. Raises KafkaException, and Unavailable where its leader does not answer."""
+        """Returns the present state of a log. Raises KafkaException, and Unavailable if its leader does not answer."""
         begin, end = consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
         if leader_epoch == NO_EPOCH:
             return Found(begin, end)

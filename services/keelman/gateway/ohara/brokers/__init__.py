@@ -1,1 +1,1 @@
-"""Broker clusters: managed ones with what Ohara's users set, and those that were made past this API."""
+"""Broker clusters: managed ones with settings of Ohara's users, and clusters created outside this API."""

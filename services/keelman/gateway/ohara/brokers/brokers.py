@@ -1,4 +1,4 @@
-"""`/v0/brokers`: broker clusters on our nodes, and those that were made past this API, on which workers can be put."""
+"""`/v0/brokers`: broker clusters on our nodes, and those created outside this API, which workers can use."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class Brokers(Resource):
         self._control = control
 
     async def list(self) -> Sequence[Json]:
-        """All broker clusters."""
+        """Returns all broker clusters."""
         return [cluster_json(one) for one in (await read_known(self._control, BROKER)).of(BROKER)]
 
     async def get(self, key: ObjectKey) -> Json:
-        """One broker cluster."""
+        """Returns one broker cluster."""
         known = await read_known(self._control, BROKER)
         return cluster_json(await self._whole(known.found(BROKER, key), known))
 
     async def create(self, settings: Settings) -> Json:
-        """A broker cluster that is stopped, with a port for clients that is free on all of its nodes."""
+        """Creates a stopped broker cluster, with a client port that is free on all of its nodes."""
         known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
         made = created(ALL, settings)
         key = checked_key(made["group"], made["name"])
@@ -72,7 +72,7 @@ class Brokers(Resource):
             raise exists(BROKER, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A stopped broker cluster that is changed, or a new one. Raises Conflict or AlreadyExists where others were
+        """Changes a stopped broker cluster, or creates one. Raises Conflict or AlreadyExists if another caller was
         faster."""
         known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
         if (cluster := known.get(BROKER, key)) is None:
@@ -86,18 +86,18 @@ class Brokers(Resource):
         return _json(await self._update(cluster, made, folders), known)
 
     async def delete(self, key: ObjectKey) -> None:
-        """Deletes a stopped broker cluster that nothing uses, with its data."""
+        """Deletes a stopped and unused broker cluster, with its data."""
         known = await read_known(self._control)
         if (cluster := known.get(BROKER, key)) is None:
             return
         starting.check_not_running(cluster)
         await self._check_unused(cluster, known, running=False)
         starting.check_stopped(cluster)
-        with suppress(NotFound):  # somebody else was faster
+        with suppress(NotFound):  # another caller was faster
             await self._ask(pb.DeleteBrokerClusterRequest, cluster)
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
-        """Starts or stops the brokers, or takes a further node."""
+        """Starts or stops the brokers, or adds a node."""
         if verb in ("start", "stop"):
             known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
             if verb == "start":
@@ -108,11 +108,11 @@ class Brokers(Resource):
             await self._add(key, verb)
 
     async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
-        """Takes a node away; its broker ends. Raises OharaError where data would be lost."""
+        """Removes a node; its broker ends. Raises OharaError if data would be lost."""
         await self._remove(key, part)
 
     async def _whole(self, cluster: Cluster, known: Known) -> Cluster:
-        """The same with its settings as they were sent, where all see those hidden that are named like secrets."""
+        """Returns the cluster with its settings as they were sent; lists hide settings that are named like secrets."""
         request = pb.GetBrokerClusterRequest(name=cluster.made.name, whole_extra=True)
         try:
             made = (await self._control.ask(request)).broker_cluster
@@ -136,7 +136,7 @@ class Brokers(Resource):
             for other in known.users(BROKER, zookeeper, running=True):
                 raise illegal_argument(f"zk cluster:{zookeeper} is already used by broker cluster:{other.key.name}")
         folders = await check_volumes(self._control, _volumes(cluster.settings), running=True)
-        if folders and folders != list(cluster.made.spec.managed.data_folders):  # a volume has another path by now
+        if folders and folders != list(cluster.made.spec.managed.data_folders):  # the path of a volume has changed
             await self._update(cluster, cluster.settings, folders)
         await self._ask(pb.StartBrokerClusterRequest, cluster)
 
@@ -168,11 +168,11 @@ class Brokers(Resource):
         left = [name for name in cluster.node_names if own_node(name) != own_node(node)]
         try:
             await self._update(cluster, {**cluster.settings, NODE_NAMES: left})
-        except Unavailable as error:  # what would be lost is asked of the brokers
+        except Unavailable as error:  # the brokers must answer which data would be lost
             raise illegal_state(f"{node} cannot be removed now: {error.message}") from None
 
     async def _check(self, settings: Settings, known: Known) -> Sequence[str]:
-        """The paths of the volumes. Raises OharaError for what is named and is not there."""
+        """Returns the paths of the volumes. Raises OharaError for a named object that does not exist."""
         known.hosts.check(settings[NODE_NAMES])
         zookeeper = key_of(settings[ZOOKEEPER_CLUSTER_KEY])
         if known.get(ZOOKEEPER, zookeeper) is None:
@@ -186,9 +186,9 @@ class Brokers(Resource):
             raise starting.used(cluster, "topic", topics)
 
     async def _create(self, key: ObjectKey, settings: Settings, folders: Sequence[str]) -> BrokerCluster:
-        """Raises AlreadyExists where another one has the key by now."""
+        """Creates a broker cluster. Raises AlreadyExists if another cluster has got the key meanwhile."""
         spec = spec_of(settings, key, folders)
-        for number in range(1, MAX_NAMES + 1):  # a cluster of the same key may be about to go
+        for number in range(1, MAX_NAMES + 1):  # a former cluster of this key may still be in deletion
             name = own_name(key, number)
             request = pb.CreateBrokerClusterRequest(name=name, spec=spec, stopped=True, choose_ports=True)
             try:
@@ -216,7 +216,7 @@ class Brokers(Resource):
         return as_sent(made, spec)
 
     async def _ask(self, request: Any, cluster: Cluster, **fields: Any) -> Any:
-        """The answer of a verb of the state service; its errors in Ohara's words, but for those that are dealt with."""
+        """Returns the answer of a verb of the state service; raises its failed preconditions in Ohara's words."""
         name = cluster.made.name
         try:
             return await self._control.ask(request(name=name, **fields))
@@ -244,8 +244,8 @@ def _json(made: BrokerCluster, known: Known) -> Json:
 
 
 async def topics_on(control: Control, broker_cluster: str, *, present: bool) -> list[ObjectKey]:
-    """The keys of the topics on a broker cluster, which is named as the state service names it; with `present` only
-    those that its brokers are to have."""
+    """Returns the keys of the topics on a broker cluster, given by its own name; with `present` only topics with the
+    goal PRESENT."""
     topics = await control.all(ListTopicsRequest, broker_cluster=broker_cluster)
     found = [shown_key(one.name, one.spec.origin) for one in topics if one.goal == TOPIC_GOAL_PRESENT or not present]
     return [key for key in found if key is not None]

@@ -21,7 +21,7 @@ CLIENT_PORT, JMX_PORT, NODE_NAMES = "clientPort", "jmxPort", "nodeNames"
 XMX, ROUTES = "xmx", "routes"
 KAFKA_PORT, USUAL_JMX_PORT = 9092, 9999
 MIN_HEAP_MB, MAX_HEAP_MB = 128, 1 << 20
-"""Of a broker: one that is asked to have less has the least."""
+"""The bounds of a broker's heap: a smaller request gets the minimum, a larger one the maximum."""
 _PROPERTIES = tuple(one.key for one in (*KAFKA, *KAFKA_0_12))
 _EXTERNAL = {
     pb.CLUSTER_STATE_RUNNING: RUNNING,
@@ -31,7 +31,7 @@ _EXTERNAL = {
 
 
 def spec_of(settings: Mapping[str, Any], key: ObjectKey, folders: Sequence[str] = ()) -> BrokerClusterSpec:
-    """What the state service is asked for. `folders` are the paths of its volumes."""
+    """Returns the spec of a new broker cluster. `folders` are the paths of its volumes."""
     spec = changed_spec(settings, {}, BrokerClusterSpec(origin=key.origin))
     spec.managed.data_folders[:] = folders
     return spec
@@ -40,7 +40,7 @@ def spec_of(settings: Mapping[str, Any], key: ObjectKey, folders: Sequence[str] 
 def changed_spec(
     settings: Mapping[str, Any], shown: Mapping[str, Any], present: BrokerClusterSpec
 ) -> BrokerClusterSpec:
-    """The present spec with those settings that differ from the ones that were shown of it."""
+    """Returns the present spec, changed by the settings that differ from the shown ones."""
     spec = BrokerClusterSpec()
     spec.CopyFrom(present)
     spec.managed.nodes[:] = [own_node(name) for name in settings[NODE_NAMES]]
@@ -62,7 +62,7 @@ def changed_spec(
 
 
 def settings_of(cluster: BrokerCluster, key: ObjectKey, hosts: Hosts, brokers: Sequence[Workload] = ()) -> Settings:
-    """The settings of a broker cluster, complete: as they were sent, with what its spec says by now."""
+    """Returns the complete settings of a broker cluster: as they were sent, updated from its present spec."""
     spec = cluster.spec
     if spec.origin.api == API:
         settings = value_of(spec.extra)
@@ -85,7 +85,7 @@ def settings_of(cluster: BrokerCluster, key: ObjectKey, hosts: Hosts, brokers: S
 
 
 def nodes_of(cluster: BrokerCluster, hosts: Hosts) -> list[str]:
-    """The names of the nodes that have its brokers; of an external one the hosts at which they are reached."""
+    """Returns the names of the nodes with the cluster's brokers; for an external cluster the hosts of its brokers."""
     if cluster.spec.WhichOneof("kind") == "external":
         servers = cluster.spec.external.bootstrap_servers.split(",")
         return list(dict.fromkeys(one.strip().rpartition(":")[0].strip("[]") for one in servers))
@@ -93,7 +93,7 @@ def nodes_of(cluster: BrokerCluster, hosts: Hosts) -> list[str]:
 
 
 def life(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> Life:
-    """How it lives; external brokers are alive where their cluster is."""
+    """Returns the life of a broker cluster; external brokers count as alive while their cluster runs."""
     if cluster.spec.WhichOneof("kind") == "external":
         state = _EXTERNAL.get(cluster.status.state, "")
         alive = tuple(nodes_of(cluster, hosts)) if state == RUNNING else ()
@@ -102,7 +102,7 @@ def life(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> L
 
 
 def ports_of(settings: Mapping[str, Any], cluster: BrokerCluster, brokers: Sequence[Workload]) -> frozenset[int]:
-    """Its ports in the table of ports: those that it has, and those that its users reserve."""
+    """Returns the cluster's ports for the table of ports: its brokers' ports, and the ports in its settings."""
     processes = [one.spec.broker for one in brokers]
     found = {port for one in processes for port in (one.port, one.controller_port, one.metrics_port)}
     if cluster.spec.WhichOneof("kind") == "managed":

@@ -1,1 +1,1 @@
-"""Clusters of every kind side by side: who runs where, on which ports, and what must hold before one starts."""
+"""Clusters of every kind side by side: their nodes and ports, and the checks before a start."""

@@ -1,4 +1,4 @@
-"""Reads every cluster that this API shows, of every kind, at once: who runs where, on which ports, and on what."""
+"""Reads all clusters that this API shows, of every kind, in one pass, with their nodes, ports and dependencies."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zooke
 PLACED = "placed worker"
 """In place of a kind: the worker clusters with processes."""
 FEW = 20
-"""So many worker clusters are asked for one by one, which is faster than a list of all."""
+"""Up to this number, worker clusters are read one by one, which is faster than a list of all."""
 STATE = "state"
-"""In the document of what is started and has no process."""
+"""The field in the document of a cluster without processes that tells whether it is started."""
 NODE_NAMES = "nodeNames"
 USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxPort": 9999}
-"""Of a zookeeper that nobody made."""
+"""The ports of a stand-in zookeeper, which no user has created."""
 
 
 @dataclass(frozen=True)
 class Cluster:
     """A cluster of any kind. `uses`: the broker cluster of a worker cluster, stream or shabondi, the zookeeper of a
-    broker cluster. `made`: the message or the document that it is; None for a zookeeper that nobody made. `modified` is
-    in milliseconds since 1970. `read_settings` takes a while, and few are asked for them."""
+    broker cluster. `made`: the cluster's message or document; None for a stand-in zookeeper. `modified` is in
+    milliseconds since 1970. `read_settings` takes a while, and the settings of few clusters are read."""
 
     kind: str
     key: ObjectKey
@@ -60,48 +60,48 @@ class Cluster:
 
     @cached_property
     def settings(self) -> Settings:
-        """Its settings, complete."""
+        """The complete settings."""
         return self.read_settings()
 
     @property
     def holder(self) -> Holder:
-        """Its line in the table of ports."""
+        """The cluster's row in the table of ports."""
         return Holder(self.kind, self.key, self.ports)
 
 
 class Known:
-    """All clusters, the nodes, and which of the clusters use each other."""
+    """All clusters, the nodes, and the dependencies between the clusters."""
 
     def __init__(self, hosts: Hosts, clusters: Iterable[Cluster]) -> None:
         self.hosts = hosts
         self.clusters = {(one.kind, one.key): one for one in clusters}
 
     def get(self, kind: str, key: ObjectKey) -> Cluster | None:
-        """One cluster; None when there is none."""
+        """Returns one cluster; None if it does not exist."""
         return self.clusters.get((kind, key))
 
     def found(self, kind: str, key: ObjectKey) -> Cluster:
-        """One cluster. Raises OharaError where there is none."""
+        """Returns one cluster. Raises OharaError if it does not exist."""
         if (cluster := self.get(kind, key)) is None:
             raise not_found(kind, key)
         return cluster
 
     def of(self, kind: str) -> list[Cluster]:
-        """All clusters of a kind, by their keys."""
+        """Returns all clusters of a kind, sorted by key."""
         return sorted((one for one in self.clusters.values() if one.kind == kind), key=lambda one: one.key)
 
     def users(self, kind: str, key: ObjectKey, *, running: bool) -> list[Cluster]:
-        """The clusters of a kind that use this one; only those that have processes where `running`."""
+        """Returns the clusters of a kind that use this cluster; with `running` only clusters with processes."""
         return [one for one in self.of(kind) if one.uses == key and (one.life.state or not running)]
 
     def holders(self) -> list[Holder]:
-        """The ports of all that has processes."""
+        """Returns the ports of all clusters with processes."""
         return [one.holder for one in self.clusters.values() if one.life.state]
 
 
 async def read_known(control: Control, *kinds: str) -> Known:
-    """All that there is, or the clusters of these kinds, as it is after the call. With PLACED only worker clusters that
-    have processes, or are about to. Callers at the same time share what is read: nobody changes it."""
+    """Returns all clusters, or the clusters of these kinds, read after the call. With PLACED only worker clusters that
+    have processes, or are about to. Concurrent callers share the result and must not change it."""
     return await control.shared(_reading(frozenset(kinds or KINDS)))
 
 
@@ -125,7 +125,7 @@ async def _read(control: Control, wanted: frozenset[str]) -> Known:
         processes[owner_of(one)].append(one)
     if PLACED in wanted:
         workers = await _placed(control, [name for kind, name in processes if kind == WORKER])
-    # Of two with one key the one that was made here comes last, and wins.
+    # Of two clusters with one key, the one created through this API comes last, and wins.
     brokers.sort(key=lambda one: one.spec.origin.api)
     workers.sort(key=lambda one: one.spec.origin.api)
     clusters = [broker for one in brokers if (broker := broker_of(one, hosts, processes[BROKER, one.name]))]
@@ -137,7 +137,8 @@ async def _read(control: Control, wanted: frozenset[str]) -> Known:
 
 
 async def _placed(control: Control, names: Sequence[str]) -> list[WorkerCluster]:
-    """The worker clusters of these names; few are asked for one by one, since each takes a list its time."""
+    """Returns the worker clusters with these names. Reads few of them one by one, since a list takes time for each
+    cluster in it."""
     if len(names) > FEW:
         return [one for one in await control.all(worker_pb.ListWorkerClustersRequest) if one.name in names]
     asked = (control.ask(worker_pb.GetWorkerClusterRequest(name=name)) for name in names)
@@ -153,7 +154,7 @@ async def _none() -> list[Any]:
 
 
 def owner_of(workload: Workload) -> tuple[str, str]:
-    """Kind and own name of the cluster that a process is of; empty names for what is of none."""
+    """Returns kind and own name of the cluster of a process; empty texts for a process without a cluster."""
     match workload.spec.WhichOneof("kind"):
         case "broker":
             return BROKER, workload.spec.broker.broker_cluster
@@ -163,7 +164,7 @@ def owner_of(workload: Workload) -> tuple[str, str]:
 
 
 def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> Cluster | None:
-    """A broker cluster; None for one that is not shown here."""
+    """Returns a broker cluster; None for one that this API does not show."""
     key = shown_key(cluster.name, cluster.spec.origin)
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
         return None
@@ -185,7 +186,8 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
 def worker_of(
     cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: Mapping[str, ObjectKey]
 ) -> Cluster | None:
-    """A worker cluster; None for one that is not shown here. `brokers`: the keys of broker clusters by own names."""
+    """Returns a worker cluster; None for one that this API does not show. `brokers`: broker clusters' keys
+    by own name."""
     key = shown_key(cluster.name, cluster.spec.origin)
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
         return None
@@ -215,8 +217,7 @@ def worker_of(
 
 
 def _in_words_of(life: Life, keys: Mapping[str, ObjectKey], files: Callable[[], Iterable[ObjectKey]] = tuple) -> Life:
-    """The same with an error that names clusters and files as this API's users do, in place of names that were made for
-    them."""
+    """Returns a life whose error names clusters and files by this API's keys, in place of their generated own names."""
     error = life.error
     if OWN_PREFIX not in error:
         return life
@@ -229,7 +230,7 @@ def _in_words_of(life: Life, keys: Mapping[str, ObjectKey], files: Callable[[], 
 
 
 def zookeeper_of(document: StoredDocument) -> Cluster:
-    """A zookeeper: while it is started, all of its nodes are alive."""
+    """Returns a zookeeper: while it is started, all of its nodes are alive."""
     settings = {name: value for name, value in document.content.items() if name != STATE}
     nodes = tuple(settings[NODE_NAMES])
     return Cluster(
@@ -245,7 +246,7 @@ def zookeeper_of(document: StoredDocument) -> Cluster:
 
 
 def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
-    """The zookeepers of broker clusters that were made past this API: of the same keys, alive where they are."""
+    """Returns stand-in zookeepers for broker clusters created outside this API, with the same keys and live nodes."""
     return [
         Cluster(
             ZOOKEEPER,
@@ -262,13 +263,13 @@ def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
 
 
 def stand_in_settings(broker: Cluster) -> Settings:
-    """The settings of a zookeeper that nobody made."""
+    """Returns the settings of a stand-in zookeeper."""
     defaults = {one.key: default for one in ZOOKEEPER_SETTINGS if (default := default_of(one)) is not None}
     return defaults | USUAL_PORTS | {NODE_NAMES: list(broker.node_names)} | broker.key.json
 
 
 def _dormant(kind: str, document: StoredDocument) -> Cluster:
-    """What is stored and does not run."""
+    """Returns a cluster that is stored and does not run."""
     settings = dict(document.content)
     uses = settings.get("brokerClusterKey")
     return Cluster(

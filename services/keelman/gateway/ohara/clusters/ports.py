@@ -1,4 +1,4 @@
-"""Gathers the ports of running clusters of every kind in one table: what is started must not have one that is in it.
+"""Checks a cluster's ports against a table of the ports of all running clusters: a new one may not use a port in it.
 Pure."""
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Holder:
 
     @property
     def words(self) -> str:
-        """How messages name it."""
+        """The name of the cluster in messages."""
         return f"{self.kind} cluster:{self.key}"
 
 
 def check_ports(mine: Holder, running: Iterable[Holder]) -> None:
-    """Raises Ohara's IllegalArgumentException that names the ports that others have, and who has each."""
+    """Raises Ohara's IllegalArgumentException with the ports that other clusters use, and the name of each cluster."""
     held = [
         (sorted(mine.ports & other.ports), other)
         for other in sorted(running, key=lambda one: (one.kind, one.key.group, one.key.name))
@@ -36,6 +36,6 @@ def check_ports(mine: Holder, running: Iterable[Holder]) -> None:
 
 
 def in_use(ports: Iterable[int], words: str) -> str:
-    """Says that somebody has these ports."""
+    """Returns the message that these ports are in use."""
     numbers = ",".join(map(str, ports))
     return f"ports:{numbers} are used by {words} (the port is generated randomly if it is ignored from request)"

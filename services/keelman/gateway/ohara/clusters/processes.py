@@ -1,4 +1,4 @@
-"""Derives how a cluster lives from its processes, as Ohara words it: state, live nodes, and what is wrong. Pure."""
+"""Derives a cluster's life from its processes, in Ohara's terms: state, live nodes and error. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WELL = {
     PENDING: (clusters.CLUSTER_STATE_RUNNING,),
     RUNNING: (clusters.CLUSTER_STATE_RUNNING, clusters.CLUSTER_STATE_STARTING),
 }
-"""States of ours with which nothing is wrong in one of Ohara's: one process is up while others start."""
+"""For each of Ohara's states, our states that are no error: one process is up while others start."""
 _ENDED = frozenset({work.WORKLOAD_STATE_STOPPED, work.WORKLOAD_STATE_REMOVED})
 _UP = frozenset({work.WORKLOAD_STATE_RUNNING, work.WORKLOAD_STATE_STOPPING})
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The life of a cluster. `state` is empty when it has no process and is to have none."""
+    """The life of a cluster. `state` is empty if it has no process and needs none."""
 
     state: str = ""
     alive_nodes: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Life:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of an answer: what is not known is left out."""
+        """The fields of an answer, without unknown ones."""
         shown: dict[str, Any] = {"aliveNodes": list(self.alive_nodes)}
         if self.state:
             shown["state"] = self.state
@@ -45,12 +45,12 @@ GONE = Life()
 
 
 def is_wanted(state: clusters.ClusterState.ValueType) -> bool:
-    """Whether a cluster in this state is asked to run."""
+    """Tells whether a cluster in this state has the goal to run."""
     return state in _WANTED
 
 
 def is_begun(workloads: Iterable[Workload]) -> bool:
-    """Whether a node has begun to start any of the processes of a cluster that is asked to run."""
+    """Tells whether a node has begun to start any process of a cluster with the goal to run."""
     return any(
         w.status.state not in (work.WORKLOAD_STATE_UNSPECIFIED, *_ENDED) and w.status.generation == w.generation
         for w in workloads
@@ -59,8 +59,7 @@ def is_begun(workloads: Iterable[Workload]) -> bool:
 
 
 def present(workloads: Iterable[Workload], *, wanted: bool) -> list[Workload]:
-    """The processes that count: without those that have ended, and, of a cluster that is to run, without those that
-    leave it."""
+    """Returns the processes that count: without ended ones; with `wanted` only those with the goal to run."""
     return [
         w
         for w in workloads
@@ -73,11 +72,11 @@ def present(workloads: Iterable[Workload], *, wanted: bool) -> list[Workload]:
 def life_of(
     workloads: Iterable[Workload], state: clusters.ClusterState.ValueType, message: str = "", *, hosts: Hosts
 ) -> Life:
-    """How a cluster of these processes lives, whose own state is `state` and whose own message is `message`.
+    """Returns the life of a cluster with these processes; `state` and `message` are the cluster's own.
 
-    Any process that is not up yet: PENDING; else one that is up: RUNNING, whatever became of the others; else FAILED. A
-    process that died and is started again counts as dead until it is up. One of a cluster that stops may come up yet
-    as long as its agent has not said what became of it.
+    PENDING if any process is not up yet; else RUNNING if any is up, whatever the state of the others; else FAILED. A
+    process that died and is started again counts as dead until it is up. A process of a cluster that stops may still
+    come up until its agent has reported its end.
     """
     wanted = is_wanted(state)
     there = present(workloads, wanted=wanted)

@@ -1,4 +1,4 @@
-"""Checks a cluster of any kind before it starts, stops or goes, in Ohara's order and with Ohara's errors. Pure."""
+"""Checks a cluster of any kind before a start, stop or delete, in Ohara's order and with Ohara's errors. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from keelman.gateway.ohara.wire.wording import JAVA_NAMES, must_be_stopped
 from keelman.model.errors import FailedPrecondition
 
 IMAGES = {WORKER: "connect-worker", BROKER: "broker", ZOOKEEPER: "zookeeper", STREAM: "stream", SHABONDI: "shabondi"}
-"""What the last part of an image's name begins with, by kind: any version of it is run."""
+"""The beginning of the last part of an image's name, by kind: any version is legal."""
 MIN_PORT, MAX_PORT = 20_000, 60_000
 _NOUNS = {"broker_cluster": BROKER, "worker_cluster": WORKER}
 
 
 def default_image(kind: str) -> str:
-    """The image that a cluster is said to run which names none."""
+    """Returns the image of a cluster that names none."""
     return f"oharastream/{IMAGES[kind]}:{VERSION}"
 
 
 def check_start(cluster: Cluster, known: Known) -> None:
-    """Raises OharaError for nodes that there are not or that do not run the image, and for ports that others have."""
+    """Raises OharaError for nodes that do not exist or do not have the image, and for ports of other clusters."""
     if not cluster.node_names:
         raise bad_value("node names can't be empty")
     known.hosts.check(cluster.node_names)
@@ -36,7 +36,7 @@ def check_start(cluster: Cluster, known: Known) -> None:
 
 
 def check_image(kind: str, hostnames: Iterable[str], image: str, known: Known) -> None:
-    """Raises OharaError for a node whose agent is not there, and for an image that is none of this kind."""
+    """Raises OharaError for a node without its agent, and for an image of another kind."""
     for name in hostnames:
         host = known.hosts.get(name)
         is_there = host is not None and host.node.status.state == NODE_STATE_ONLINE
@@ -46,14 +46,14 @@ def check_image(kind: str, hostnames: Iterable[str], image: str, known: Known) -
 
 
 def check_not_running(cluster: Cluster) -> None:
-    """Raises OharaError for a cluster that runs; the first check of a delete."""
+    """Raises OharaError for a running cluster; the first check of a delete."""
     if cluster.life.state == RUNNING:
         raise must_be_stopped(cluster.kind, cluster.key)
 
 
 def check_begun(cluster: Cluster, *, force: bool) -> None:
-    """Raises OharaError for a cluster whose start is under way and has brought nothing about yet, which cannot be
-    stopped; it can by force, and where something is in the way of its start."""
+    """Raises OharaError for a cluster that is starting and has started no process yet: it cannot be stopped, except by
+    force or when its start is stuck."""
     status = cluster.made.status
     under_way = cluster.life.state == PENDING and is_wanted(status.state) and not status.stuck
     if under_way and not force and not is_begun(cluster.processes):
@@ -68,13 +68,13 @@ def check_stopped(cluster: Cluster) -> None:
 
 
 def check_unused(cluster: Cluster, users: Iterable[Cluster]) -> None:
-    """Raises OharaError for a cluster that others use; these are of one kind."""
+    """Raises OharaError for a cluster with users, which are all of one kind."""
     if users := list(users):
         raise used(cluster, f"{users[0].kind} cluster", [one.key for one in users])
 
 
 def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
-    """A cluster that cannot go, and the objects that use it, which `words` names the kind of."""
+    """Returns the error for a cluster that cannot be deleted, with its users; `words` is the kind of the users."""
     names = ",".join(map(str, keys))
     return illegal_argument(
         f"you can't remove {cluster.kind} cluster:{cluster.key} since it is used by {words}:{names}"
@@ -82,7 +82,7 @@ def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
 
 
 def free_port(known: Known, taken: Iterable[int] = ()) -> int:
-    """A random port that no cluster has, running or not."""
+    """Returns a random port that no cluster has, running or not."""
     held = {*taken}.union(*(one.ports for one in known.clusters.values()))
     while (port := MIN_PORT + secrets.randbelow(MAX_PORT - MIN_PORT)) in held:
         pass
@@ -90,7 +90,7 @@ def free_port(known: Known, taken: Iterable[int] = ()) -> int:
 
 
 def worded(error: FailedPrecondition, known: Known, own: str, key: ObjectKey) -> OharaError:
-    """What the state service refuses, in Ohara's words. `own`: the name there of the broker cluster of this key."""
+    """Returns an error of the state service in Ohara's words. `own`: the own name of the broker cluster of this key."""
     facts = error.metadata
     match error.reason:
         case "PORT_IN_USE":
@@ -106,6 +106,6 @@ def worded(error: FailedPrecondition, known: Known, own: str, key: ObjectKey) ->
 
 
 def _holder(known: Known, noun: str, name: str) -> Cluster | None:
-    """The cluster that has a name in the state service."""
+    """Returns the cluster with this name in the state service; None if it is not shown."""
     found = (one for one in known.of(_NOUNS.get(noun, "")) if one.made is not None and one.made.name == name)
     return next(found, None)

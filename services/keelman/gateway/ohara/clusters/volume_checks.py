@@ -16,8 +16,8 @@ VOLUME = "volume"
 
 
 async def check_volumes(control: Control, keys: Sequence[ObjectKey], *, running: bool) -> list[str]:
-    """The paths of volumes. Raises OharaError for some that there are not, or that are not started where they have to
-    be."""
+    """Returns the paths of volumes. Raises OharaError for volumes that do not exist, or with `running`
+    are not started."""
     if not keys:
         return []
     there = {one.key: one for one in await Stored(control, VOLUME).list()}

@@ -1,1 +1,1 @@
-"""`/v0/connectors`, on connector definitions: what is sent to Connect, and what its workers report of it."""
+"""`/v0/connectors`, on connector definitions: their configurations for Connect, and their workers' reports."""

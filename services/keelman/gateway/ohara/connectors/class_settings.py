@@ -1,7 +1,7 @@
-"""Translates a connector class's keys, as Connect's REST lists them, into settings as Ohara answers them. Pure.
+"""Translates a connector class's keys, as Connect's REST API lists them, into settings in Ohara's form. Pure.
 
-A class of Ohara's carries its own settings in the display names of its keys; of any other class the settings are those
-of all connectors, its own keys, and those that say which class it is.
+A class of Ohara's carries its own settings in the display names of its keys. Any other class has the settings of all
+connectors, its own keys, and the settings that identify the class.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _TYPES = {
     "PASSWORD": Type.PASSWORD,
 }
 _FIELDS = frozenset(CONNECTOR[0].json)
-"""What the JSON of a setting has."""
+"""The fields of a setting's JSON."""
 
 
 def class_info(kind: str, name: str, settings: Sequence[Json]) -> Json:
-    """A class and its settings."""
+    """Returns a class and its settings."""
     return {"classType": kind, "className": name, "settingDefinitions": list(settings)}
 
 
 def generic_class(kind: str, name: str, version: str = "", *, ohara: bool = False) -> Json:
-    """A class of which nothing more is known than its kind: a source, a sink, a stream or a partitioner."""
+    """Returns a class of which only the kind is known: source, sink, stream or partitioner."""
     table: Definitions = OHARA_CONNECTOR if ohara else CONNECTOR
     if kind not in ("source", "sink", UNKNOWN):
         table = STREAM if kind == "stream" else ()
@@ -45,7 +45,7 @@ def generic_class(kind: str, name: str, version: str = "", *, ohara: bool = Fals
 
 
 def class_of_keys(kind: str, name: str, version: str, keys: Iterable[Mapping[str, Any]]) -> Json:
-    """A class whose keys Connect reports, each a ConfigKeyInfo."""
+    """Returns a class from the keys that Connect reports, each a ConfigKeyInfo."""
     keys = list(keys)
     if own := [setting for one in keys if (setting := own_setting(one)) is not None]:
         named = next((one["defaultValue"] for one in own if one["key"] == KIND), None)
@@ -58,7 +58,7 @@ def class_of_keys(kind: str, name: str, version: str, keys: Iterable[Mapping[str
 
 
 def own_setting(key: Mapping[str, Any]) -> Json | None:
-    """The setting that stands in a key's display name; None where there is none."""
+    """Returns the setting in a key's display name; None if there is none."""
     text = key.get("display_name") or ""
     if not text.startswith("{"):
         return None
@@ -70,7 +70,7 @@ def own_setting(key: Mapping[str, Any]) -> Json | None:
 
 
 def setting_of(key: Mapping[str, Any]) -> SettingDef:
-    """A key of Connect's as a setting. Lists have no default there: Ohara's clients refuse one."""
+    """Returns a key of Connect's as a setting. Lists get no default: Ohara's clients refuse one."""
     kind = _TYPES.get(key.get("type") or "", Type.STRING)
     return SettingDef(
         key["name"],
@@ -83,7 +83,7 @@ def setting_of(key: Mapping[str, Any]) -> SettingDef:
 
 
 def defaults(info: Json) -> dict[str, Any]:
-    """The defaults of a class's settings: of those of its own and of those that say which class it is."""
+    """Returns the defaults of a class's own settings, and of the settings that identify the class."""
     shared = {one.key for one in CONNECTOR}
     return {
         one["key"]: one["defaultValue"]
@@ -93,7 +93,7 @@ def defaults(info: Json) -> dict[str, Any]:
 
 
 def is_ohara(info: Json) -> bool:
-    """Whether a class is one of Ohara's: its converter is a setting with a default."""
+    """Tells whether a class is one of Ohara's: its key.converter is a setting with a default."""
     return any(
         one["key"] == "key.converter" and one.get("defaultValue") is not None for one in info["settingDefinitions"]
     )

@@ -1,4 +1,4 @@
-"""Reads the columns of a connector: how rows are named and typed. Pure."""
+"""Checks the columns of a connector: the names and types in rows. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORDER, NAME, NEW_NAME, DATA_TYPE = "order", "name", "newName", "dataType"
 
 
 def check_columns(columns: list[Any]) -> None:
-    """Raises OharaError for columns that cannot be."""
+    """Raises OharaError for illegal columns."""
     orders = []
     for one in columns:
         if not isinstance(one, dict):

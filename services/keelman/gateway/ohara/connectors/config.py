@@ -1,4 +1,4 @@
-"""Turns a connector's settings into its configuration in Connect: texts, under the names that Kafka knows. Pure."""
+"""Turns a connector's settings into its configuration in Connect: texts, with Kafka's names for topics. Pure."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ OHARA_PARTITIONER = "oharastream.ohara.kafka.RowDefaultPartitioner"
 OHARA_CLASSES = "oharastream."
 """Ohara's own connectors, which turn rows into bytes themselves."""
 INTERNAL = (CONNECTOR_KEY, TOPICS)
-"""Answered, made from other settings; what a request says of them is not kept."""
+"""Settings in answers that are derived from other settings; their values in a request are not kept."""
 
 
 def kafka_name(key: ObjectKey) -> str:
-    """What Kafka calls a connector or topic of this key."""
+    """Returns the name of a connector or topic with this key in Kafka."""
     return f"{key.group}-{key.name}"
 
 
 def topic_keys(settings: Mapping[str, Any]) -> list[ObjectKey]:
-    """The keys of a connector's topics."""
+    """Returns the keys of a connector's topics."""
     return [key_of(one, TOPIC_KEYS) for one in settings.get(TOPIC_KEYS, ())]
 
 
 def kafka_config(key: ObjectKey, settings: Mapping[str, Any], topics: Iterable[str]) -> dict[str, str]:
-    """The configuration of a connector for Connect, without its name. What is an empty list there is left out.
+    """Returns the configuration of a connector for Connect, without its name. Empty lists are left out.
 
-    `topics` are the names that Kafka has for its topics.
+    `topics` are the Kafka names of its topics.
     """
     config = {name: text for name, value in settings.items() if name != "name" and (text := config_text(name, value))}
     config |= {"group": key.group, CONNECTOR_KEY: json_text(key.json)}
@@ -45,15 +45,15 @@ def kafka_config(key: ObjectKey, settings: Mapping[str, Any], topics: Iterable[s
 
 
 def config_text(name: str, value: Any) -> str:
-    """A setting as it stands in a configuration; empty for one that is not there. Ohara's partitioner is left to
-    whoever produces: it chooses as Kafka's own does for rows without a key."""
+    """Returns a setting's text in a configuration; empty for a setting that is left out. Ohara's partitioner is left
+    out: for rows without a key it chooses like Kafka's own."""
     text = plain_text(value)
     return "" if (name, text) == (PARTITIONER, OHARA_PARTITIONER) else text
 
 
 def plain_text(value: Any) -> str:
-    """A setting's value as Connect takes it: a list of plain values joined by commas, other lists and objects as JSON.
-    Empty for an empty list, which no configuration names."""
+    """Returns a setting's value in Connect's form: a list of plain values joined by commas, other lists and objects as
+    JSON. Empty for an empty list, which no configuration contains."""
     if isinstance(value, str):
         listed = _listed(value)
         return value if listed is None else _joined(listed, value)
@@ -63,12 +63,12 @@ def plain_text(value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON without spaces."""
+    """Returns a value as JSON without spaces."""
     return orjson.dumps(value).decode()
 
 
 def _listed(text: str) -> list[Any] | None:
-    """The list that a text is in JSON."""
+    """Parses a text as a JSON list; returns None if it is none."""
     if not text.startswith("["):
         return None
     try:
@@ -79,12 +79,12 @@ def _listed(text: str) -> list[Any] | None:
 
 
 def _joined(values: Iterable[Any], other: str) -> str:
-    """Plain values joined by commas; `other` where some are none."""
+    """Returns plain values joined by commas; `other` if any value is not plain."""
     texts = [one if isinstance(one, str) else json_text(one) for one in values]
     plain = all(isinstance(one, (str, bool)) or is_number(one) for one in values)
     return ",".join(texts) if plain else other
 
 
 def is_ohara_class(name: str) -> bool:
-    """Whether a connector class is one of Ohara's own, by its name."""
+    """Tells whether a connector class is one of Ohara's own, by its name."""
     return name.startswith(OHARA_CLASSES)

@@ -1,4 +1,4 @@
-"""`/v0/connectors`: connector definitions of the state service, brought to their worker clusters by its operations."""
+"""`/v0/connectors`: connector definitions of the state service, whose operations apply them to worker clusters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KIND = "connector"
 SENT = tuple(one for one in CONNECTOR if not one.internal)
 """The settings that a request may have."""
 CLASS_SECONDS = 2.0
-"""The worker cluster has so long to answer about a class: then a connector is stored without that."""
+"""The limit for a worker cluster's answer about a class: after it a connector is stored without the answer."""
 RUNNING, PAUSED = goals.DEFINITION_GOAL_RUNNING, goals.DEFINITION_GOAL_PAUSED
 ABSENT = goals.DEFINITION_GOAL_ABSENT
 
@@ -48,7 +48,7 @@ class Connectors(Resource):
         self._classes = classes
 
     async def list(self) -> Sequence[Json]:
-        """All connectors, as their workers reported them."""
+        """Returns all connectors, as their workers reported them."""
         control = self._control
         definitions = await control.shared(_read_definitions)
         clusters, nodes = await asyncio.gather(lookups.worker_clusters(control), lookups.hostnames(control))
@@ -58,14 +58,14 @@ class Connectors(Resource):
         ]
 
     async def get(self, key: ObjectKey) -> Json:
-        """One connector. Raises no_such."""
+        """Returns one connector. Raises no_such."""
         definition = await self._definition(key)
         cluster = await self._cluster_of(definition)
         nodes = await lookups.hostnames(self._control) if definition.status.HasField("connector") else {}
         return _json(key, definition, cluster, nodes)
 
     async def create(self, settings: Settings) -> Json:
-        """A new connector, which no worker has yet."""
+        """Creates a connector, which no worker has yet."""
         made = checked_settings(created(SENT, without_internal(settings)))
         key = checked_key(made["group"], made["name"])
         if await lookups.definition(self._control, key) is not None:
@@ -79,13 +79,13 @@ class Connectors(Resource):
             raise exists(KIND, key) from None
         except (InvalidArgument, FailedPrecondition):
             worker = key_of(made[WORKER_KEY], WORKER_KEY)
-            if await lookups.worker_cluster(self._control, worker) is None:  # it went since it was looked
+            if await lookups.worker_cluster(self._control, worker) is None:  # deleted since it was read
                 raise not_stored("worker", [worker]) from None
             raise
-        return await self.get(key)  # as it was sent: what a write answers has secrets hidden
+        return await self.get(key)  # as it was sent: the answer to a write has hidden secrets
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A connector, changed or new. Raises OharaError while its worker cluster has it."""
+        """Changes or creates a connector. Raises OharaError while its worker cluster has it."""
         if await lookups.definition(self._control, key) is None:
             return await self.create({**settings, **key.json})
         definition = await settled(partial(self._definition, key), _is_changing)
@@ -101,7 +101,7 @@ class Connectors(Resource):
         return await self.get(key)
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forgets a connector. Raises OharaError while a worker cluster that runs has it."""
+        """Deletes a connector. Raises OharaError while a running worker cluster has it."""
         if await lookups.definition(self._control, key) is None:
             return
         definition = await self._undisturbed(key)
@@ -114,7 +114,7 @@ class Connectors(Resource):
             return
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
-        """Starts, stops, pauses or resumes a connector. `force` says nothing here."""
+        """Starts, stops, pauses or resumes a connector. `force` has no effect here."""
         if verb not in ("start", "stop", "pause", "resume"):
             raise unsupported(call.target)
         definition = await self._definition(key)
@@ -177,8 +177,8 @@ class Connectors(Resource):
     async def _wanted(
         self, settings: Settings, filled: Mapping[str, Any] | None = None
     ) -> tuple[WorkerCluster, ConnectorSettings]:
-        """The worker cluster of settings, and all that makes a definition of them. Raises OharaError for one that is
-        not there, and for topics that are not."""
+        """Returns the worker cluster of settings, and the input of `spec_of` for them. Raises OharaError for an unknown
+        worker cluster or topic."""
         worker = key_of(settings[WORKER_KEY], WORKER_KEY)
         if (cluster := await lookups.worker_cluster(self._control, worker)) is None:
             raise not_stored("worker", [worker])
@@ -193,8 +193,8 @@ class Connectors(Resource):
         return cluster, ConnectorSettings(settings, info, names, filled or {})
 
     async def _running_topics(self, settings: Settings) -> dict[ObjectKey, Any]:
-        """The topics of a connector. Raises OharaError for those that are not there or do not run; waits for those that
-        are being started."""
+        """Returns the topics of a connector. Waits for topics that are just changing; raises OharaError for topics that
+        do not exist or do not run."""
         found: dict[ObjectKey, Any] = {}
         for key in dict.fromkeys(key_of(one, TOPIC_KEYS) for one in settings[TOPIC_KEYS]):
             read = partial(lookups.topic, self._control, key)
@@ -206,7 +206,7 @@ class Connectors(Resource):
         return found
 
     async def _check_brokers(self, cluster: WorkerCluster, topics: Mapping[ObjectKey, Any]) -> None:
-        """Raises OharaError for a topic of other brokers than the worker cluster's."""
+        """Raises OharaError for a topic on another broker cluster than the worker cluster's."""
         other = [key for key, one in topics.items() if one.spec.broker_cluster != cluster.spec.broker_cluster]
         if not other:
             return
@@ -240,7 +240,7 @@ async def _read_definitions(control: Control) -> Sequence[ConnectorDefinition]:
 
 
 def checked_settings(settings: Settings) -> Settings:
-    """The settings. Raises OharaError for what no table says."""
+    """Returns the settings. Raises OharaError for illegal values that the table of settings does not cover."""
     check_columns(settings[COLUMNS])
     if settings[CHECK_RULE] not in CHECK_RULES:
         raise bad_value(f"{CHECK_RULE}: {settings[CHECK_RULE]!r} is not one of {', '.join(CHECK_RULES)}")
@@ -248,7 +248,7 @@ def checked_settings(settings: Settings) -> Settings:
 
 
 def without_internal(settings: Settings) -> Settings:
-    """The settings of a request without those that are made from others."""
+    """Returns the settings of a request without the derived ones."""
     return {k: v for k, v in settings.items() if k not in INTERNAL}
 
 

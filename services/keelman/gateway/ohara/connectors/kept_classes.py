@@ -1,5 +1,5 @@
-"""Keeps in the state service what worker clusters answered about their classes: files are described by it, whichever
-gateway is asked and whether or not it was started again."""
+"""Keeps the worker clusters' class descriptions in the state service, so that every gateway, also after a restart, can
+describe files with them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ KIND = "class"
 TEXT = "definitions"
 NO_VERSION = "none"
 AGAIN_SECONDS = 30.0
-"""Between two looks for what other gateways have kept."""
+"""The time between two reads of the descriptions that other gateways have stored."""
 
 
 class KeptClasses:
-    """Classes with their settings by name and version."""
+    """Connector classes with their settings, by name and version."""
 
     def __init__(self, control: Control, clock: Callable[[], float] = time.monotonic) -> None:
         self._stored = Stored(control, KIND)
         self._clock = clock
         self._known: dict[str, dict[str, Json]] = {}
-        """By name and version."""
+        """Descriptions by name and version."""
         self._looked: float | None = None
 
     async def look(self) -> None:
-        """Reads what is kept, unless that was done just now. Raises KeelmanError where the state service does not
-        answer."""
+        """Reads the stored descriptions, unless that was done in the last AGAIN_SECONDS. Raises KeelmanError if the
+        state service does not answer."""
         if self._looked is not None and self._clock() < self._looked + AGAIN_SECONDS:
             return
         self._looked = self._clock()
@@ -45,12 +45,14 @@ class KeptClasses:
                 versions[one.key.group] = orjson.loads(one.content[TEXT])
 
     def find(self, name: str, version: str) -> Json | None:
-        """What a worker cluster reported of a class in this version, or in any other; None when none has."""
+        """Returns the description of a class in this version, else in any version; None if no worker cluster reported
+        it."""
         versions = self._known.get(name, {})
         return versions.get(version or NO_VERSION) or next(iter(versions.values()), None)
 
     async def keep(self, name: str, version: str, info: Json) -> None:
-        """Keeps what a worker has just reported. That this fails is only logged: who asks does not need it."""
+        """Stores the description that a worker has just reported. A failure is only logged: the request does not need
+        it."""
         versions, key = self._known.setdefault(name, {}), ObjectKey(version or NO_VERSION, name)
         if versions.get(key.group) == info:
             return

@@ -1,4 +1,5 @@
-"""Derives how a definition's connector lives and stands, as Ohara answers it, from its workers' reports. Pure."""
+"""Derives the state and run-time fields of a definition's connector in Ohara's form, from its
+workers' reports. Pure."""
 
 from __future__ import annotations
 
@@ -23,24 +24,24 @@ STATES = {
     pb.CONNECTOR_STATE_FAILED: FAILED,
     pb.CONNECTOR_STATE_RESTARTING: UNASSIGNED,
 }
-"""Ohara's clients know no other states: Connect had no more when they were made."""
+"""Ohara's clients know only these states: Connect had no others when they were written."""
 MIN_RUNNING = 2
-"""A connector runs when it does and a task of it does."""
+"""A connector counts as RUNNING if it and at least one of its tasks run."""
 _WANTED = (CLUSTER_STATE_STARTING, CLUSTER_STATE_RUNNING, CLUSTER_STATE_DEGRADED)
 
 
 def is_wanted(cluster: WorkerCluster | None) -> bool:
-    """Whether a worker cluster is asked to run."""
+    """Tells whether a worker cluster has the goal to run."""
     return cluster is not None and cluster.status.state in _WANTED
 
 
 def answers(cluster: WorkerCluster | None) -> bool:
-    """Whether a worker of it can be asked."""
+    """Tells whether a worker cluster has a worker that can answer."""
     return is_wanted(cluster) and cluster is not None and cluster.status.ready_workers > 0
 
 
 def is_there(definition: ConnectorDefinition) -> bool:
-    """Whether its worker cluster has the connector, as far as that is known."""
+    """Tells whether the worker cluster has the connector, as far as that is known."""
     status = definition.status
     if status.applied_goal in (DEFINITION_GOAL_ABSENT, 0):
         return False
@@ -50,7 +51,7 @@ def is_there(definition: ConnectorDefinition) -> bool:
 def life(
     definition: ConnectorDefinition, cluster: WorkerCluster | None, nodes: Mapping[str, str], *, query_time: int
 ) -> dict[str, Any]:
-    """The fields that answers have beside settings. `nodes`: hostnames by the ids of workers."""
+    """Returns the fields of an answer that are not settings. `nodes`: hostnames by the ids of workers."""
     status = definition.status
     is_to_be = definition.goal not in (DEFINITION_GOAL_ABSENT, 0)
     modified = {"lastModified": definition.update_time.ToMilliseconds()}
@@ -69,7 +70,7 @@ def life(
 
 
 def absent(error: str = "") -> dict[str, Any]:
-    """The fields of a connector that its worker cluster does not have, or cannot be asked about."""
+    """Returns the fields of a connector that its worker cluster does not have, or cannot answer about."""
     fields: dict[str, Any] = {"aliveNodes": [], "tasksStatus": [], "nodeMetrics": {}}
     return fields | ({"error": error} if error else {})
 
@@ -77,8 +78,8 @@ def absent(error: str = "") -> dict[str, Any]:
 def present(
     connector: pb.Connector, nodes: Mapping[str, str], *, applying: bool, query_time: int, error: str = ""
 ) -> dict[str, Any]:
-    """The fields of a connector that its workers report. `nodes` are node names by the workers' ids; `applying` says
-    that it is being changed now; `error` is the one to show where there is no trace."""
+    """Returns the fields of a connector that its workers report. `nodes` are node names by the workers' ids; `applying`
+    is set while it is being changed; `error` is shown if there is no trace."""
     statuses = [
         *(_status(task, nodes, coordinator=False) for task in connector.tasks),
         _status(connector, nodes, coordinator=True),
@@ -95,7 +96,7 @@ def present(
 
 
 def node_metrics(connector: pb.Connector, nodes: Mapping[str, str], query_time: int) -> dict[str, Any]:
-    """What its workers measured, on the node of the worker that has the connector."""
+    """Returns the connector's measured lag, under the node of the worker that has the connector."""
     node = _node(connector.worker_id, nodes)
     meters = []
     if connector.HasField("lag_records"):
@@ -110,7 +111,7 @@ def _meter(name: str, value: int, unit: str, document: str, query_time: int) -> 
 
 
 def _status(found: Any, nodes: Mapping[str, str], *, coordinator: bool) -> dict[str, Any]:
-    """Of a connector or a task of it."""
+    """Returns the status of a connector or of one of its tasks."""
     node = _node(found.worker_id, nodes) or "unknown"  # Ohara's clients need the field
     status = {"state": STATES.get(found.state, UNASSIGNED), "nodeName": node, "coordinator": coordinator}
     return status | ({"error": found.trace} if found.trace else {})

@@ -1,7 +1,7 @@
-"""Translates a connector's settings into the definition of ours that they are kept in, and back. Pure.
+"""Translates a connector's settings into our connector definition that stores them, and back. Pure.
 
-The definition's configuration is what Connect gets. Beside it stand, in `extra`, the settings that are no plain texts
-there as they were sent, the defaults of the connector's class, and the keys that were made and not sent.
+Connect gets the definition's configuration. The definition's `extra` holds the settings that differ from their texts in
+the configuration, the defaults of the connector's class, and the keys that were generated and not sent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 WORKERS_OWN = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER, "header.converter": SIMPLE_HEADERS}
 """The converters of connectors that name none, as workers of this API are configured."""
 KEPT, FILLED, MADE = "settings", "filled", "made"
-"""In a definition's extra."""
+"""The fields of a definition's `extra`."""
 ONE_TOPIC = "topic"
 """Connect's own file source takes one topic, under this key."""
 _NAMES = ("group", "name")
@@ -50,18 +50,18 @@ _NAMES = ("group", "name")
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSettings:
-    """A connector's settings as sent, and what its class adds to them, if that is known."""
+    """A connector's settings as sent, and the description of its class, if that is known."""
 
     settings: Settings
     info: Json | None = None
     topics: Sequence[str] = ()
-    """The names that Kafka has for its topics."""
+    """The Kafka names of its topics."""
     filled: Mapping[str, Any] = field(default_factory=dict)
-    """The defaults of its class that were known before; where `info` is known those of it."""
+    """The defaults of its class that were known before; unused if `info` is known, which has its own."""
 
 
 def spec_of(key: ObjectKey, wanted: ConnectorSettings, worker_cluster: str) -> ConnectorDefinitionSpec:
-    """The definition of a connector."""
+    """Returns the spec of a connector's definition."""
     settings = {k: v for k, v in wanted.settings.items() if k not in (*INTERNAL, *_NAMES)}
     filled = dict(wanted.filled) if wanted.info is None else defaults(wanted.info)
     settings = {k: v for k, v in settings.items() if not (k in filled and filled[k] == v)}
@@ -78,7 +78,7 @@ def spec_of(key: ObjectKey, wanted: ConnectorSettings, worker_cluster: str) -> C
 
 
 def settings_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey) -> Settings:
-    """What was sent of a connector; where somebody has changed its configuration elsewhere, what that says."""
+    """Returns a connector's settings as sent; values that were changed outside this API come from the configuration."""
     return _settings(key, definition, worker, _extra(definition))
 
 
@@ -98,13 +98,13 @@ def _settings(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey
 
 
 def filled_of(definition: ConnectorDefinition) -> dict[str, Any]:
-    """The defaults of its class that were known when it was written."""
+    """Returns the defaults of the class that were known when the definition was written."""
     found: dict[str, Any] = _extra(definition).get(FILLED, {})
     return found
 
 
 def _extra(definition: ConnectorDefinition) -> dict[str, Any]:
-    """What this API keeps beside the configuration; what others keep in its place is not read. Nobody changes it."""
+    """Returns this API's `extra` of a definition; empty if another API owns it. Callers must not change it."""
     if definition.spec.origin.api not in ("", API):
         return {}
     return _read_extra(definition.spec.extra.SerializeToString(deterministic=True))
@@ -112,14 +112,14 @@ def _extra(definition: ConnectorDefinition) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _read_extra(message: bytes) -> dict[str, Any]:
-    """The same, remembered: it changes seldom and is read often."""
+    """Parses an `extra`, cached since it is read often; returns an empty dict for an unknown form."""
     extra = value_of(Struct.FromString(message))
     is_ours = isinstance(extra.get(KEPT), dict) and isinstance(extra.get(FILLED), dict)
     return extra if is_ours and isinstance(extra.get(MADE), list) else {}
 
 
 def answer_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey) -> Json:
-    """All settings of a connector as they are answered: with its class's defaults and what is made of others."""
+    """Returns all settings of a connector for an answer, with its class's defaults and the derived settings."""
     config, extra = definition.spec.config, _extra(definition)
     filled = extra.get(FILLED, {})
     own = {one: config.get(one) or filled.get(one) or WORKERS_OWN[one] for one in CONVERTERS}
@@ -129,7 +129,7 @@ def answer_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey
 
 
 def _made(wanted: ConnectorSettings, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Keys of a configuration that nobody sent and that the class needs."""
+    """Returns the keys of a configuration that the class needs and that were not sent."""
     name, info = settings[CLASS], wanted.info
     if is_ohara_class(name) or (info is not None and is_ohara(info)):
         return {one: BYTES_CONVERTER for one in CONVERTERS if one not in settings}
@@ -144,13 +144,13 @@ def _needs(info: Json, key: str) -> bool:
 
 @cache
 def _defaults() -> Settings:
-    """Those of all connectors: a definition that was made elsewhere names few of them."""
+    """Returns the defaults of all connectors: a definition created outside this API sets few of them."""
     rows = ((one.key, default_of(one)) for one in CONNECTOR if one.necessary is Necessary.OPTIONAL and not one.internal)
     return {key: default for key, default in rows if default is not None}
 
 
 def _parsed(former: Any, text: str) -> Any:
-    """A value of the former one's type that a configuration has as text."""
+    """Parses a configuration's text as a value of the former value's type; returns the text if it is none."""
     if isinstance(former, list) and not text.startswith("["):
         return [part for part in text.split(",") if part]
     try:

@@ -1,4 +1,4 @@
-"""Asks running worker clusters about their connector classes, and remembers it for a minute: forms ask often."""
+"""Reads the connector classes of running worker clusters, and caches them for a minute, since forms need them often."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MAX_REMEMBERED = 2000
 AT_ONCE = 4
 ASK_SECONDS = 15.0
 ALL_SECONDS = 12.0
-"""For all classes of a cluster: users wait 20 s for an answer."""
+"""The limit for all classes of a cluster: users wait 20 s for an answer."""
 
 
 class WorkerClasses:
-    """Asks workers for their connector classes and the keys of each."""
+    """Reads connector classes, and the keys of each, from workers."""
 
     def __init__(self, asking: Asking, kept: KeptClasses, clock: Callable[[], float] = time.monotonic) -> None:
         self._asking = asking
@@ -42,9 +42,10 @@ class WorkerClasses:
         self._remembered: OrderedDict[tuple[str, str], tuple[float, Json]] = OrderedDict()
 
     async def of_cluster(self, cluster: WorkerCluster) -> list[Json]:
-        """All connector classes of a cluster; of a class that cannot be asked in time what all connectors have.
+        """Returns all connector classes of a cluster; a class without an answer in time gets the common settings of
+        all connectors.
 
-        Raises what `Asking.ask` raises, and Internal for an answer that is none of Connect's.
+        Raises the errors of `Asking.ask`, and Internal for an answer that is not JSON.
         """
         listed = await self.ask(cluster.name, "GET", "/connector-plugins")
         limit = asyncio.Semaphore(AT_ONCE)
@@ -63,7 +64,7 @@ class WorkerClasses:
         return await asyncio.gather(*(info(one, deadline) for one in classes.values()))
 
     async def of_class(self, cluster: WorkerCluster, name: str, *, seconds: float) -> Json | None:
-        """One class of a cluster; None when no worker answers in time."""
+        """Returns one class of a cluster; None if the cluster does not have it or no worker answers in time."""
         try:
             async with asyncio.timeout(seconds):
                 if (known := self._fresh(cluster, name)) is not None:
@@ -78,7 +79,7 @@ class WorkerClasses:
     async def ask(
         self, cluster: str, method: str, target: str, body: Any = None, *, seconds: float = ASK_SECONDS
     ) -> Any:
-        """The JSON of a worker's answer. Raises our error for one that is no success, or does not come in time."""
+        """Returns the JSON of a worker's answer. Raises our error for an unsuccessful or late answer."""
         content = None if body is None else orjson.dumps(body)
         outgoing = Outgoing(method, target.encode(), HEADERS, content, repeatable=True)
         late = DeadlineExceeded(f"worker cluster {cluster!r} did not answer within {seconds:.0f} s")
@@ -108,8 +109,8 @@ class WorkerClasses:
 
 
 def named(listed: Sequence[Json], name: str) -> Json | None:
-    """The connector class of this name, which may be a short one as Connect takes it: FileStreamSource. None where
-    there is none, or where several have the short name."""
+    """Returns the connector class with this full or short name, such as FileStreamSource. None for an unknown name, and
+    for a short name of several classes."""
     connectors = [one for one in listed if one.get("type") in ("source", "sink")]
     for names_of in (_full_name, _short_names):
         found = [one for one in connectors if name in names_of(one["class"])]

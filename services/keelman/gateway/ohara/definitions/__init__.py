@@ -1,2 +1,1 @@
-"""The settings of each kind of object as tables of data: what is checked, what is the default, what inspect
-shows."""
+"""The settings of each kind of object as tables of data: their checks, their defaults, and their form in inspect."""

@@ -19,7 +19,7 @@ KAFKA = (
     _number("num.network.threads", "number of threads that serve the network"),
     _number("num.io.threads", "number of threads that serve requests"),
 )
-"""What becomes a property of the brokers, beside KAFKA_0_12."""
+"""The settings that become properties of the brokers, beside KAFKA_0_12."""
 KAFKA_0_12 = (
     SettingDef(
         "queued.max.request.bytes", Type.LONG, "bytes of requests that wait before no more are read, -1 for no limit",
@@ -51,4 +51,4 @@ SENT_ONLY = (
         "jvm.performance.options", Type.STRING, "further options of the Java virtual machine", group=PERFORMANCE
     ),
 )
-"""Settings of Ohara 0.12: without a default here, checked, kept and used when they are sent."""
+"""Settings of Ohara 0.12: without a default here, checked, stored and used if they are sent."""

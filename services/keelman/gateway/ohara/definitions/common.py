@@ -1,4 +1,4 @@
-"""Settings that objects of several kinds have."""
+"""Settings that objects of several kinds share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keelman.gateway.ohara.definitions.setting import Necessary, Permission, Set
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, LEGAL_WORD
 
 VERSION = "0.11.1"
-"""Of Ohara's API, as served here and as the tag of image names."""
+"""The version of Ohara's API, as served here and as the tag of image names."""
 DENIED_NODES = ("start", "stop", "pause", "resume")
 HEAP_MB = 2048
 
@@ -39,7 +39,7 @@ JMX_PORT = SettingDef(
 
 
 def image_name(service: str) -> SettingDef:
-    """The image name of a kind of cluster; no image is pulled."""
+    """Returns the setting for the image name of a kind of cluster; no image is pulled."""
     return SettingDef(
         "imageName", Type.STRING, "the image that this cluster runs", default=f"oharastream/{service}:{VERSION}",
         permission=Permission.CREATE_ONLY,
@@ -47,5 +47,5 @@ def image_name(service: str) -> SettingDef:
 
 
 def in_group(setting: SettingDef, group: str) -> SettingDef:
-    """The same setting in another group of a form."""
+    """Returns the same setting in another group of a form."""
     return replace(setting, group=group)

@@ -1,4 +1,4 @@
-"""The settings that all connectors have."""
+"""The settings of all connectors."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ CONNECTOR = table(
     SettingDef(config.PARTITIONER, Type.CLASS, "the class that chooses the partition of a record"),
     TAGS,
 )  # fmt: skip
-"""Of connectors of any kind."""
+"""The settings of connectors of any kind."""
 OHARA_CONNECTOR = tuple(
     replace(one, default={config.PARTITIONER: config.OHARA_PARTITIONER} .get(one.key, config.BYTES_CONVERTER))
     if one.key in (*config.CONVERTERS, config.PARTITIONER) else one
     for one in CONNECTOR
 )  # fmt: skip
-"""Of Ohara's own: they write and read bytes."""
+"""The settings of Ohara's own connectors: they write and read bytes."""
 
 
 def meta(kind: str, version: str = "") -> Definitions:
-    """The settings that say which class it is, by their defaults: read only."""
+    """Returns the read-only settings that identify a class by their defaults."""
     defaults = ((AUTHOR, UNKNOWN), (VERSION, version or UNKNOWN), (REVISION, UNKNOWN), (KIND, kind))
     return table(
         *(

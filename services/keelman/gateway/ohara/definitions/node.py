@@ -19,4 +19,4 @@ NODE = table(
     SettingDef(PASSWORD, Type.PASSWORD, "the user's password", necessary=Necessary.REQUIRED),
     TAGS,
 )  # fmt: skip
-"""Kept and answered: nobody logs in with them."""
+"""Port, user and password are stored and returned, but never used for a login."""

@@ -1,4 +1,4 @@
-"""One setting of a kind of object: a SettingDef as Ohara serves them."""
+"""One setting of a kind of object: a SettingDef in Ohara's form."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ INTEGERS = {
 }
 """Whole numbers: the least and the greatest."""
 EMPTY = {Type.ARRAY: list, Type.OBJECT_KEYS: list, Type.TABLE: list, Type.TAGS: dict}
-"""What an optional value is that is not given and has no default."""
+"""The value of an optional setting that is not given and has no default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class SettingDef:
 
     @property
     def json(self) -> dict[str, Any]:
-        """As inspect answers it; it has nulls."""
+        """The form in answers of inspect, with nulls."""
         return {
             "key": self.key,
             "group": self.group,
@@ -114,10 +114,10 @@ Definitions = tuple[SettingDef, ...]
 
 
 def table(*settings: SettingDef) -> Definitions:
-    """Settings in their order, each of which knows its place."""
+    """Returns settings in their order, each with its place in it."""
     return tuple(replace(one, order=place) for place, one in enumerate(settings))
 
 
 def by_key(definitions: Iterable[SettingDef]) -> dict[str, SettingDef]:
-    """Settings by their keys."""
+    """Returns settings by their keys."""
     return {one.key: one for one in definitions}

@@ -44,4 +44,4 @@ TOPIC = table(
     ),
     SettingDef(COMPRESSION, Type.STRING, "how records are compressed", group=CONFIGS),
 )  # fmt: skip
-"""The last five are Ohara 0.12's: without a default, and given to Kafka when they are sent."""
+"""The last five are Ohara 0.12's: without a default, and passed to Kafka if they are sent."""

@@ -7,7 +7,7 @@ from keelman.gateway.ohara.definitions.setting import Necessary, Permission, Set
 
 CONFIG, OFFSET, STATUS = "config", "offset", "status"
 TOPIC_KINDS = (CONFIG, OFFSET, STATUS)
-"""In the order in which their names are checked."""
+"""The kinds of storage topics, in the order in which their names are checked."""
 BROKER_CLUSTER_KEY, GROUP_ID = "brokerClusterKey", "group.id"
 PLUGIN_KEYS, SHARED_JAR_KEYS, FREE_PORTS = "pluginKeys", "sharedJarKeys", "freePorts"
 COMPRESSION, JVM_OPTIONS = "producer.compression.type", "jvm.performance.options"
@@ -16,17 +16,17 @@ PERFORMANCE = "performance"
 
 
 def topic_key(kind: str) -> str:
-    """The setting that names a storage topic."""
+    """Returns the setting with a storage topic's name."""
     return f"{kind}.storage.topic"
 
 
 def partitions_key(kind: str) -> str:
-    """The setting that says how many partitions it has."""
+    """Returns the setting with a storage topic's number of partitions."""
     return f"{kind}.storage.partitions"
 
 
 def replication_key(kind: str) -> str:
-    """The setting that says how many replicas it has."""
+    """Returns the setting with a storage topic's number of replicas."""
     return f"{kind}.storage.replication.factor"
 
 
@@ -88,4 +88,4 @@ SENT_ONLY = table(
     ),
     SettingDef(JVM_OPTIONS, Type.STRING, "options of the Java virtual machines of plugins", group=PERFORMANCE),
 )  # fmt: skip
-"""Settings of Ohara 0.12: without a default, applied and answered when they are sent."""
+"""Settings of Ohara 0.12: without a default, applied and returned if they are sent."""

@@ -1,1 +1,1 @@
-"""Stores and answers what does not run: objects, volumes, pipelines, streams, shabondis, zookeepers."""
+"""Stores and returns objects that do not run: objects, volumes, pipelines, streams, shabondis, zookeepers."""

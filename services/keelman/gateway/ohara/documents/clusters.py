@@ -1,5 +1,5 @@
-"""`/v0/streams` and `/v0/shabondis`: stored and listed as clusters are. They do not run, and say so when they are
-started."""
+"""`/v0/streams` and `/v0/shabondis`: stored and listed like clusters. They do not run, and refuse a start with that
+reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StoredCluster(StoredKind):
     """A kind of cluster that is stored and does not run."""
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
-        """Refuses to start, has nothing to stop, and takes a node into the settings where the kind has several."""
+        """Refuses start, ignores stop, pause and resume, and adds a node to the settings if the kind allows several."""
         document = await self._present(key)
         if verb == "start":
             raise self._does_not_run(key)
@@ -41,7 +41,7 @@ class StoredCluster(StoredKind):
             await self._put(key, {**settings, NODE_NAMES: [*names, verb]}, etag=document.etag)
 
     async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
-        """Takes a node out of the settings."""
+        """Removes a node from the settings."""
         if (document := await self._found(key)) is None:
             return
         settings = dict(document.content)
@@ -53,7 +53,7 @@ class StoredCluster(StoredKind):
             await self._put(key, {**settings, NODE_NAMES: left}, etag=document.etag)
 
     def _check_new_node(self, key: ObjectKey) -> None:
-        """Raises OharaError for a kind that takes no further node."""
+        """Raises OharaError for a kind that allows no further node."""
 
     def _does_not_run(self, key: ObjectKey) -> OharaError:
         return unsupported_operation(

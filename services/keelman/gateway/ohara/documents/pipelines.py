@@ -1,4 +1,4 @@
-"""`/v0/pipelines`: graphs of objects, answered with the state of each."""
+"""`/v0/pipelines`: graphs of objects, returned with the state of each object."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from keelman.gateway.ohara.wire.values import Settings
 
 OBJECTS, JAR_KEYS = "objects", "jarKeys"
 CLASSES = {"connector": CLASS, "stream": stream.CLASS, "shabondi": shabondi.CLASS}
-"""The setting of a kind that names the class of an object."""
+"""For each kind, the setting with an object's class."""
 FEW = 8
-"""So many objects of a kind are asked for one by one."""
+"""Up to this number, objects of a kind are read one by one."""
 Found = dict[tuple[str, ObjectKey], Json]
 
 
 class Pipelines(StoredKind):
-    """Pipelines. Endpoints may dangle; what they name is looked up for each answer."""
+    """Pipelines. Endpoints may dangle; their objects are looked up for each answer."""
 
     KIND = "pipeline"
     DEFINITIONS = PIPELINE
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
-        """Refresh: drops the endpoints that name nothing."""
+        """Refreshes a pipeline: removes the endpoints whose objects do not exist."""
         if verb != "refresh":
             raise unsupported(call.target)
         document = await self._present(key)
@@ -63,7 +63,7 @@ class Pipelines(StoredKind):
         ]
 
     async def _look_up(self, endpoints: Iterable[Mapping[str, str]]) -> Found:
-        """The objects that endpoints name, those that are there."""
+        """Returns the existing objects that endpoints name."""
         wanted = set(map(_named, endpoints))
         found: Found = {}
         for kind in {kind for kind, _ in wanted}:
@@ -81,7 +81,7 @@ class Pipelines(StoredKind):
         return {named: one for named, one in found.items() if named in wanted}
 
     async def _objects(self, kind: str, keys: Collection[ObjectKey]) -> dict[ObjectKey, Json]:
-        """Those of the keys that are there: a few are asked for one by one, many are picked from all."""
+        """Returns the existing objects with these keys: reads few of them one by one, picks many from a list of all."""
         if len(keys) > FEW:
             return {_key(kind, one): one for one in await self._kinds.all(kind)}
         wanted = list(keys)
@@ -112,7 +112,7 @@ def _key(kind: str, one: Json) -> ObjectKey:
 
 
 def _abstract(kind: str, key: ObjectKey, one: Json) -> Json:
-    """What a pipeline answers of an object; of a connector the kind is whether it is a source or a sink."""
+    """Returns a pipeline's answer about an object; the kind of a connector is source or sink."""
     answer = {
         **key.json,
         "kind": one.get(KIND, UNKNOWN) if kind == "connector" else kind,
@@ -126,7 +126,7 @@ def _abstract(kind: str, key: ObjectKey, one: Json) -> Json:
 
 
 def _jar_keys(objects: Iterable[Json], workers: Mapping[ObjectKey, Json]) -> list[Json]:
-    """The files that the objects use: of connectors those of their worker clusters."""
+    """Returns the files that the objects use; for connectors the files of their worker clusters."""
     found: dict[ObjectKey, None] = {}
     for one in objects:
         if WORKER_KEY in one and (worker := workers.get(key_of(one[WORKER_KEY]))) is not None:

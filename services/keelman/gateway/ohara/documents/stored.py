@@ -1,4 +1,4 @@
-"""Objects that are kept as documents of the state service: one kind, its settings, and what answers add to them."""
+"""Objects that the state service stores as documents: one kind, its settings, and the further fields of answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keelman.model.errors import AlreadyExists
 
 
 class StoredKind(Resource):
-    """A kind that is stored and answered. Settings come back as they were sent, with all that is secret in them."""
+    """A kind that is only stored and returned. Settings come back as they were sent, with their secrets."""
 
     KIND: ClassVar[str]
     DEFINITIONS: ClassVar[Definitions]
@@ -27,15 +27,15 @@ class StoredKind(Resource):
         self._stored = Stored(control, self.KIND)
 
     async def list(self) -> Sequence[Json]:
-        """All objects of the kind."""
+        """Returns all objects of the kind."""
         return await self._completed([_answer(one) for one in await self._stored.list()])
 
     async def get(self, key: ObjectKey) -> Json:
-        """One object. Raises no_such."""
+        """Returns one object. Raises no_such."""
         return (await self._completed([_answer(await self._present(key))]))[0]
 
     async def create(self, settings: Settings) -> Json:
-        """A new object. Raises OharaError for one whose key is taken."""
+        """Creates an object. Raises OharaError if its key is taken."""
         made = await self._checked(created(self._definitions(settings), settings))
         key = checked_key(made["group"], made["name"])
         try:
@@ -44,7 +44,7 @@ class StoredKind(Resource):
             raise exists(self.KIND, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """An object, changed or new. Raises Conflict or AlreadyExists where somebody else was faster."""
+        """Changes or creates an object. Raises Conflict or AlreadyExists if another caller was faster."""
         if (document := await self._found(key)) is None:
             made = await self._checked(created(self._definitions(settings), {**settings, **key.json}))
             return await self._put(key, made, create_only=True)
@@ -53,32 +53,32 @@ class StoredKind(Resource):
         return await self._put(key, await self._checked({**merged, **key.json}), etag=document.etag)
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forgets an object."""
+        """Deletes an object."""
         if (document := await self._found(key)) is None:
             return
         await self._check_delete(key, document.content)
         await self._stored.delete(key)
 
     def _definitions(self, settings: Settings) -> Sequence[SettingDef]:
-        """The table that settings are held against."""
+        """Returns the table of definitions that settings are checked against."""
         return [one for one in self.DEFINITIONS if not one.internal]
 
     async def _checked(self, settings: Settings) -> Settings:
-        """The settings as they are to be stored. Raises OharaError for what no table says."""
+        """Returns the settings to store. Raises OharaError for illegal values that the table does not cover."""
         return settings
 
     async def _check_delete(self, key: ObjectKey, settings: Mapping[str, Any]) -> None:
         """Raises OharaError for an object that may not be deleted."""
 
     async def _completed(self, objects: Sequence[Json]) -> Sequence[Json]:
-        """What answers have beside settings and lastModified."""
+        """Returns the objects with the further fields of answers, beside settings and lastModified."""
         return objects
 
     async def _found(self, key: ObjectKey) -> StoredDocument | None:
         return await self._stored.get(key)
 
     async def _present(self, key: ObjectKey) -> StoredDocument:
-        """Raises OharaError for an object that there is not."""
+        """Returns a document. Raises OharaError for an object that does not exist."""
         if (document := await self._found(key)) is None:
             raise not_found(self.KIND, key)
         return document

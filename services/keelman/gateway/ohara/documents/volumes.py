@@ -1,4 +1,4 @@
-"""`/v0/volumes`: folders that brokers and zookeepers may name. The folder of a broker is made by its agent when it
+"""`/v0/volumes`: folders that brokers and zookeepers may name. The agent creates a broker's folder when the broker
 starts."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
 from keelman.gateway.ohara.wire.wording import must_be_stopped
 
 USERS = {"zookeeper": "dataDir", "broker": "log.dirs"}
-"""Kinds that name volumes, and the setting in which they do."""
+"""Kinds that name volumes, and the setting with the names."""
 STATE, RUNNING = "state", "RUNNING"
 
 
@@ -25,7 +25,7 @@ class Volumes(StoredKind):
     DEFINITIONS = VOLUME
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
-        """Starts or stops a volume. Raises OharaError while a running cluster uses one that is to stop."""
+        """Starts or stops a volume. Raises OharaError for the stop of a volume that a running cluster uses."""
         if verb not in ("start", "stop"):
             raise unsupported(call.target)
         document = await self._present(key)

@@ -1,4 +1,4 @@
-"""`/v0/zookeepers`: a stand-in with settings and states and no process, for clients that make one before brokers."""
+"""`/v0/zookeepers`: a stand-in with settings and states but no process, for clients that create one before brokers."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ from keelman.model.errors import AlreadyExists
 
 
 class Zookeepers(Resource):
-    """Zookeepers. A broker cluster that was made past this API has one too, of its own key and alive with it."""
+    """Zookeepers. A broker cluster created outside this API has a zookeeper too, with the same key and live nodes."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
         self._documents = Stored(control, ZOOKEEPER)
 
     async def list(self) -> Sequence[Json]:
-        """All zookeepers."""
+        """Returns all zookeepers."""
         return [cluster_json(one) for one in (await read_known(self._control, ZOOKEEPER)).of(ZOOKEEPER)]
 
     async def get(self, key: ObjectKey) -> Json:
-        """One zookeeper."""
+        """Returns one zookeeper."""
         if (document := await self._documents.get(key)) is not None:
             return cluster_json(zookeeper_of(document))
         return cluster_json((await read_known(self._control, BROKER)).found(ZOOKEEPER, key))
 
     async def create(self, settings: Settings) -> Json:
-        """A zookeeper that is stopped."""
+        """Creates a stopped zookeeper."""
         known = await read_known(self._control, ZOOKEEPER, PLACED)
         made = created(SETTINGS, settings)
         key = checked_key(made["group"], made["name"])
@@ -65,7 +65,7 @@ class Zookeepers(Resource):
             raise exists(ZOOKEEPER, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A stopped zookeeper that is changed, or a new one. Raises Conflict or AlreadyExists where others were
+        """Changes a stopped zookeeper, or creates one. Raises Conflict or AlreadyExists if another caller was
         faster."""
         known = await read_known(self._control, ZOOKEEPER, PLACED)
         if (cluster := known.get(ZOOKEEPER, key)) is None:
@@ -80,7 +80,7 @@ class Zookeepers(Resource):
         return {**made, "aliveNodes": [], "lastModified": stored.modified}
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forgets a stopped zookeeper that no broker cluster names."""
+        """Deletes a stopped zookeeper that no broker cluster names."""
         known = await read_known(self._control, ZOOKEEPER)
         if (cluster := known.get(ZOOKEEPER, key)) is None:
             return
@@ -89,7 +89,7 @@ class Zookeepers(Resource):
         await self._documents.delete(key)
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
-        """Starts or stops it; takes no further node."""
+        """Starts or stops a zookeeper; refuses to add a node."""
         known = await read_known(self._control, ZOOKEEPER, PLACED)
         cluster = known.found(ZOOKEEPER, key)
         match verb:
@@ -109,7 +109,7 @@ class Zookeepers(Resource):
                 raise unsupported_operation("zookeeper collie doesn't support to add node to a running cluster")
 
     async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
-        """Takes a node out of its settings."""
+        """Removes a node from the settings."""
         cluster = (await read_known(self._control, ZOOKEEPER)).get(ZOOKEEPER, key)
         if cluster is None or part not in cluster.node_names:
             return
@@ -139,6 +139,6 @@ class Zookeepers(Resource):
 
 
 def cluster_json(cluster: Cluster) -> Json:
-    """A cluster's answer: its settings, and how it lives now."""
+    """Returns the answer for a cluster: its settings, and its present life."""
     modified = int(time.time() * 1000) if cluster.life.state else cluster.modified
     return {**cluster.settings, **cluster.life.fields, "lastModified": modified}

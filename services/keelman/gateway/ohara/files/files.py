@@ -1,5 +1,5 @@
-"""`/v0/files`: what worker clusters load, and any other file. Bytes go by the disk to the state service and are
-streamed back from there."""
+"""`/v0/files`: the files that worker clusters load, and any others. Bytes go through the disk to the state service and
+are streamed back from there."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from keelman.rpc.errors import translated, translated_stream
 CHUNK = 256 * 1024
 UPLOAD_SECONDS = 600.0
 SHOWN = ("source", "sink", "partitioner", "stream")
-"""Types of classes that are shown."""
+"""The types of classes to show."""
 GOES_BACK = ", which goes back to it should its workers fail with the files that it names now: it is free a while later"
 UNKNOWN_TYPE = "application/octet-stream"
 ClassInfos = Callable[[str, str], Json | None]
-"""Finds what a worker cluster reported of a class in a version, if any did."""
+"""Finds a worker cluster's description of a class in a version, if any has reported it."""
 
 
 class Files(Resource):
     """Files, each a plugin of the state service."""
 
     def __init__(self, control: Control, kinds: Kinds, *, address: str, kept: KeptClasses) -> None:
-        """`address` is where users reach this API, host:port."""
+        """`address` is this API's address for users, host:port."""
         self._control = control
         self._kinds = kinds
         self._base = f"http://{address}/v0/downloadFile"
@@ -56,7 +56,7 @@ class Files(Resource):
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """The calls that are no object's."""
+        """The calls that are not on an object."""
         return [
             Endpoint("POST", "files", self.upload),
             Endpoint("GET", "downloadFile/{group}/{name}", self.download),
@@ -66,25 +66,25 @@ class Files(Resource):
         ]
 
     def key(self, group: str, name: str) -> ObjectKey:
-        """Of any words."""
+        """Returns a key of any texts."""
         return ObjectKey(group, name)
 
     async def list(self) -> Sequence[Json]:
-        """All files."""
+        """Returns all files."""
         await self._kept.look()
         return [self._json(key, one) for key, one in sorted((await files_by_key(self._control)).items())]
 
     async def get(self, key: ObjectKey) -> Json:
-        """One file. Raises no_such."""
+        """Returns one file. Raises no_such."""
         await self._kept.look()
         return self._json(key, await self._plugin(key))
 
     async def create(self, settings: Settings) -> Json:
-        """Files come in forms."""
+        """Refuses the call: files are uploaded as forms."""
         raise unsupported("v0/files")
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """The file with other tags."""
+        """Replaces the tags of a file."""
         await self._kept.look()
         plugin = await self._find(key)
         if plugin is None:
@@ -110,7 +110,7 @@ class Files(Resource):
             await self._control.ask(request)
         except NotFound:
             return
-        except FailedPrecondition:  # named since it was looked
+        except FailedPrecondition:  # named since the check
             await self._check_users(key, await self._plugin(key))
             raise
 
@@ -134,7 +134,7 @@ class Files(Resource):
         return ok(self._json(key, plugin))
 
     async def inspect(self, call: Call) -> Response:
-        """What is in the file of a form, which is not kept."""
+        """Returns the classes in the file of a form, which is not stored."""
         await self._kept.look()
         async with uploaded(call) as upload:
             key = upload.key
@@ -147,7 +147,7 @@ class Files(Resource):
         return ok({**shown, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
 
     async def download(self, call: Call) -> Response:
-        """The bytes of a file."""
+        """Returns the bytes of a file."""
         key = ObjectKey(call.variables["group"], call.variables["name"])
         plugin = await self._plugin(key)
         request = pb.DownloadPluginRequest(name=plugin.name, version=plugin.version)
@@ -206,7 +206,7 @@ class Files(Resource):
 
 
 def file_json(key: ObjectKey, size: int, classes: Sequence[PluginClass], reported: ClassInfos) -> Json:
-    """The JSON of any file, stored or not."""
+    """Returns the JSON of any file, stored or not."""
     infos: list[Any] = [_class_info(one, reported) for one in classes if one.type in SHOWN]
     return {**key.json, "size": size, "classInfos": infos}
 

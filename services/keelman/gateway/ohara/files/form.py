@@ -1,4 +1,4 @@
-"""Takes a file and the texts beside it out of a form, its bytes by way of the disk."""
+"""Reads a file and the texts beside it from a form; the file's bytes go through the disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from keelman.gateway.ohara.wire.values import sent
 FORM = "multipart/form-data"
 FILE, GROUP, TAGS = "file", "group", "tags"
 MAX_BYTES = 50 * 1024 * 1024
-"""Of the whole body."""
+"""The limit of the whole body."""
 MAX_TEXT = 256 * 1024
 MAX_NAME = 255
 SECONDS = 300.0
@@ -29,7 +29,7 @@ _FOLDERS = frozenset("/\\\0\r\n")
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file of a form, with the key that it is to have. `file` is read from its beginning."""
+    """A file of a form, with its new key. `file` is positioned at its beginning."""
 
     key: ObjectKey
     size: int
@@ -39,7 +39,8 @@ class Upload:
 
 @asynccontextmanager
 async def uploaded(call: Call) -> AsyncIterator[Upload]:
-    """The file of a form, until the block is left. Raises OharaError for what is no form, too large, or has no file."""
+    """Yields the file of a form, for the duration of the block. Raises OharaError for a body that is no form, is too
+    large, or has no file."""
     if call.content_type != FORM:
         raise unsupported(call.target)
     try:

@@ -1,4 +1,4 @@
-"""The keys of files: plugins by their origin, and those that were made past this API by name and version."""
+"""The keys of files: plugins by their origin, and plugins uploaded outside this API by name and version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of_origin
 
 VERSION = "1"
-"""Of every file that is uploaded here: another file has another key."""
+"""The version of every file uploaded here: another file has another key."""
 ENDINGS = {
     PLUGIN_KIND_JAR: ".jar",
     PLUGIN_KIND_ZIP: ".zip",
@@ -24,14 +24,14 @@ ENDINGS = {
 
 
 def file_key(plugin: Plugin) -> ObjectKey | None:
-    """The key that a plugin is shown under as a file; None for one of another API."""
+    """Returns the key of a plugin as a file; None for a plugin of another API."""
     if plugin.origin.api:
         return key_of_origin(plugin.origin)
     return ObjectKey(DEFAULT_GROUP, f"{plugin.name}-{plugin.version}{ENDINGS.get(plugin.kind, '')}")
 
 
 async def files_by_key(control: Control) -> dict[ObjectKey, Plugin]:
-    """All files; of two with one key the one that was uploaded here."""
+    """Returns all files; of two with one key the file uploaded here."""
     plugins = await control.all(pb.ListPluginsRequest)
     plugins.sort(key=lambda one: one.origin.api)
     return {key: one for one in plugins if (key := file_key(one)) is not None}

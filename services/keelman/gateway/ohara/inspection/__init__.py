@@ -1,1 +1,1 @@
-"""`/v0/inspect` and `/v0/validate`: what may be set, what is loaded, and whether a configuration is legal."""
+"""`/v0/inspect` and `/v0/validate`: the legal settings, the loaded classes, and the validation of configurations."""

@@ -1,4 +1,4 @@
-"""`POST /v0/inspect/rdb`: the tables of a database, asked by a worker with the JDBC drivers that it has."""
+"""`POST /v0/inspect/rdb`: the tables of a database, read by a worker with its JDBC drivers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ FIELDS = {
     "url": "url", "user": "user", "password": "password",
     "catalogPattern": "catalog", "schemaPattern": "schema", "tableName": "table",
 }  # fmt: skip
-"""The worker's words for what is asked."""
+"""The worker's name for each field of the request."""
 QUERY_SECONDS = 18.0
-"""Users wait 20 s for an answer."""
+"""The limit for the worker's answer: users wait 20 s."""
 
 
 class Rdb:
@@ -50,11 +50,11 @@ class Rdb:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Where it is asked."""
+        """The endpoint of the inspection."""
         return [Endpoint("POST", "inspect/rdb", self.tables)]
 
     async def tables(self, call: Call) -> Response:
-        """The tables with their columns. Raises OharaError with what the database or the worker said."""
+        """Returns the tables with their columns. Raises OharaError with the error of the database or the worker."""
         query = created(QUERY, await call.settings())
         key = key_of(query[WORKER_KEY], WORKER_KEY)
         cluster = checked_running("worker", key, await lookups.worker_cluster(self._control, key), is_wanted)

@@ -1,4 +1,4 @@
-"""`GET /v0/inspect/...`: the settings of each kind of cluster, the classes of one, and what serves this API."""
+"""`GET /v0/inspect/...`: the settings of each kind of cluster, the classes of a cluster, and this API's version."""
 
 from __future__ import annotations
 
@@ -67,47 +67,47 @@ class Inspect:
         ]
 
     async def configurator(self, call: Call) -> Response:
-        """The version of what serves this API, and how it runs processes."""
+        """Returns this API's version, and its mode of running processes."""
         shown = {"version": VERSION, "branch": "0.11", "user": "keelman", "revision": version(), "date": "unknown"}
         return ok_with_nulls({"versionInfo": shown, "mode": MODE})
 
     async def workers(self, call: Call) -> Response:
-        """The settings of workers."""
+        """Returns the settings of workers."""
         return _service("connect-worker", WORKER)
 
     async def worker(self, call: Call) -> Response:
-        """The settings of workers, and the connector classes that a running worker cluster has loaded."""
+        """Returns the settings of workers, and the connector classes that a running worker cluster has loaded."""
         return _service("connect-worker", WORKER, await self._load(_key(call)))
 
     async def brokers(self, call: Call) -> Response:
-        """The settings of brokers and of topics."""
+        """Returns the settings of brokers and of topics."""
         return _service("broker", BROKER, [TOPIC_CLASS])
 
     async def broker(self, call: Call) -> Response:
-        """The same, for a broker cluster that is there."""
+        """Returns the settings of brokers and topics, for an existing broker cluster."""
         await self._check("broker", _key(call))
         return await self.brokers(call)
 
     async def zookeepers(self, call: Call) -> Response:
-        """The settings of zookeepers."""
+        """Returns the settings of zookeepers."""
         return _service("zookeeper", ZOOKEEPER)
 
     async def zookeeper(self, call: Call) -> Response:
-        """The same, for a zookeeper that is there."""
+        """Returns the settings of zookeepers, for an existing zookeeper."""
         await self._check("zookeeper", _key(call))
         return await self.zookeepers(call)
 
     async def streams(self, call: Call) -> Response:
-        """The settings of streams."""
+        """Returns the settings of streams."""
         return _service("stream", STREAM)
 
     async def stream(self, call: Call) -> Response:
-        """The same: what class a stream has is not looked for, as nothing runs it."""
+        """Returns the settings of streams, without the class of the stream, as no process runs it."""
         _key(call)
         return await self.streams(call)
 
     async def shabondis(self, call: Call) -> Response:
-        """The settings of shabondis, and of each of the two classes."""
+        """Returns the settings of shabondis, and of each of the two classes."""
         if "name" in call.variables:
             _key(call)
         both = (("source", shabondi.SOURCE_CLASS, shabondi.SHABONDI_SOURCE),
@@ -118,7 +118,7 @@ class Inspect:
         return _service("shabondi", shabondi.SHABONDI, infos)
 
     async def connector(self, call: Call) -> Response:
-        """The class of a connector, as its worker cluster reports it; else what is known without."""
+        """Returns the class of a connector, as its worker cluster reports it; else a generic description."""
         key = _key(call)
         found = await self._kinds.find("connector", key)
         if found is None:
@@ -132,7 +132,7 @@ class Inspect:
         return _service("connect-worker", (), [known])
 
     async def _load(self, key: ObjectKey) -> Sequence[Json]:
-        """The connector classes of a worker cluster; none of one that is not there or does not run."""
+        """Returns the connector classes of a worker cluster; none if it does not exist or does not run."""
         cluster = await lookups.worker_cluster(self._control, key)
         if cluster is None or not cluster.status.ready_workers:
             return []

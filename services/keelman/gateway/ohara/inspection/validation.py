@@ -1,4 +1,4 @@
-"""`PUT /v0/validate/connectors`: what a connector's class says of settings, asked of a worker cluster that runs."""
+"""`PUT /v0/validate/connectors`: has a running worker cluster validate settings by the connector's class."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Validation:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Where it is asked."""
+        """The endpoints of the validation."""
         return [Endpoint("PUT", f"validate/{word}", self.connector) for word in ("connectors", "connector")]
 
     async def connector(self, call: Call) -> Response:
-        """The settings of a connector, each with its value and what is wrong with it."""
+        """Answers the settings of a connector, each with its value and errors."""
         settings = checked_settings(created(SENT, without_internal(await call.settings())))
         key = ObjectKey(settings["group"], settings["name"])
         worker = key_of(settings[config.WORKER_KEY], config.WORKER_KEY)
@@ -63,8 +63,8 @@ class Validation:
 
 
 def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
-    """Connect's ConfigInfos as Ohara shows them: the settings of all connectors in Ohara's words, others in the class's
-    own, and with them what is wrong."""
+    """Returns Connect's ConfigInfos in Ohara's form: the settings that all connectors share as Ohara defines them,
+    others as the class defines them, each with its errors."""
     shared = by_key(CONNECTOR)
     shown: dict[str, Json] = {}
     for one in found.get("configs", ()):
@@ -79,7 +79,7 @@ def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
         else:
             continue
         shown[name] = _setting_json(setting, name, value.get("value"), value.get("errors") or [])
-    for one in CONNECTOR:  # what Connect does not know
+    for one in CONNECTOR:  # settings that Connect does not know
         if one.key not in shown and one.key in settings:
             shown[one.key] = _setting_json(one.json, one.key, config.plain_text(settings[one.key]) or None, [])
     if config.TOPICS in shown and config.TOPIC_KEYS in shown:

@@ -1,1 +1,1 @@
-"""Nodes, what runs on them, and its logs."""
+"""Nodes, their processes, and the logs of these."""

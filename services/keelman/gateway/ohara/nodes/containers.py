@@ -31,11 +31,11 @@ _STATES = {
     work.WORKLOAD_STATE_STOPPING: "REMOVING",
     work.WORKLOAD_STATE_FAILED: "EXITED",
 }
-"""What a container of this state is called by Docker."""
+"""Docker's name for each state of a container."""
 
 
 def container_endpoints(control: Control) -> list[Endpoint]:
-    """GET containers/{name} and container/{name}."""
+    """Returns the endpoints GET containers/{name} and container/{name}."""
 
     async def containers(call: Call) -> Response:
         known = await read_known(control, PLACED, ZOOKEEPER)
@@ -47,7 +47,7 @@ def container_endpoints(control: Control) -> list[Endpoint]:
 
 
 def group_json(cluster: Cluster, known: Known) -> Json:
-    """A cluster with its containers. Those of a zookeeper stand for no process."""
+    """Returns a cluster with its containers. A zookeeper's containers have no process."""
     if cluster.kind == ZOOKEEPER:
         ports = sorted(cluster.settings[name] for name in PORTS)
         containers = [_container(cluster, node, node, ports, known) for node in cluster.life.alive_nodes]
@@ -61,7 +61,7 @@ def group_json(cluster: Cluster, known: Known) -> Json:
 
 
 def processes_of(cluster: Cluster) -> list[Workload]:
-    """The processes that a cluster has now, dead ones among them."""
+    """Returns the present processes of a cluster, dead ones among them."""
     return present(cluster.processes, wanted=is_wanted(cluster.made.status.state))
 
 
@@ -84,7 +84,7 @@ def _container(cluster: Cluster, uid: str, node: str, ports: Iterable[int], know
 
 
 def _ports(cluster: Cluster, process: Workload) -> list[int]:
-    """The ports of a process: those of its clients first."""
+    """Returns the ports of a process, client ports first."""
     if cluster.kind == WORKER:
         made = process.spec.worker
         found = [made.port, made.metrics_port, made.admin_port, *made.reserved_ports]

@@ -1,4 +1,4 @@
-"""Makes a log part of a JSON answer piece by piece: whole lines, from a moment on, in bounded memory."""
+"""Streams a log as part of a JSON answer: whole lines, from a given time on, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 import orjson
 
 NOTHING = "\n"
-"""Stands for a log without lines: clients refuse empty strings."""
+"""The value of a log without lines: clients refuse empty strings."""
 _HEAD = 1000
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?")
 
 
 def moment_of(line: str) -> datetime | None:
-    """The first moment that a log line names, UTC where it names no zone; None for a line without one."""
+    """Returns the first time in a log line, in UTC if it has no zone; None for a line without a time."""
     found = _MOMENT.search(line[:_HEAD])
     if found is None:
         return None
@@ -28,7 +28,7 @@ def moment_of(line: str) -> datetime | None:
 
 
 async def since(lines: AsyncIterator[bytes], moment: datetime | None) -> AsyncIterator[bytes]:
-    """What was written from a moment on, all with None: from the first line that names a moment not before it."""
+    """Yields the lines from the first line with this time or a later one on; all lines for None."""
     passed = moment is None
     async for piece in lines:
         if passed:
@@ -46,7 +46,7 @@ async def since(lines: AsyncIterator[bytes], moment: datetime | None) -> AsyncIt
 
 
 async def json_string(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The text of these whole lines as a JSON string, piece by piece; what is not UTF-8 is replaced."""
+    """Yields the text of whole lines as a JSON string, in pieces; bytes that are not UTF-8 are replaced."""
     yield b'"'
     empty = True
     async for piece in pieces:

@@ -1,5 +1,5 @@
-"""`/v0/logs`: the logs of a cluster's processes, whole or from some seconds ago, and that of this gateway. They are
-sent while they are read, so that no log has to fit into memory."""
+"""`/v0/logs`: the logs of a cluster's processes, whole or of the last seconds, and the log of this gateway. They are
+streamed, so that no log has to fit into memory."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from keelman.runtime.logs.own_lines import OWN
 
 NO_SUCH_CLUSTER = "oharastream.ohara.agent.NoSuchClusterException"
 MAX_LINES = 1_000_000
-"""As many as an agent gives: a whole log, but for a very long one."""
+"""The limit of an agent: a whole log, unless it is very long."""
 NO_PROCESS = b"a zookeeper is a stand-in here and has no process: brokers need none\n"
 
 ReadLog = Callable[[str, str, agent.StreamLogsRequest], AsyncIterator[agent.StreamLogsResponse]]
 """Reads a workload's log from the agent at an address."""
 Log = tuple[str, AsyncIterator[bytes]]
-"""The name of a host, and lines."""
+"""The name of a host, and the lines of a log there."""
 
 
 def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
-    """GET logs/{kind}s/{name} and logs/configurator, and the same below log/."""
+    """Returns the endpoints GET logs/{kind}s/{name} and logs/configurator, and the same below log/."""
 
     def of(kind: str) -> Callable[[Call], Awaitable[Response]]:
         async def logs(call: Call) -> Response:
@@ -64,7 +64,7 @@ def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
 
 
 def _moment(call: Call) -> datetime | None:
-    """The moment from which on lines are wanted; None for all."""
+    """Returns the time of the first line to return; None for all lines."""
     text = call.parameter("sinceSeconds")
     if not text:
         return None
@@ -76,7 +76,7 @@ def _moment(call: Call) -> datetime | None:
 
 
 async def _log(process: Workload, known: Known, read_log: ReadLog) -> AsyncIterator[bytes]:
-    """All lines of a process; where they cannot be had, one that says why."""
+    """Yields all lines of a process, or one line with the reason if they cannot be read."""
     host = known.hosts.all.get(process.node)
     address = "" if host is None else host.node.status.agent_address
     if not address:
@@ -96,7 +96,7 @@ async def _lines(text: bytes) -> AsyncIterator[bytes]:
 
 
 def _answer(key: ObjectKey, logs: Sequence[Log]) -> Response:
-    """The logs one after another."""
+    """Returns an answer that streams the logs one after another."""
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"clusterKey":' + orjson.dumps(key.json) + b',"logs":['

@@ -1,5 +1,5 @@
-"""`/v0/nodes`: hosts, created before their agent comes or after. User and password are kept, and nobody logs in with
-them."""
+"""`/v0/nodes`: hosts, created before or after their agent registers. User and password are stored, but never used for a
+login."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, No
 
 NODE_KIND = "node"
 ALIVE = (ZOOKEEPER, PLACED)
-"""Of what can be alive; broker clusters are read with whatever is."""
+"""The kinds to read for clusters that can be alive; broker clusters are always read."""
 RUNNING_USERS = (ZOOKEEPER, BROKER, WORKER, STREAM, SHABONDI)
 LIVE = ("services", "resources")
-"""What answers have beside what is kept."""
+"""The fields of answers that are not stored."""
 STORED_USERS = (ZOOKEEPER, BROKER, WORKER, STREAM)
 
 
 class Nodes(Resource):
-    """Nodes. `own_host`: where this gateway is reached; the node with this address or name has the service
-    "configurator"."""
+    """Nodes. `own_host`: this gateway's host; the node with this address or name has the service "configurator"."""
 
     def __init__(self, control: Control, *, own_host: str, cover_passwords: bool) -> None:
         self._control = control
@@ -40,23 +39,23 @@ class Nodes(Resource):
         self._cover = cover_passwords
 
     def key(self, group: str, name: str) -> ObjectKey:
-        """Nodes have no group: any that is named is passed over."""
+        """Returns the key of a hostname. Nodes have no group: a given one is ignored."""
         if not is_hostname(name):
             raise bad_value(f'the value "{name}" is not matched to {LEGAL_HOSTNAME}')
         return node_key(name)
 
     async def list(self) -> Sequence[Json]:
-        """All nodes, those that came with their agents alone among them."""
+        """Returns all nodes, also those that only their agents registered."""
         known = await read_known(self._control, *ALIVE)
         return [self._json(host, known) for host in known.hosts.all.values()]
 
     async def get(self, key: ObjectKey) -> Json:
-        """One node."""
+        """Returns one node."""
         known = await read_known(self._control, *ALIVE)
         return self._json(_found(known, key), known)
 
     async def create(self, settings: Settings) -> Json:
-        """A node, whose agent may be there or not. Raises OharaError for one that was created already."""
+        """Creates a node, with or without its agent. Raises OharaError if it was created already."""
         made = created(NODE, settings)
         key = node_key(made[HOSTNAME])
         try:
@@ -66,8 +65,8 @@ class Nodes(Resource):
         return await self.get(key)
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A node that is changed, unless a running cluster has it; or a new one. Raises Conflict or AlreadyExists where
-        others were faster."""
+        """Changes a node that no running cluster has, or creates one. Raises Conflict or AlreadyExists if another
+        caller was faster."""
         known = await read_known(self._control, *ALIVE)
         host = known.hosts.get(key.name)
         if host is None:
@@ -87,7 +86,7 @@ class Nodes(Resource):
         return await self.get(key)
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forgets a node that no cluster has; one whose agent is there is shown no longer until it is created again."""
+        """Deletes a node that no cluster has; a node with its agent is hidden until it is created again."""
         known = await read_known(self._control)
         host = known.hosts.get(key.name)
         if host is None:
@@ -101,7 +100,7 @@ class Nodes(Resource):
             if error.reason == "IN_USE":  # a cluster was faster
                 kind = WORKER if error.metadata.get("worker_clusters") else BROKER
                 raise illegal_argument(f"node:{key.name} is used by {kind} cluster.") from None
-            # Its agent is there, or something of it is left.
+            # The node has its agent, or something of it is left.
             await self._documents.put(_document_key(key), {HOSTNAME: host.hostname, HIDDEN: True})
             return
         await self._documents.delete(_document_key(key))
@@ -139,7 +138,7 @@ def _found(known: Known, key: ObjectKey) -> Host:
 
 
 def _check_unused(key: ObjectKey, known: Known, kinds: Sequence[str], *, running: bool) -> None:
-    """Raises OharaError for a node that a cluster of these kinds has."""
+    """Raises OharaError if a cluster of these kinds has the node."""
     for kind in kinds:
         for one in known.of(kind):
             mine = any(own_node(name) == own_node(key.name) for name in one.node_names)

@@ -1,4 +1,4 @@
-"""Shows a node as this API answers it. Pure."""
+"""Formats a node for this API's answers. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONFIGURATOR, NO_GROUP = "configurator", "N/A"
 COVERED = "******"
 """In place of a password."""
 AGENT_USER = "keelman"
-"""Of a node that came with its agent alone."""
+"""The user of a node that only its agent registered."""
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
 def node_json(host: Host, known: Known, *, own: ObjectKey | None, cover: bool) -> Json:
-    """The answer. `own`: the key of this gateway where it runs on this node; `cover`: without the password."""
+    """Returns the answer. `own`: the key of this gateway if it runs on this node; `cover`: hides the password."""
     kept: dict[str, Any] = {} if host.document is None else dict(host.document.content)
     password = COVERED if host.document is None or cover else host.document.secrets.get(PASSWORD, COVERED)
     modified = host.node.update_time.ToMilliseconds() if host.document is None else host.document.modified
@@ -61,7 +61,7 @@ def _state(node: Node) -> Json:
 
 
 def resources(node: Node) -> list[Json]:
-    """Processors and memory: 0 while they are not known."""
+    """Returns processors and memory: 0 while unknown."""
     status, capacity = node.status, node.spec.capacity
     cpus, memory = capacity.cpus or float(status.cpus), capacity.memory_bytes or status.memory_bytes
     unit, size = next(((unit, size) for unit, size in _UNITS if memory >= size), ("bytes", 1))

@@ -1,1 +1,1 @@
-"""The OpenAPI document of the Ohara API, made from the tables of settings by which requests are checked."""
+"""The OpenAPI document of the Ohara API, built from the tables of settings that also check requests."""

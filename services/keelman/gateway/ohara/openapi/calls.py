@@ -1,4 +1,4 @@
-"""Calls that are no resource's: inspections, validation, logs, files and what else there is."""
+"""Calls without a resource: inspections, validation, logs, files and others."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Call:
     required: tuple[str, ...] = ()
     filters: bool = False
     errors: Mapping[str, str] = field(default_factory=dict)
-    """Statuses of its own, and what they mean."""
+    """The call's own error statuses, and their meanings."""
 
     @property
     def id(self) -> str:
-        """Unique among calls."""
+        """An id that is unique among calls."""
         words = [w.strip("{}").replace(".", "") for w in self.path.split("/")]
         return "".join([self.method.lower(), *(w[:1].upper() + w[1:] for w in words)])
 

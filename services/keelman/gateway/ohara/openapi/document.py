@@ -1,4 +1,4 @@
-"""The document: every call with what it may be sent and what it answers."""
+"""The OpenAPI document: every call with the schemas of its request and answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VARIABLES: Mapping[str, Schema] = {"name": WORD, "group": WORD, "nodeName": HOST
 
 
 def endpoints() -> list[Endpoint]:
-    """Where the document is served."""
+    """Returns the endpoint of the document."""
 
     async def answer(_: Request) -> Response:
         return ok_with_nulls(document())
@@ -33,7 +33,7 @@ def endpoints() -> list[Endpoint]:
 
 @cache
 def document() -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """Returns the document, OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for call in (*_calls(KINDS), *OTHER_CALLS):
         path = call.path if call.path.startswith("/") else f"/v0/{call.path}"

@@ -1,4 +1,4 @@
-"""The kinds of objects: for each what is sent, what is answered and which verbs it has."""
+"""The kinds of objects: for each the schemas of requests and answers, and its verbs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLUSTER_OPTIONAL: Mapping[str, Schema] = {"state": CLUSTER_STATE, "error": TEXT}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of object, at /v0/`path`. `has_nodes`: nodes are added to one and taken from it."""
+    """One kind of object, at /v0/`path`. `has_nodes`: nodes can be added to an object and removed from it."""
 
     path: str
     schema: str
@@ -57,7 +57,7 @@ class Kind:
     has_nodes: bool = False
     variable: str = "name"
     queries: Mapping[str, Schema] = field(default_factory=dict)
-    """Of its verbs, beside the group."""
+    """The query parameters of its verbs, beside the group."""
 
 
 def _kind(
@@ -72,7 +72,8 @@ def _kind(
     extra: Definitions = (),
     variable: str = "name",
 ) -> Kind:
-    """A kind of a table; `extra` are settings that may be sent, are in no form, and not in every answer."""
+    """Returns the kind of a table; `extra` are settings that may be sent, that no form shows, and not
+    every answer has."""
     return Kind(
         path,
         schema,

@@ -1,4 +1,4 @@
-"""JSON schemas: of what is sent and of what is answered, for each kind of object from its table of settings."""
+"""JSON schemas of requests and answers, for each kind of object from its table of settings."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ FLAG: Schema = {"type": "boolean"}
 
 
 def ref(name: str) -> Schema:
-    """A schema of the components."""
+    """Returns a reference to a schema of the components."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def array(of: Schema, **more: Any) -> Schema:
-    """A list of these."""
+    """Returns the schema of a list of these."""
     return {"type": "array", "items": of, **more}
 
 
 def one_of(*words: str) -> Schema:
-    """One of these words."""
+    """Returns the schema of an enumeration of words."""
     return {"type": "string", "enum": list(words)}
 
 
 def record(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, **more: Any) -> Schema:
-    """An object with these fields and no others, unless `more` says so."""
+    """Returns the schema of an object with these fields and no others, unless `more` allows others."""
     fields = {**required, **(optional or {})}
     return {
         "type": "object", "properties": fields, "required": list(required), "additionalProperties": False, **more,
@@ -43,7 +43,7 @@ def record(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None
 
 
 VALUE = ref("Value")
-"""Any JSON without empty strings and nulls: so is every answer but those with definitions in them."""
+"""Any JSON without empty strings and nulls, like every answer without definitions in it."""
 TAGS: Schema = {"type": "object", "additionalProperties": VALUE}
 KEY, SHORT_KEY = ref("Key"), ref("SentKey")
 
@@ -110,7 +110,7 @@ COMMON: dict[str, Schema] = {
 
 
 def sent_setting(setting: SettingDef) -> Schema:
-    """What a request may have for a setting."""
+    """Returns the schema of a setting's value in a request."""
     found = _sent(setting)
     more: Schema = {"description": setting.documentation} if setting.documentation else {}
     if setting.default is not None:
@@ -152,7 +152,7 @@ def _element(setting: SettingDef) -> Schema:
 
 
 def answered_setting(setting: SettingDef) -> Schema:  # noqa: PLR0911
-    """What an answer has for a setting."""
+    """Returns the schema of a setting's value in an answer."""
     match setting.type:
         case Type.OBJECT_KEY:
             return KEY
@@ -173,7 +173,7 @@ def answered_setting(setting: SettingDef) -> Schema:  # noqa: PLR0911
 
 
 def is_always_answered(setting: SettingDef) -> bool:
-    """Whether every object has a value of this setting."""
+    """Tells whether every object has a value of this setting."""
     if setting.internal:
         return False
     if setting.necessary is not Necessary.OPTIONAL:
@@ -182,7 +182,8 @@ def is_always_answered(setting: SettingDef) -> bool:
 
 
 def sent_object(definitions: Iterable[SettingDef], *, required: bool) -> Schema:
-    """The settings of a request: a new object's with what is `required`, or a change's. What is not known is kept."""
+    """Returns the schema of a request's settings: a new object's if `required`, else a change's. Unknown settings are
+    kept."""
     settings = [s for s in definitions if not s.internal]
     needed = [s.key for s in settings if required and s.necessary is Necessary.REQUIRED]
     found: Schema = {"type": "object", "properties": {s.key: sent_setting(s) for s in settings}}
@@ -192,7 +193,7 @@ def sent_object(definitions: Iterable[SettingDef], *, required: bool) -> Schema:
 def answered_object(
     definitions: Iterable[SettingDef], live: Mapping[str, Schema], optional: Mapping[str, Schema]
 ) -> Schema:
-    """An object as it is answered: its settings, what is known of it now, and what was sent and nobody knows."""
+    """Returns the schema of an object in an answer: its settings, its live fields, and unknown settings as sent."""
     settings = tuple(definitions)
     return {
         "type": "object",

@@ -1,1 +1,1 @@
-"""Asks the state service for what this API shows, by the keys that this API has."""
+"""Reads this API's objects from the state service, by this API's keys."""

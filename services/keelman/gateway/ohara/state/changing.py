@@ -1,4 +1,4 @@
-"""Waits for operations that users do not see: Ohara's calls are done when they answer, ours go on behind them."""
+"""Waits for operations that users do not see: Ohara's calls have ended when they answer, ours continue after it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from keelman.model.errors import FailedPrecondition, NotFound
 T = TypeVar("T")
 PAUSE_SECONDS = 0.05
 SETTLE_SECONDS = 5.0
-"""Users wait 20 s for an answer."""
+"""The limit of a wait for an operation: users wait 20 s for an answer."""
 CANCEL_SECONDS = 3.0
 
 
 async def settled(
     read: Callable[[], Awaitable[T]], is_changing: Callable[[T], bool], *, seconds: float = SETTLE_SECONDS
 ) -> T:
-    """What there is once nothing changes it, or after the time. Answers at once where nothing does."""
+    """Reads a resource until no operation changes it, for at most `seconds`; returns the last state."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     found = await read()
@@ -39,13 +39,13 @@ async def undisturbed(
     operation: Callable[[T], str],
     what: str,
 ) -> T:
-    """What there is, with nothing that changes it: an operation that takes too long is canceled. Raises OharaError for
-    one that does not end even so."""
+    """Returns a resource that no operation changes: cancels an operation that takes too long. Raises OharaError if it
+    does not end even then."""
     found = await settled(read, is_changing)
     if not is_changing(found):
         return found
     request = pb.CancelOperationRequest(name=operation(found), reason="something else was asked for")
-    with suppress(NotFound, FailedPrecondition):  # it ended meanwhile
+    with suppress(NotFound, FailedPrecondition):  # ended meanwhile
         await control.ask(request)
     found = await settled(read, is_changing, seconds=CANCEL_SECONDS)
     if is_changing(found):

@@ -1,4 +1,4 @@
-"""Calls of the state service, as the objects of this API make them: shared, and made again where others write too."""
+"""Calls of the state service for the objects of this API: shared reads, and writes that are repeated on conflicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keelman.runtime.coalesced import Shared
 T = TypeVar("T")
 
 TRIES, PAUSE_SECONDS = 20, 0.01
-"""How often what reads and writes is tried where others write too, and the longest pause, more each time."""
+"""The attempts at a read and write that conflicts with others, and the step by which the longest pause grows."""
 
 
 class Control(Calls):
@@ -30,7 +30,7 @@ class Control(Calls):
         self._shared: dict[Any, Shared[Any]] = {}
 
     async def shared(self, read: Callable[[Control], Awaitable[T]]) -> T:
-        """What a read returns that begins after this call; who asks for the same at the same time shares it."""
+        """Returns the result of a read that begins after this call; concurrent callers of the same read share it."""
         if read not in self._shared:
             self._shared[read] = Shared(lambda: read(self))
         found: T = await self._shared[read]()
@@ -38,7 +38,8 @@ class Control(Calls):
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:
-    """Does what reads and then writes, again where others wrote in between. Raises OharaError when they always do."""
+    """Calls `work`, which reads and then writes, again if others wrote in between. Raises OharaError if
+    they always do."""
     for number in range(TRIES):
         try:
             return await work()
@@ -48,14 +49,14 @@ async def again(work: Callable[[], Awaitable[T]]) -> T:
 
 
 class WriteTurns:
-    """Has those that change an object one after another wait for each other here, where each would lose its races
-    against all who are faster. Other gateways are met in `again`."""
+    """Lets the writers of an object take turns in this process, since a slow writer would lose every race. Conflicts
+    with other gateways are left to `again`."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     async def take(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns, when its turn has come."""
+        """Waits for its turn, and returns the result of `work`."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
             return await again(work)

@@ -1,4 +1,4 @@
-"""The nodes as this API knows them: by hostname, made here or come with their agents alone, less those deleted here.
+"""The nodes of this API by hostname: created here or registered only by their agents, except those deleted here.
 Pure."""
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from keelman.gateway.ohara.wire.wording import not_stored
 
 LEGAL_HOSTNAME = r"[a-zA-Z0-9.\-]{1,63}$"
 HIDDEN = "deleted"
-"""A node's document with this in it: the node was deleted here while its agent was there."""
+"""The field in a node's document that marks a node deleted here while its agent was registered."""
 _HOSTNAME = re.compile(r"[a-zA-Z0-9.\-]{1,63}")
 
 
 def is_hostname(text: str) -> bool:
-    """Whether a text may be the name of a node."""
+    """Tells whether a text may be the name of a node."""
     return bool(_HOSTNAME.fullmatch(text))
 
 
 def node_key(hostname: str) -> ObjectKey:
-    """The key of a node. Hostnames that differ in case alone are one."""
+    """Returns the key of a node. Hostnames that differ only in case are equal."""
     return ObjectKey(DEFAULT_GROUP, hostname)
 
 
 def own_node(hostname: str) -> str:
-    """The name that a node has in the state service."""
+    """Returns the name of a node in the state service."""
     return hostname.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A node with what this API keeps of it: `document` is None for one that came with its agent alone."""
+    """A node with this API's document of it: `document` is None for a node that only its agent registered."""
 
     hostname: str
     node: Node
@@ -43,7 +43,7 @@ class Host:
 
 
 class Hosts:
-    """The nodes by the names that the state service has for them."""
+    """The nodes by their names in the state service."""
 
     def __init__(self, nodes: Iterable[Node], documents: Iterable[StoredDocument]) -> None:
         kept: Mapping[str, StoredDocument] = {one.key.name: one for one in documents}
@@ -58,16 +58,16 @@ class Hosts:
                 self.all[node.name] = Host(hostname, node, document)
 
     def get(self, hostname: str) -> Host | None:
-        """One node; None when there is none."""
+        """Returns one node; None if it does not exist."""
         return self.all.get(own_node(hostname))
 
     def shown(self, node: str) -> str:
-        """The hostname of a node of ours."""
+        """Returns the hostname of a node of ours."""
         host = self.all.get(node)
         return node if host is None else host.hostname
 
     def check(self, hostnames: Iterable[str]) -> None:
-        """Raises OharaError for hostnames that are no node's."""
+        """Raises OharaError for hostnames without a node."""
         unknown = [node_key(name) for name in hostnames if self.get(name) is None]
         if unknown:
             raise not_stored("node", unknown)

@@ -1,4 +1,4 @@
-"""Resources of ours by Ohara's keys: what was made here by its origin, what was made elsewhere by its own name."""
+"""Looks up our resources by Ohara's keys: resources created through this API by their origin, others by own name."""
 
 from __future__ import annotations
 
@@ -26,74 +26,74 @@ from keelman.model.errors import NotFound
 
 
 async def worker_cluster(control: Control, key: ObjectKey) -> WorkerCluster | None:
-    """The worker cluster of a key; None when there is none, or it is being deleted."""
+    """Returns the worker cluster of a key; None if it does not exist, or is being deleted."""
     request = partial(workers.GetWorkerClusterRequest, whole_extra=True)
     found = await _find(control, request, key)
     return None if found is None or _is_leaving(found) else found.worker_cluster
 
 
 async def broker_cluster(control: Control, key: ObjectKey) -> BrokerCluster | None:
-    """The broker cluster of a key; None when there is none, or it is being deleted."""
+    """Returns the broker cluster of a key; None if it does not exist, or is being deleted."""
     request = partial(brokers.GetBrokerClusterRequest, whole_extra=True)
     found = await _find(control, request, key)
     return None if found is None or _is_leaving(found) else found.broker_cluster
 
 
 async def topic(control: Control, key: ObjectKey) -> Topic | None:
-    """The topic of a key; None when there is none."""
+    """Returns the topic of a key; None if it does not exist."""
     found = await _find(control, partial(topics.GetTopicRequest, whole_extra=True), key)
     return None if found is None else found.topic
 
 
 async def definition(control: Control, key: ObjectKey) -> ConnectorDefinition | None:
-    """The connector definition of a key, its secrets as they are; None when there is none."""
+    """Returns the connector definition of a key, with its secrets; None if it does not exist."""
     found = await _find(control, definitions.GetConnectorDefinitionRequest, key)
     return None if found is None else found.connector_definition
 
 
 async def worker_cluster_named(control: Control, name: str) -> WorkerCluster | None:
-    """The worker cluster of an own name; None when there is none."""
+    """Returns the worker cluster of an own name; None if it does not exist."""
     found = await _get(control, workers.GetWorkerClusterRequest(name=name))
     return None if found is None else found.worker_cluster
 
 
 async def broker_cluster_named(control: Control, name: str) -> BrokerCluster | None:
-    """The broker cluster of an own name; None when there is none."""
+    """Returns the broker cluster of an own name; None if it does not exist."""
     found = await _get(control, brokers.GetBrokerClusterRequest(name=name))
     return None if found is None else found.broker_cluster
 
 
 async def worker_clusters(control: Control) -> dict[str, WorkerCluster]:
-    """All worker clusters by their own names."""
+    """Returns all worker clusters by their own names."""
     return await control.shared(_read_worker_clusters)
 
 
 async def broker_clusters(control: Control) -> dict[str, BrokerCluster]:
-    """All broker clusters by their own names."""
+    """Returns all broker clusters by their own names."""
     return await control.shared(_read_broker_clusters)
 
 
 async def hostnames(control: Control) -> dict[str, str]:
-    """The hostnames of all workers by their ids, which are host and port of their REST."""
+    """Returns the hostnames of all workers by worker id, which is host and port of its REST API."""
     return await control.shared(_read_hostnames)
 
 
 def shown(resources: Iterable[Any]) -> dict[ObjectKey, Any]:
-    """Resources with a spec by the keys that they are shown under; of two with one key the one that was made here."""
+    """Returns resources with a spec by their shown keys; of two with one key, the one created through this API."""
     keyed = [(shown_key(one.name, one.spec.origin), one) for one in resources]
     ordered = sorted(((key, one) for key, one in keyed if key is not None), key=lambda pair: pair[1].spec.origin.api)
     return dict(ordered)
 
 
 async def missing(control: Control, find: Any, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
-    """Those of the keys under which `find` finds nothing."""
+    """Returns the keys for which `find` finds no resource."""
     wanted = list(dict.fromkeys(keys))
     found = await asyncio.gather(*(find(control, key) for key in wanted))
     return [key for key, one in zip(wanted, found, strict=True) if one is None]
 
 
 async def _find(control: Control, request_type: Any, key: ObjectKey) -> Any:
-    """The answer of a Get for the resource of a key."""
+    """Returns the answer of a Get for the resource of a key; None if it does not exist."""
     found = await _get(control, request_type(name=own_name(key)))
     if found is not None and not _is_leaving(found):
         return found

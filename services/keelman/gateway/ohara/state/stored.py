@@ -1,4 +1,4 @@
-"""Objects that are documents: kept by the state service under their kind, group and name."""
+"""Objects stored as documents: the state service keeps them under their kind, group and name."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class StoredDocument:
 
 
 class Stored:
-    """The documents of one kind, e.g. zookeeper. They are read with what is secret in them: users get back what they
-    sent."""
+    """The documents of one kind, e.g. zookeeper. They are read with their secrets: users get back the settings that
+    they sent."""
 
     def __init__(self, control: Control, kind: str) -> None:
         self._control = control
         self._kind = f"{API}.{kind}"
 
     async def list(self) -> list[StoredDocument]:
-        """All of them, by group and name."""
+        """Returns all documents, by group and name."""
         found = await self._control.all(pb.ListDocumentsRequest, kind=self._kind, with_secrets=True)
         return [_stored(one) for one in found]
 
     async def get(self, key: ObjectKey) -> StoredDocument | None:
-        """One of them; None when there is none."""
+        """Returns one document; None if it does not exist."""
         request = pb.GetDocumentRequest(kind=self._kind, scope=key.group, key=key.name, with_secrets=True)
         try:
             return _stored((await self._control.ask(request)).document)
@@ -56,8 +56,8 @@ class Stored:
         etag: str = "",
         new: bool = False,
     ) -> StoredDocument:
-        """Keeps one. Raises AlreadyExists for one that was to be new, Conflict for an etag that is not the present
-        one."""
+        """Stores a document. Raises AlreadyExists if `new` is set and it exists, Conflict for an etag that is not the
+        present one."""
         document = Document(
             kind=self._kind, scope=key.group, key=key.name, etag=etag, content=struct_of(content), secrets=secrets
         )
@@ -66,7 +66,7 @@ class Stored:
         return StoredDocument(key, content, secrets or {}, answer.etag, answer.update_time.ToMilliseconds())
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forgets one; does nothing when there is none."""
+        """Deletes a document, if it exists."""
         request = pb.DeleteDocumentRequest(kind=self._kind, scope=key.group, key=key.name)
         with suppress(NotFound):
             await self._control.ask(request)

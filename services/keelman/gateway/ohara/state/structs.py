@@ -1,4 +1,4 @@
-"""JSON as it is kept in a Struct: whole numbers come back as such, and those that no double holds as they were."""
+"""Stores JSON in a Struct without loss: whole numbers come back as int, also those that no double can hold."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from google.protobuf.struct_pb2 import Struct, Value
 R = TypeVar("R")
 EXACT = 1 << 53
 NUMBER = "$number"
-"""The only key of an object that stands for a number which no double holds."""
+"""The only key of an object in place of a number that no double can hold."""
 
 
 def struct_of(value: Mapping[str, Any]) -> Struct:
-    """A JSON object to be kept."""
+    """Returns a JSON object as a Struct."""
     struct = Struct()
     struct.update({key: _kept(one) for key, one in value.items()})
     return struct
 
 
 def value_of(struct: Struct) -> dict[str, Any]:
-    """The JSON object that was kept."""
+    """Returns the JSON object of a Struct."""
     return {key: _given(one) for key, one in struct.fields.items()}
 
 
 def as_sent(made: R, spec: Any) -> R:
-    """A resource that was written just now with the extra of the spec that was sent: what a write answers has hidden
-    what is named like a secret."""
+    """Returns a just written resource with the `extra` of the sent spec: the answer to a write hides values that are
+    named like secrets."""
     resource: Any = made
     resource.spec.extra.CopyFrom(spec.extra)
     return made

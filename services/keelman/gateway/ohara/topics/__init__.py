@@ -1,1 +1,1 @@
-"""`/v0/topics`, on topics of the state service: settings, partitions, and the records that stand in them."""
+"""`/v0/topics`, on topics of the state service: settings, partitions, and the records in them."""

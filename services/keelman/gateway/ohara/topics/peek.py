@@ -34,11 +34,11 @@ class Peek:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Where it is asked."""
+        """The endpoints for the newest records."""
         return [Endpoint("POST", f"inspect/{word}/{{name}}", self.records) for word in ("topics", "topic")]
 
     async def records(self, call: Call) -> Response:
-        """The newest records first."""
+        """Answers the newest records, the newest first."""
         key = checked_key(call.group, call.variables["name"])
         limit, timeout = _number(call, "limit", DEFAULT_LIMIT), _number(call, "timeout", DEFAULT_MS)
         if limit <= 0:
@@ -52,7 +52,7 @@ class Peek:
 
 
 def message(record: PeekedRecord) -> dict[str, Any]:
-    """A record as Ohara shows it. Of its own connectors the row in the key, of others the value."""
+    """Returns a record in Ohara's form: from Ohara's own connectors the row in the key, from others the value."""
     shown: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
     if record.HasField("timestamp_ms"):
         shown["timestamp"] = record.timestamp_ms  # as Ohara 0.12 shows it
@@ -75,7 +75,7 @@ def message(record: PeekedRecord) -> dict[str, Any]:
 
 
 def without_empty(value: Any) -> Any:
-    """JSON without empty strings and nulls, which Ohara's clients do not read."""
+    """Returns JSON without empty strings and nulls, which Ohara's clients cannot read."""
     if isinstance(value, dict):
         return {k: kept for k, one in value.items() if k and (kept := without_empty(one)) not in (None, "")}
     if isinstance(value, list):
@@ -84,7 +84,7 @@ def without_empty(value: Any) -> Any:
 
 
 def _value(record: PeekedRecord) -> Any:
-    """Raises NoRow and ValueError for what is neither a row, nor JSON, nor text."""
+    """Returns the row or value of a record. Raises NoRow or ValueError if it is neither a row, nor JSON, nor text."""
     row = record.key if record.HasField("key") else b""
     if row[:1] == b"\0":
         try:

@@ -16,11 +16,11 @@ _BYTES, _OBJECT, _ROW, _CELL = 0, 9, 10, 11
 
 
 class NoRow(ValueError):
-    """These bytes are no row, or one that cannot be shown."""
+    """The bytes are no row, or a row that cannot be shown."""
 
 
 def row_json(data: bytes) -> dict[str, Any]:
-    """The JSON of a row: values by cell name, and "tags". Raises NoRow."""
+    """Returns a row as JSON: values by cell name, and "tags". Raises NoRow."""
     try:
         return _row(data, 0)
     except (struct.error, UnicodeDecodeError) as error:
@@ -28,7 +28,7 @@ def row_json(data: bytes) -> dict[str, Any]:
 
 
 class _Reader:
-    """Takes numbers and stretches off the front of bytes."""
+    """Reads numbers and byte strings from the front of bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -40,7 +40,7 @@ class _Reader:
         return found
 
     def stretch(self, form: str) -> bytes:
-        """Bytes behind their length."""
+        """Reads a byte string after its length."""
         length = self.number(form)
         if not 0 <= length <= len(self._data) - self._at:
             raise NoRow(f"the record's key is no row of Ohara's: a length of {length} in {len(self._data)} bytes")
@@ -84,7 +84,7 @@ def _unpacked(form: str) -> Callable[[bytes], Any]:
 
 
 def _number(value: float) -> float | str:
-    """A number as JSON has it: one that JSON has not becomes a text."""
+    """Returns a number for JSON: NaN and the infinities become texts."""
     return value if math.isfinite(value) else {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
 
 

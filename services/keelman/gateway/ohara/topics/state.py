@@ -1,4 +1,4 @@
-"""Describes a topic's life as Ohara answers it: its state, its partitions, and what is wrong. Pure."""
+"""Describes a topic's life in Ohara's form: its state, its partitions, and its error. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from keelman.api.connect.v1 import topic_pb2 as pb
 
 RUNNING = "RUNNING"
 NOBODY = {"id": -1, "host": "unknown", "port": -1}
-"""The leader of a partition that has none: Ohara's clients need one."""
+"""The leader shown for a partition without one: Ohara's clients require a leader."""
 UNKNOWN_OFFSET = -1
 
 
 def runs(topic: pb.Topic) -> bool:
-    """Whether the brokers have it."""
+    """Tells whether the brokers have a topic."""
     state = topic.status.state
     if state == pb.TOPIC_STATE_PRESENT:
         return True
@@ -21,17 +21,17 @@ def runs(topic: pb.Topic) -> bool:
 
 
 def is_changing(topic: pb.Topic) -> bool:
-    """Whether an operation on it has not ended."""
+    """Tells whether an operation on a topic is under way."""
     return topic.status.state == pb.TOPIC_STATE_APPLYING
 
 
 def is_to_run(topic: pb.Topic) -> bool:
-    """Whether it was asked to be on the brokers."""
+    """Tells whether a topic has the goal PRESENT."""
     return topic.goal == pb.TOPIC_GOAL_PRESENT
 
 
 def life(topic: pb.Topic) -> dict[str, Any]:
-    """The fields that answers have beside settings."""
+    """Returns the fields of an answer that are not settings."""
     there = runs(topic)
     fields: dict[str, Any] = {
         "partitionInfos": [_partition(one) for one in topic.status.brokers.partitions] if there else [],

@@ -34,7 +34,7 @@ USERS = {
     "stream": (stream.FROM, stream.TO),
     "shabondi": (shabondi.TO_TOPICS, shabondi.FROM_TOPICS),
 }
-"""Kinds that use topics, and the settings in which they name them."""
+"""Kinds that use topics, and their settings with the names of topics."""
 
 
 class Topics(Resource):
@@ -45,17 +45,17 @@ class Topics(Resource):
         self._kinds = kinds
 
     async def list(self) -> Sequence[Json]:
-        """All topics."""
+        """Returns all topics."""
         control = self._control
         topics, brokers = await asyncio.gather(control.shared(_read_topics), lookups.broker_clusters(control))
         return [_json(key, one, brokers.get(one.spec.broker_cluster)) for key, one in lookups.shown(topics).items()]
 
     async def get(self, key: ObjectKey) -> Json:
-        """One topic. Raises no_such."""
+        """Returns one topic. Raises no_such."""
         return await self._answer(key, await self._topic(key))
 
     async def create(self, settings: Settings) -> Json:
-        """A new topic, which Kafka does not have yet."""
+        """Creates a topic, which Kafka does not have yet."""
         made = created(TOPIC, settings)
         key = checked_key(made["group"], made["name"])
         cluster = await self._broker(made)
@@ -69,7 +69,7 @@ class Topics(Resource):
         return _json(key, as_sent(topic, request.spec), cluster)
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A topic, changed or new. Raises OharaError while Kafka has it."""
+        """Changes or creates a topic. Raises OharaError while Kafka has it."""
         if await lookups.topic(self._control, key) is None:
             return await self.create({**settings, **key.json})
         topic = await settled(partial(self._topic, key), is_changing)
@@ -81,7 +81,7 @@ class Topics(Resource):
         cluster = await self._broker(made)
         spec = spec_of(key, made, cluster.name)
         spec.topic = topic.spec.topic
-        if cluster.name != topic.spec.broker_cluster:  # it never was there: another topic takes its place
+        if cluster.name != topic.spec.broker_cluster:  # not in Kafka: another topic takes its place
             await self._forget(topic)
             topic = (await self._control.ask(pb.CreateTopicRequest(name=topic.name, spec=spec))).topic
             return _json(key, as_sent(topic, spec), cluster)
@@ -92,7 +92,7 @@ class Topics(Resource):
         return _json(key, as_sent(topic, spec), cluster)
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forgets a topic. Raises OharaError while Kafka has it, or something stored names it."""
+        """Deletes a topic. Raises OharaError while Kafka has it, or a stored object names it."""
         if await lookups.topic(self._control, key) is None:
             return
         read, name = partial(self._topic, key), f"topic {key}"

@@ -1,1 +1,1 @@
-"""The wire: requests and answers as Ohara has them, its keys, types, errors and sentences. It knows no service."""
+"""The wire: requests and answers in Ohara's form, its keys, types, errors and messages. It knows no service."""

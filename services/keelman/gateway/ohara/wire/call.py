@@ -1,4 +1,4 @@
-"""Takes one request apart on its raw path, and makes the answers that there are."""
+"""Parses one request from its raw path, and builds answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JSON_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request below /v0. `path`: its decoded segments; `target`: the path as it came, for messages."""
+    """A request below /v0. `path`: its decoded segments; `target`: the path as it was sent, for messages."""
 
     method: str
     path: tuple[str, ...]
@@ -35,7 +35,7 @@ class Call:
     receive: Receive
     max_body_bytes: int
     variables: Mapping[str, str] = field(default_factory=dict)
-    """The segments that a pattern has names for."""
+    """The segments that a pattern names."""
 
     @property
     def group(self) -> str:
@@ -43,16 +43,16 @@ class Call:
         return self.parameter("group") or DEFAULT_GROUP
 
     def parameter(self, name: str) -> str:
-        """The value of a query parameter, the last where it is given twice; empty for none."""
+        """Returns the value of a query parameter, the last of several; empty for none."""
         return next((value for key, value in reversed(self.query) if key == name), "")
 
     @property
     def content_type(self) -> str:
-        """The type of the body, in lower case and without parameters; empty when none is given."""
+        """The content type of the body, in lower case and without parameters; empty for none."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def pieces(self, limit: int) -> AsyncGenerator[bytes, None]:
-        """The body as it comes. Raises OharaError for one that is larger than the limit."""
+        """Yields the body in pieces as they arrive. Raises OharaError for a body that is larger than the limit."""
         too_large = illegal_argument(f"the request's body is larger than {limit} bytes")
         length = self.headers.get("content-length", "")
         if length.isdigit() and int(length) > limit:
@@ -60,18 +60,18 @@ class Call:
         return body_of(self.receive, limit, too_large)
 
     async def json(self) -> Any:
-        """The JSON value of the body. Raises OharaError, 404 for another content type."""
+        """Returns the JSON value of the body. Raises OharaError, 404 for another content type."""
         if self.content_type not in ("", JSON_TYPE):
             raise unsupported(self.target)
         return parsed(b"".join([piece async for piece in self.pieces(self.max_body_bytes)]))
 
     async def settings(self) -> Settings:
-        """The settings that the body is. Raises OharaError."""
+        """Returns the body as settings. Raises OharaError."""
         return sent(await self.json())
 
 
 def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) -> Call:
-    """Takes a request apart, `below` the path of the API. Raises OharaError for what is not UTF-8."""
+    """Parses a request; `below` is the path of the API. Raises OharaError for a path that is not UTF-8."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(below)
     headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
@@ -91,12 +91,13 @@ def _query(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _text(text: str) -> str:
-    """A key or value of the query; what is not UTF-8 in it equals nothing."""
+    """Decodes a key or value of the query; bytes that are not UTF-8 become a replacement, which equals
+    no legal text."""
     return unquote_to_bytes(text.replace("+", " ").encode("latin-1")).decode("utf-8", "replace")
 
 
 def _decoded(text: str) -> str:
-    """A segment of the path. Raises OharaError."""
+    """Decodes a segment of the path. Raises OharaError."""
     try:
         return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
     except UnicodeDecodeError:
@@ -104,27 +105,27 @@ def _decoded(text: str) -> str:
 
 
 def ok(value: Any) -> Response:
-    """200 with JSON, nulls left out."""
+    """Returns 200 with JSON, without nulls."""
     return _json(200, without_nulls(value))
 
 
 def ok_with_nulls(value: Any) -> Response:
-    """200 with JSON as it is: for definitions, which have nulls."""
+    """Returns 200 with JSON, nulls included: for definitions, which have nulls."""
     return _json(200, value)
 
 
 def accepted() -> Response:
-    """202: what was asked for goes on."""
+    """Returns 202: the request continues in the background."""
     return Response(ACCEPTED, 202, media_type="text/plain")
 
 
 def no_content() -> Response:
-    """204."""
+    """Returns 204."""
     return Response(status_code=204)
 
 
 def failed(error: OharaError) -> Response:
-    """An error, without secrets that this process knows of."""
+    """Returns the answer for an error, with the secrets known to this process removed."""
     body = error.body
     return _json(error.status, body | {"message": REDACTOR.hide(body["message"])})
 

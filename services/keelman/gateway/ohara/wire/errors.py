@@ -1,4 +1,4 @@
-"""Errors as Ohara answers them: a status, the name of a Java class and a message."""
+"""Errors in Ohara's form: a status, the name of a Java class and a message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_STACK = "N/A"
 
 
 class OharaError(Exception):
-    """An answer that is no success. `api_url`: with the page that lists what there is."""
+    """An error as Ohara's answer. `api_url`: with the page that lists the calls."""
 
     def __init__(self, status: int, code: str, message: str, *, api_url: str = "") -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class OharaError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The JSON of the answer; without secrets that this process knows of once it is sent."""
+        """The JSON of the answer; the secrets known to this process are removed when it is sent."""
         body = {"code": self.code, "message": self.message, "stack": NO_STACK}
         return body | {"apiUrl": self.api_url} if self.api_url else body
 
@@ -43,25 +43,25 @@ bad_value = partial(OharaError, 400, BAD_VALUE)
 bad_json = partial(OharaError, 400, BAD_JSON)
 """A body that is no JSON."""
 illegal_argument = partial(OharaError, 400, ILLEGAL_ARGUMENT)
-"""A conflict: of ports, of names in Kafka, with what uses the object."""
+"""A conflict: of ports, of names in Kafka, with users of the object."""
 no_such = partial(OharaError, 400, NO_SUCH)
-"""An object that is not there: 400, as Ohara answers."""
+"""A missing object: 400, as in Ohara."""
 data_check = partial(OharaError, 500, DATA_CHECK)
-"""An object that another one names is missing, or is not in the state that it must be in."""
+"""An object that another one names is missing, or is not in the required state."""
 illegal_state = partial(OharaError, 500, ILLEGAL_STATE)
-"""An object that is there already, or is about to start or stop."""
+"""An object that exists already, or is about to start or stop."""
 unsupported_operation = partial(OharaError, 500, UNSUPPORTED_OPERATION)
-"""What this kind of object does not do."""
+"""A call that this kind of object does not support."""
 
 
 def unsupported(path: str) -> OharaError:
-    """A path, or a method on it, that there is not. `path` is without its first slash."""
+    """Returns the error for an unknown path, or method on it. `path` is without its first slash."""
     message = f"please see link to find the available APIs. input url:{path}"
     return OharaError(404, f"Unsupported API: {path}", message, api_url=API_URL)
 
 
 def error_of(error: errors.KeelmanError) -> OharaError:
-    """What an error of ours becomes, whatever was called."""
+    """Returns Ohara's error for an error of ours, for any call."""
     match error:
         case errors.NotFound():
             return no_such(error.message)

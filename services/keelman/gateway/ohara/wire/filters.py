@@ -14,7 +14,7 @@ Query = Iterable[tuple[str, str]]
 
 
 def filtered(objects: Iterable[dict[str, Any]], query: Query) -> list[dict[str, Any]]:
-    """The objects that a query lets through."""
+    """Returns the objects that match a query."""
     conditions = [(key, text) for key, text in query if key and text]
     return [one for one in objects if all(_holds(one, key, text) for key, text in conditions)]
 
@@ -39,7 +39,7 @@ def _matches(value: Any, text: str) -> bool:
 
 
 def _within(wanted: Any, value: Any) -> bool:
-    """Whether a JSON value is part of another: lists as sets, objects field by field, all else as it is."""
+    """Tells whether a JSON value is part of another: lists as sets, objects field by field, other values if equal."""
     if isinstance(wanted, dict) and isinstance(value, dict):
         return all(key in value and _within(one, value[key]) for key, one in wanted.items())
     if isinstance(wanted, list) and isinstance(value, list):
@@ -48,7 +48,7 @@ def _within(wanted: Any, value: Any) -> bool:
 
 
 def _json(text: str) -> Any:
-    """A JSON value; None for what is none, or a number that is infinite."""
+    """Parses a JSON value; returns None for other texts, and for an infinite number."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

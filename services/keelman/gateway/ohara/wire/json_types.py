@@ -1,4 +1,4 @@
-"""Reads JSON strictly, and names its types as Ohara's messages do."""
+"""Parses JSON strictly, and names its types as in Ohara's messages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 from keelman.gateway.ohara.wire.errors import bad_json
 
 MAX_DEPTH = 20
-"""Levels of objects and lists that a request may have: what is kept has three levels on our wire for each of them."""
+"""The levels of objects and lists in a request: a stored document has three levels on our wire for each of them."""
 MAX_DIGITS = 1000
 
 
 def parsed(raw: bytes) -> Any:
-    """The JSON value that a body is; of a key that is there twice the last one. Raises OharaError for what is no JSON
-    in UTF-8, too deep, and for numbers that no double can hold."""
+    """Parses a body as JSON; of a repeated key the last value counts. Raises OharaError for a body that is no JSON in
+    UTF-8 or is too deep, and for numbers that no double can hold."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -36,7 +36,7 @@ def parsed(raw: bytes) -> Any:
 
 
 def type_name(value: Any) -> str:
-    """The name of a JSON value's type."""
+    """Returns the name of a JSON value's type."""
     if value is None:
         return "JsNull"
     if isinstance(value, bool):
@@ -49,12 +49,12 @@ def type_name(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a JSON value is a number."""
+    """Tells whether a JSON value is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def without_nulls(value: Any) -> Any:
-    """A JSON value without the nulls in its objects and lists."""
+    """Returns a JSON value without the nulls in its objects and lists."""
     if isinstance(value, dict):
         return {key: without_nulls(one) for key, one in value.items() if one is not None}
     if isinstance(value, list):
@@ -63,7 +63,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def empty_strings(value: Any, key: str = "") -> Iterator[str]:
-    """The keys at which empty strings stand in a JSON value; of those in lists the key of the list."""
+    """Yields the keys of empty strings in a JSON value; for a string in a list the key of the list."""
     if value == "":
         yield key
     elif isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""The keys of Ohara's objects, (group, name): read in their three forms, checked, printed, and as origins of ours."""
+"""The keys of Ohara's objects, (group, name): parses their three forms, checks, prints, and maps them
+to our origins."""
 
 from __future__ import annotations
 
@@ -12,58 +13,58 @@ from keelman.gateway.ohara.wire.errors import bad_value
 from keelman.gateway.ohara.wire.json_types import type_name
 
 API = "ohara"
-"""Of the origins of what is made through this API."""
+"""The API in the origins of resources created through it."""
 DEFAULT_GROUP = "default"
 OWN_PREFIX = "oh-"
-"""Of the names that are made for resources."""
+"""The prefix of the generated own names of resources."""
 MAX_NAMES = 5
-"""Own names of one key: clusters that are being deleted have all but one of them."""
+"""The number of own names for one key: all but one may belong to clusters in deletion."""
 LEGAL_WORD = r"[a-z0-9\.]{1,25}$"
 _WORD = re.compile(r"[a-z0-9\.]{1,25}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectKey:
-    """Names an object of one kind."""
+    """The key of an object of one kind."""
 
     group: str
     name: str
 
     def __str__(self) -> str:
-        """As it stands in messages."""
+        """Returns the form in messages."""
         return f'{{"group":"{self.group}","name":"{self.name}"}}'
 
     @property
     def json(self) -> dict[str, str]:
-        """As it stands in answers."""
+        """The form in answers."""
         return {"group": self.group, "name": self.name}
 
     @property
     def origin(self) -> Origin:
-        """What marks a resource of ours as this object."""
+        """The origin that marks a resource of ours as this object."""
         return Origin(api=API, scope=self.group, key=self.name)
 
 
 def is_word(text: str) -> bool:
-    """Whether a text may be a group or a name."""
+    """Tells whether a text may be a group or a name."""
     return bool(_WORD.fullmatch(text))
 
 
 def checked_word(text: str) -> str:
-    """Returns a group or name. Raises OharaError."""
+    """Returns a legal group or name. Raises OharaError for another text."""
     if not is_word(text):
         raise bad_value(f'the value "{text}" is not matched to {LEGAL_WORD}')
     return text
 
 
 def checked_key(group: str, name: str) -> ObjectKey:
-    """The key of an object whose group and name are checked. Raises OharaError."""
+    """Returns the key of a checked group and name. Raises OharaError."""
     return ObjectKey(checked_word(group), checked_word(name))
 
 
 def key_of(value: Any, field: str = "key") -> ObjectKey:
-    """The key that a JSON value is: `{"group", "name"}`, `{"name"}` or a name. Raises OharaError; does not check the
-    words, which follow other rules in nodes and files."""
+    """Parses a key from a JSON value: `{"group", "name"}`, `{"name"}` or a name. Raises OharaError; does not check the
+    words, which follow other rules for nodes and files."""
     if isinstance(value, str):
         words: tuple[Any, Any] = (DEFAULT_GROUP, value)
     elif isinstance(value, dict):
@@ -81,25 +82,25 @@ def key_of(value: Any, field: str = "key") -> ObjectKey:
 
 
 def key_of_origin(origin: Origin) -> ObjectKey | None:
-    """The key that a resource of ours was made under; None when it was made past this API."""
+    """Returns the key that a resource of ours was created with; None if it was created outside this API."""
     return ObjectKey(origin.scope, origin.key) if origin.api == API else None
 
 
 def own_name(key: ObjectKey, number: int = 1) -> str:
-    """The name that a resource of ours has which is made under a key: short, legal, and the same each time. A cluster
-    gets the next number while one that is being deleted has the name."""
+    """Returns the own name of a resource that is created with a key: short, legal, and the same each time. A cluster
+    gets the next number while a former cluster in deletion has the name."""
     digest = hashlib.sha256(f"{key.group}\0{key.name}".encode()).hexdigest()
     return f"{OWN_PREFIX}{digest[:12]}" + (f"-{number}" if number > 1 else "")
 
 
 def shown_key(name: str, origin: Origin) -> ObjectKey | None:
-    """The key that a resource is shown under: its own, or group default and its name where it was made past this API;
-    None where such a name is not legal here, and of another API."""
+    """Returns the key that a resource is shown with: its own, or group default and its name if it has no origin. None
+    for a name that is illegal here, and for a resource of another API."""
     if origin.api:
         return key_of_origin(origin)
     return ObjectKey(DEFAULT_GROUP, name) if is_word(name) else None
 
 
 def unshown_key(name: str) -> ObjectKey:
-    """How a resource of ours is named that is not shown: its name is not legal here."""
+    """Returns the key for a resource of ours that is not shown, as its name is illegal here."""
     return ObjectKey(DEFAULT_GROUP, name)

@@ -1,4 +1,4 @@
-"""The interface of a kind of object that is asked over HTTP. A kind overrides what it supports; the rest is 404."""
+"""The interface of a kind of object on HTTP. A kind overrides the calls that it supports; other calls are 404."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ class Resource:
     """One kind of object, e.g. workers. All methods raise OharaError, or our own errors, which become Ohara's."""
 
     def key(self, group: str, name: str) -> ObjectKey:
-        """The key of a single-object call; checked."""
+        """Returns the checked key of a call on a single object."""
         return checked_key(group, name)
 
     async def list(self) -> Sequence[Json]:
-        """All objects, with their live state; the query's filters come after."""
+        """Returns all objects, with their live state; the caller applies the query's filters."""
         raise NotImplementedError
 
     async def get(self, key: ObjectKey) -> Json:
-        """One object. Raises no_such."""
+        """Returns one object. Raises no_such."""
         raise NotImplementedError
 
     async def create(self, settings: Settings) -> Json:
-        """A new object of a POST."""
+        """Creates an object, for a POST."""
         raise NotImplementedError
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """The object of a PUT, changed or new; the key is that of the URL."""
+        """Changes or creates an object, for a PUT; the key comes from the URL."""
         raise NotImplementedError
 
     async def delete(self, key: ObjectKey) -> None:
-        """Deletes an object; does nothing for one that there is not."""
+        """Deletes an object, if it exists."""
         raise NotImplementedError
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
@@ -45,5 +45,5 @@ class Resource:
         raise unsupported(call.target)
 
     async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
-        """DELETE /{name}/{part}: takes a node away. 204 follows."""
+        """DELETE /{name}/{part}: removes a node. 204 follows."""
         raise unsupported(call.target)

@@ -1,4 +1,4 @@
-"""The settings of a request, held against a table of definitions: what is missing, what is not legal, and the rest."""
+"""Checks the settings of a request against a table of definitions, and completes them with defaults."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of
 Settings: TypeAlias = dict[str, Any]
 RANDOM_LENGTH = 25
 ANY_NAMES = ("NONE", "FILE", "NODE")
-"""What settings refer to whose names are not checked as keys are."""
+"""The references of settings whose names are not checked as keys."""
 RUN_TIME = frozenset(
     ("aliveNodes", "lastModified", "state", "error", "partitionInfos", "nodeMetrics", "metrics", "status",
      "tasksStatus", "settings")
 )  # fmt: skip
-"""What answers have beside settings; in a request it is passed over."""
+"""The fields of answers that are not settings; ignored in a request."""
 _DURATION = re.compile(
     r"-?\d+(?:\.\d+)? ?(?:d|days?|h|hours?|m|min|mins|minutes?|s|secs?|seconds?|ms|millis|milliseconds?|"
     r"µs|micros?|microseconds?|ns|nanos?|nanoseconds?)"
@@ -29,8 +29,8 @@ _DURATION = re.compile(
 
 
 def sent(value: Any) -> Settings:
-    """The settings of a request: without nulls and run-time keys. Raises OharaError for what is no object, and for an
-    empty string anywhere in it."""
+    """Returns the settings of a request without nulls and run-time keys. Raises OharaError for a value that is no
+    object, and for an empty string anywhere in it."""
     if not isinstance(value, dict):
         raise bad_value(f'Object expected, but actual type is "{type_name(value)}"')
     settings: Settings = {k: v for k, v in without_nulls(value).items() if k not in RUN_TIME}
@@ -40,8 +40,8 @@ def sent(value: Any) -> Settings:
 
 
 def created(definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> Settings:
-    """All settings of a new object: those given, checked, and the defaults; a port of RANDOM_DEFAULT is left to who has
-    ports. Raises OharaError."""
+    """Returns all settings of a new object: the given ones, checked, and the defaults, without ports of RANDOM_DEFAULT,
+    which the owner of the ports chooses. Raises OharaError."""
     known = by_key(definitions)
     given = {k: v for k, v in settings.items() if k not in known or known[k].permission is not Permission.READ_ONLY}
     missing = [one.key for one in known.values() if one.necessary is Necessary.REQUIRED and one.key not in given]
@@ -57,8 +57,8 @@ def created(definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> S
 
 
 def edited(definitions: Iterable[SettingDef], previous: Mapping[str, Any], settings: Mapping[str, Any]) -> Settings:
-    """All settings of an object that is changed: the previous ones, and of those given what may be edited, checked as
-    those of a new one. What cannot be changed must be legal all the same. Raises OharaError."""
+    """Returns all settings of a changed object: the previous ones, overridden by the given editable ones, checked as
+    for a new object. Given settings that cannot be changed must be legal too. Raises OharaError."""
     definitions = tuple(definitions)
     fixed = {one.key for one in definitions if one.permission is not Permission.EDITABLE}
     for one in definitions:
@@ -68,7 +68,7 @@ def edited(definitions: Iterable[SettingDef], previous: Mapping[str, Any], setti
 
 
 def default_of(setting: SettingDef) -> Any:
-    """What a setting is that is not given; None for nothing, and for a port, which is not chosen here."""
+    """Returns the default of a setting; None for no default, and for a port, which is not chosen here."""
     if setting.default is not None:
         return copy.deepcopy(setting.default)
     if setting.necessary is Necessary.RANDOM_DEFAULT:
@@ -78,12 +78,12 @@ def default_of(setting: SettingDef) -> Any:
 
 
 def random_word() -> str:
-    """25 lower-case hexadecimal digits."""
+    """Returns 25 random lower-case hexadecimal digits."""
     return secrets.token_hex(RANDOM_LENGTH // 2 + 1)[:RANDOM_LENGTH]
 
 
 def checked(setting: SettingDef, value: Any) -> Any:
-    """A given value of a setting, keys in their full form and whole numbers as such. Raises OharaError."""
+    """Returns a checked value of a setting, keys in their full form and whole numbers as int. Raises OharaError."""
     key = setting.key
     match setting.type:
         case Type.ARRAY | Type.TABLE:
@@ -111,7 +111,7 @@ def checked(setting: SettingDef, value: Any) -> Any:
 
 
 def _key(setting: SettingDef, value: Any) -> ObjectKey:
-    """A key; of files, whose names follow no rule, as it is."""
+    """Returns a checked key; a key of a kind in ANY_NAMES, whose names follow no rule, unchecked."""
     key = key_of(value, setting.key)
     return key if setting.reference in ANY_NAMES else checked_key(key.group, key.name)
 

@@ -1,4 +1,4 @@
-"""Ohara's sentences about objects that are missing, there already, or not in the state that they must be in."""
+"""Ohara's messages about objects that are missing, exist already, or are not in the required state."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ JAVA_NAMES = {
 
 
 def not_found(kind: str, key: ObjectKey) -> OharaError:
-    """An object that is asked for and is not there."""
+    """Returns the error for a requested object that does not exist."""
     return no_such(f"{key} doesn't exist in {JAVA}{JAVA_NAMES[kind]}")
 
 
 def exists(kind: str, key: ObjectKey) -> OharaError:
-    """An object that is to be created and is there. The braces are Ohara's."""
+    """Returns the error for a new object that exists already. The braces are Ohara's."""
     return illegal_state(f"({key.group}, {key.name}}} already exists on {JAVA}{JAVA_NAMES[kind]}")
 
 
 def not_stored(kind: str, keys: Iterable[ObjectKey]) -> OharaError:
-    """Objects that another one names and that are not there."""
+    """Returns the error for objects that another object names and that do not exist."""
     return data_check(f"type:{kind} {','.join(f'{key} does not exist' for key in keys)} ")
 
 
 def checked_running(kind: str, key: ObjectKey, found: T | None, runs: Callable[[T], bool]) -> T:
-    """What is found under a key, where that is there and runs. Raises OharaError."""
+    """Returns the object found under a key. Raises OharaError if it does not exist or does not run."""
     if found is None:
         raise not_stored(kind, [key])
     if not runs(found):
@@ -52,10 +52,10 @@ def checked_running(kind: str, key: ObjectKey, found: T | None, runs: Callable[[
 
 
 def must_run(kind: str, keys: Iterable[ObjectKey]) -> OharaError:
-    """Objects that have to run for what is asked."""
+    """Returns the error for objects that must run for the request."""
     return data_check(f"type:{kind}  {','.join(f'{key} MUST be running' for key in keys)}")
 
 
 def must_be_stopped(kind: str, key: ObjectKey) -> OharaError:
-    """An object that runs and may not for what is asked."""
+    """Returns the error for an object that must be stopped for the request."""
     return data_check(f"type:{kind}  {key} MUST be stopped")

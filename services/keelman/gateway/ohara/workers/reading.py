@@ -1,4 +1,4 @@
-"""Reads one worker cluster and what it stands on, without all the others."""
+"""Reads one worker cluster with its nodes and broker cluster, without all the others."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from keelman.gateway.ohara.wire.keys import ObjectKey, shown_key, unshown_key
 
 
 async def read_hosts(control: Control) -> Hosts:
-    """The nodes."""
+    """Returns the nodes."""
     nodes, kept = await asyncio.gather(control.all(node_service_pb2.ListNodesRequest), Stored(control, "node").list())
     return Hosts(nodes, kept)
 
 
 async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster | None]:
-    """The nodes, and the worker cluster of a key; None where there is none."""
+    """Returns the nodes, and the worker cluster of a key; None if it does not exist."""
     hosts, made = await asyncio.gather(read_hosts(control), lookups.worker_cluster(control, key))
     if made is None:
         return hosts, None
@@ -38,8 +38,8 @@ async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster 
 
 
 async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list[ObjectKey]:
-    """The connectors of a worker cluster that are stored, or run, by their keys. None runs where no worker can be
-    reached, as each of them then says of itself."""
+    """Returns the keys of a worker cluster's connectors, with `running` only of running ones. No connector counts as
+    running if no worker can be reached, as each connector's own answer then shows too."""
     if running and not answers(cluster.made):
         return []
     request_type = connector_definition_service_pb2.ListConnectorDefinitionsRequest
@@ -49,12 +49,12 @@ async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list
 
 
 def key_of_brokers(brokers: BrokerCluster) -> ObjectKey:
-    """The key of a broker cluster, whether it is shown or not."""
+    """Returns the key of a broker cluster, whether it is shown or not."""
     return shown_key(brokers.name, brokers.spec.origin) or unshown_key(brokers.name)
 
 
 def _runs(definition: ConnectorDefinition) -> bool:
-    """Whether a connector runs, or is about to."""
+    """Tells whether a connector runs, or is about to."""
     status = definition.status
     is_up = status.applying or status.connector.state == CONNECTOR_STATE_RUNNING
     return definition.goal == DEFINITION_GOAL_RUNNING and is_up

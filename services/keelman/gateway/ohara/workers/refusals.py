@@ -1,4 +1,4 @@
-"""Translates refusals of the state service into Ohara's sentences. Pure."""
+"""Translates errors of the state service into Ohara's messages. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _TOPICS = {
 
 
 def worded(error: KeelmanError, key: ObjectKey, known: Known, wanted: frozenset[int] = NO_PORTS) -> OharaError:
-    """The answer for a write of the worker cluster `key` that was refused. `known`: what there is now; `wanted`: the
-    ports that the cluster was to have."""
+    """Returns the error for a refused write of the worker cluster `key`. `known`: the present clusters; `wanted`: the
+    requested ports of the cluster."""
     facts = error.metadata
     match error.reason:
         case "GROUP_IN_USE":
@@ -42,7 +42,7 @@ def _name(facts: dict[str, str], known: Known) -> str:
 
 
 def _ports_in_use(port: int, holder: tuple[str, str], wanted: frozenset[int], known: Known) -> OharaError:
-    """Names all of the ports that the holder of the first one has; a cluster, or the Spark service of a node."""
+    """Returns the error with all wanted ports of the first port's holder: a cluster, or the Spark service of a node."""
     noun, name = holder
     kind = _KINDS.get(noun)
     if kind is None:
@@ -54,6 +54,6 @@ def _ports_in_use(port: int, holder: tuple[str, str], wanted: frozenset[int], kn
 
 
 def _key(kind: str, name: str, known: Known) -> ObjectKey:
-    """The key under which a cluster of ours is shown."""
+    """Returns the key with which a cluster of ours is shown."""
     found = (one.key for one in known.of(kind) if one.made is not None and one.made.name == name)
     return next(found, ObjectKey("default", name))

@@ -1,4 +1,4 @@
-"""Serves workers: created, changed, started, stopped, and read."""
+"""Serves workers: creates, changes, starts, stops and reads them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, Ke
 Refs = dict[str, list[PluginRef]]
 """The plugins that a worker cluster names as files, by the setting."""
 TRIES = 5
-"""Of a change that others' changes come before."""
+"""Attempts at a change that conflicts with others' changes."""
 
 
 class Workers(Resource):
@@ -48,20 +48,20 @@ class Workers(Resource):
         self._control = control
 
     async def list(self) -> Sequence[Json]:
-        """All worker clusters, by their keys."""
+        """Returns all worker clusters, sorted by key."""
         return [_answer(one) for one in (await read_known(self._control)).of(WORKER)]
 
     async def get(self, key: ObjectKey) -> Json:
-        """One worker cluster."""
+        """Returns one worker cluster."""
         return _answer((await self._read(key))[1])
 
     async def create(self, settings: Settings) -> Json:
-        """A new worker cluster, stopped."""
+        """Creates a stopped worker cluster."""
         complete = created(specs.ALL, settings)
         return await self._create(ObjectKey(complete["group"], complete["name"]), complete)
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A worker cluster that is changed, while it is stopped, or new."""
+        """Changes a stopped worker cluster, or creates one."""
         for _ in range(TRIES):
             hosts, present = await read_worker(self._control, key)
             if present is None:
@@ -76,7 +76,7 @@ class Workers(Resource):
         raise illegal_state(f"{key} is being changed by others: try again")
 
     async def delete(self, key: ObjectKey) -> None:
-        """Deletes a worker cluster that is stopped and that no connector names."""
+        """Deletes a stopped worker cluster that no connector names."""
         _, present = await read_worker(self._control, key)
         if present is None:
             return
@@ -89,7 +89,7 @@ class Workers(Resource):
         with suppress(NotFound):
             try:
                 await self._control.ask(request)
-            except FailedPrecondition:  # a connector came since it was looked
+            except FailedPrecondition:  # a connector was created since the check
                 await self._check_unused(present, running=False)
                 raise
 
@@ -106,7 +106,7 @@ class Workers(Resource):
                 await self._add_node(key, verb)
 
     async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
-        """Takes a node away."""
+        """Removes a node."""
         for _ in range(TRIES):
             hosts, present = await read_worker(self._control, key)
             host = hosts.get(part)
@@ -141,7 +141,7 @@ class Workers(Resource):
         raise exists(WORKER, key)
 
     async def _is_deleted(self, name: str) -> bool:
-        """Whether a worker cluster is going, or gone by now."""
+        """Tells whether a worker cluster is being deleted, or is gone."""
         try:
             found = (await self._control.ask(pb.GetWorkerClusterRequest(name=name))).worker_cluster
         except NotFound:
@@ -160,7 +160,7 @@ class Workers(Resource):
         check_ports(present.holder, known.holders())
         broker = key_of(present.settings[BROKER_CLUSTER_KEY])
         found = known.get(BROKER, broker)
-        if found is not None and found.life.state != RUNNING:  # one that is not shown is judged by the state service
+        if found is not None and found.life.state != RUNNING:  # else the state service judges it
             raise must_run(BROKER, [broker])
         await self._ask(pb.StartWorkerClusterRequest(name=present.made.name), key)
 
@@ -186,7 +186,7 @@ class Workers(Resource):
         raise illegal_state(f"{key} is being changed by others: try again")
 
     async def _has_nodes(self, present: Cluster, hostnames: Sequence[str]) -> bool:
-        """Has a worker cluster run on these nodes; False when somebody changed it meanwhile."""
+        """Sets the nodes of a worker cluster; returns False if another caller changed it meanwhile."""
         spec = WorkerClusterSpec()
         spec.CopyFrom(present.made.spec)
         specs.put_nodes(spec, hostnames)
@@ -196,7 +196,7 @@ class Workers(Resource):
         return False
 
     async def _update(self, present: Cluster, spec: WorkerClusterSpec, fields: Sequence[str]) -> WorkerCluster:
-        """Changes some fields of the spec. Raises Conflict when somebody changed the cluster meanwhile."""
+        """Changes some fields of the spec. Raises Conflict if another caller changed the cluster meanwhile."""
         if not fields:
             unchanged: WorkerCluster = present.made
             return unchanged
@@ -206,15 +206,15 @@ class Workers(Resource):
         return as_sent(made, spec)
 
     async def _read(self, key: ObjectKey) -> tuple[Hosts, Cluster]:
-        """The nodes and a worker cluster. Raises OharaError where there is none."""
+        """Returns the nodes and a worker cluster. Raises OharaError if it does not exist."""
         hosts, found = await read_worker(self._control, key)
         if found is None:
             raise not_found(WORKER, key)
         return hosts, found
 
     async def _references(self, settings: Mapping[str, Any], hosts: Hosts) -> tuple[Refs, BrokerCluster]:
-        """The files and the broker cluster that settings name. Raises OharaError for the first that is not there:
-        files, nodes, the broker cluster."""
+        """Returns the files and the broker cluster that settings name. Raises OharaError for the first that does not
+        exist, in the order files, nodes, broker cluster."""
         refs = await refs_of(self._control, settings)
         hosts.check(settings[specs.NODE_NAMES])
         key = key_of(settings[BROKER_CLUSTER_KEY])
@@ -224,12 +224,12 @@ class Workers(Resource):
         return refs, brokers
 
     async def _check_unused(self, cluster: Cluster, *, running: bool) -> None:
-        """Raises OharaError while a connector, or a running one, names the worker cluster."""
+        """Raises OharaError while a connector, with `running` a running connector, names the worker cluster."""
         if keys := await users_of(self._control, cluster, running=running):
             raise used(cluster, "connector", keys)
 
     async def _ask(self, request: Any, key: ObjectKey, ports: frozenset[int] = NO_PORTS) -> Any:
-        """The answer of a write. Raises Conflict and NotFound as they are, all else in Ohara's words."""
+        """Returns the answer of a write. Raises Conflict and NotFound unchanged, other errors in Ohara's words."""
         try:
             return await self._control.ask(request)
         except (Conflict, NotFound):
@@ -239,7 +239,7 @@ class Workers(Resource):
 
 
 def _check_images(hostnames: Sequence[str], image: str, hosts: Hosts) -> None:
-    """Raises OharaError for a node whose agent is not there, and for an image that is none of a worker."""
+    """Raises OharaError for a node without its agent, and for an image that is not a worker's."""
     for name in hostnames:
         host = hosts.get(name)
         is_there = host is not None and host.node.status.state == NODE_STATE_ONLINE
@@ -249,22 +249,23 @@ def _check_images(hostnames: Sequence[str], image: str, hosts: Hosts) -> None:
 
 
 def _shown(made: WorkerCluster, hosts: Hosts, brokers: BrokerCluster) -> Json:
-    """A worker cluster that was written just now, and that does not run, as it is answered."""
+    """Returns the answer for a worker cluster that was just written and does not run."""
     cluster = worker_of(made, hosts, [], {brokers.name: key_of_brokers(brokers)})
-    if cluster is None:  # it was deleted in between
+    if cluster is None:  # deleted in between
         raise not_found(WORKER, shown_key(made.name, made.spec.origin) or unshown_key(made.name))
     return _answer(cluster)
 
 
 def _answer(cluster: Cluster) -> Json:
-    """A worker cluster as it is answered."""
+    """Returns the answer for a worker cluster."""
     made = cluster.made
     modified = int(time.time() * 1000) if cluster.life.state else made.update_time.ToMilliseconds()
     return {**cluster.settings, **cluster.life.fields, "lastModified": modified}
 
 
 async def refs_of(control: Control, settings: Mapping[str, Any]) -> Refs:
-    """The plugins by the settings that name them, each once. Raises OharaError for a file that there is not."""
+    """Returns the plugins by the settings that name them, each once. Raises OharaError for a file that
+    does not exist."""
     named = {key: [key_of(one, key) for one in settings.get(key, [])] for key in (PLUGIN_KEYS, SHARED_JAR_KEYS)}
     if not any(named.values()):
         return {key: [] for key in named}

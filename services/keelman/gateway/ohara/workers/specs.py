@@ -23,7 +23,7 @@ NODE_NAMES, CLIENT_PORT, JMX_PORT, ROUTES, XMX = "nodeNames", "clientPort", "jmx
 MIB = 1 << 20
 MAX_LIMIT = (1 << 63) - 1
 REST_PORT = 8083
-"""Of a cluster that has no fixed port, before its workers are placed."""
+"""The port shown for a cluster without a fixed port, before its workers are placed."""
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 FIXED = {
     "key.converter": JSON_CONVERTER,
@@ -32,7 +32,7 @@ FIXED = {
     "value.converter.schemas.enable": "true",
     "connector.client.config.override.policy": "All",
 }
-"""What every worker of Ohara has."""
+"""The worker properties that all of Ohara's workers share."""
 PROPERTIES = {
     worker.GROUP_ID: worker.GROUP_ID,
     **{worker.topic_key(kind): worker.topic_key(kind) for kind in worker.TOPIC_KINDS},
@@ -43,7 +43,7 @@ PROPERTIES = {
     worker.COMPRESSION: worker.COMPRESSION,
     worker.JVM_OPTIONS: "keelman.plugin.jvm.options",
 }
-"""The worker properties that settings become; the topic of configurations has one partition in any case."""
+"""The worker property of each setting; the config topic always has one partition."""
 USUAL_PARTITIONS = {"offset": 25, "status": 5}
 _PORTS = frozenset((CLIENT_PORT, JMX_PORT, worker.FREE_PORTS))
 
@@ -51,7 +51,7 @@ _PORTS = frozenset((CLIENT_PORT, JMX_PORT, worker.FREE_PORTS))
 def new_spec(
     settings: Mapping[str, Any], key: ObjectKey, broker_cluster: str, refs: Mapping[str, Any]
 ) -> WorkerClusterSpec:
-    """The spec of a worker cluster that is created. `refs`: the plugins by the settings that name them."""
+    """Returns the spec of a new worker cluster. `refs`: the plugins by the settings that name them."""
     spec = WorkerClusterSpec(broker_cluster=broker_cluster, origin=key.origin, properties=FIXED)
     _put(spec, settings, set(settings), refs)
     return spec
@@ -64,7 +64,7 @@ def changed_spec(
     broker_cluster: str,
     refs: Mapping[str, Any],
 ) -> tuple[WorkerClusterSpec, list[str]]:
-    """The spec with the settings that are not the previous ones, and the fields of it that a change may touch."""
+    """Returns the spec with the changed settings, and the fields of the spec that the change may touch."""
     changed = {key for key, value in settings.items() if key not in previous or previous[key] != value}
     spec = WorkerClusterSpec()
     spec.CopyFrom(present)
@@ -106,13 +106,13 @@ def _put(
 
 
 def put_nodes(spec: WorkerClusterSpec, hostnames: Iterable[str]) -> None:
-    """Has one worker on each of these nodes; one that is named twice has one."""
+    """Puts one worker on each of these nodes, also on a node that is named twice."""
     spec.nodes.names[:] = list(dict.fromkeys(own_node(name) for name in hostnames))
 
 
 def _put_ports(spec: WorkerClusterSpec, settings: Mapping[str, Any]) -> None:
-    """Ports that are not given stay with the state service to choose. Metrics are served with the rest where both have
-    one port, and a free port that is one of these is kept anyway."""
+    """Sets the ports; the state service chooses those that are not given. If REST and metrics have the same port, it
+    serves both. A free port equal to either is not reserved again."""
     spec.port = settings.get(CLIENT_PORT, spec.port)
     jmx = settings.get(JMX_PORT, spec.metrics_port)
     spec.metrics_port = 0 if jmx == spec.port else jmx
@@ -125,19 +125,19 @@ def _put_ports(spec: WorkerClusterSpec, settings: Mapping[str, Any]) -> None:
 
 
 def ports_of(spec: WorkerClusterSpec) -> frozenset[int]:
-    """The ports that a spec names."""
+    """Returns the ports that a spec names."""
     return frozenset((spec.port, spec.metrics_port, spec.admin_port, *spec.reserved_ports)) - {0}
 
 
 def routes_of(routes: Mapping[str, Any]) -> dict[str, str]:
-    """The routes that have texts: no other is used."""
+    """Returns the routes whose addresses are texts: no others are used."""
     return {host: address for host, address in routes.items() if isinstance(address, str)}
 
 
 def settings_of(
     cluster: WorkerCluster, key: ObjectKey, broker: ObjectKey, hosts: Hosts, workers: Sequence[Workload] = ()
 ) -> Settings:
-    """The settings of a worker cluster, complete: as they were sent, with what its spec says by now."""
+    """Returns the complete settings of a worker cluster: as they were sent, updated from its present spec."""
     spec = cluster.spec
     kept = dict(_extra(spec.extra.SerializeToString(deterministic=True)))
     settings = kept if spec.origin.api == API else _native(cluster) | kept
@@ -155,18 +155,18 @@ def settings_of(
 
 
 def nodes_of(cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload] = ()) -> list[str]:
-    """The names of the nodes that have its workers, or are to have them."""
+    """Returns the names of the nodes that have the cluster's workers, or will have them."""
     return [hosts.shown(node) for node in cluster.spec.nodes.names or dict.fromkeys(w.node for w in workers)]
 
 
 def files_of(spec: WorkerClusterSpec) -> list[ObjectKey]:
-    """The keys of the files that a worker cluster names, as they were sent."""
+    """Returns the keys of the files that a worker cluster names, as they were sent."""
     kept = _extra(spec.extra.SerializeToString(deterministic=True))
     return [key_of(one) for name in (worker.PLUGIN_KEYS, worker.SHARED_JAR_KEYS) for one in kept.get(name, ())]
 
 
 def _native(cluster: WorkerCluster) -> Settings:
-    """The settings of a cluster that was made past this API, as far as its nodes and ports do not say them."""
+    """Returns the settings of a cluster created outside this API, except those derived from its nodes and ports."""
     spec = cluster.spec
     settings = {one.key: default for one in worker.WORKER if (default := default_of(one)) is not None}
     settings[worker.GROUP_ID] = cluster.status.group_id
@@ -184,10 +184,10 @@ def _file_key(ref: PluginRef) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def _extra(message: bytes) -> Settings:
-    """What a cluster keeps beside its spec, remembered: it changes seldom and is read often. Nobody changes it."""
+    """Returns the `extra` of a cluster's spec, cached since it is read often. Callers must not change it."""
     return _shown(value_of(Struct.FromString(message)))
 
 
 def _shown(extra: Settings) -> Settings:
-    """What may stand in an answer: whoever changed it past this API may have put empty strings into it."""
+    """Removes values that an answer may not contain: a change outside this API may have put empty strings in."""
     return {name: value for name, value in extra.items() if next(empty_strings(value), None) is None}

@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Adds the columns; what there is gets what a new row would have."""
+    """Adds the columns; present rows get the values of a new row."""
     big = sa.BigInteger()
     op.add_column("node", sa.Column("address", sa.String(), nullable=False, server_default=""))
     op.add_column("node", sa.Column("spec", sa.JSON(), nullable=False, server_default="{}"))

@@ -1,4 +1,4 @@
-"""Broker clusters keep what was found when their brokers were last asked."""
+"""Broker clusters keep the findings of the last query of their brokers."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Adds the column; nothing was found yet."""
+    """Adds the column; there are no findings yet."""
     op.add_column("broker_cluster", sa.Column("seen", sa.JSON(), nullable=False, server_default="{}"))

@@ -1,4 +1,4 @@
-"""Secrets are sealed: a proof shows whether a key is the one that they were sealed with."""
+"""Secrets are sealed: a proof shows whether a key is the right one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans are stored; workers know what their specs were made of."""
+"""Plans are stored; workers know the origin of their specs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Adds the table and the columns; what there is runs with what it runs with."""
+    """Adds the table and the columns; present workers run with their present specs."""
     big = sa.BigInteger()
     op.create_table(
         "plan",

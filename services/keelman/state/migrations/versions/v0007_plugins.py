@@ -1,4 +1,4 @@
-"""Plugins: what is known of them, their files in chunks, and the name that this database's files have elsewhere."""
+"""Plugins: their facts, their files in chunks, and the name under which this database's files are kept elsewhere."""
 
 from __future__ import annotations
 

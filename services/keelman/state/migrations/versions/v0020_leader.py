@@ -1,4 +1,4 @@
-"""One lease for all that only one state service of a database does."""
+"""One lease for all work that only one state service of a database does."""
 
 from __future__ import annotations
 

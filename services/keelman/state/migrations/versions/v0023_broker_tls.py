@@ -1,4 +1,4 @@
-"""Agents say whether they start brokers with TLS."""
+"""Agents report whether they start brokers with TLS."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0022"
 
 
 def upgrade() -> None:
-    """Adds the column; agents that know say so when they register next."""
+    """Adds the column; agents that know report it when they register next."""
     op.add_column("node", sa.Column("broker_tls", sa.Boolean(), nullable=False, server_default=sa.false()))

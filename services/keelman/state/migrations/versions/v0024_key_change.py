@@ -10,6 +10,6 @@ down_revision = "0023"
 
 
 def upgrade() -> None:
-    """Adds where a key is handed on to the other state services."""
+    """Adds the columns by which a key is handed on to the other state services."""
     op.add_column("sealing", sa.Column("handed_on", sa.Text(), nullable=False, server_default=""))
     op.add_column("sealing", sa.Column("change_time", sa.BigInteger(), nullable=False, server_default="0"))

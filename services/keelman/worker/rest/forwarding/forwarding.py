@@ -1,4 +1,5 @@
-"""Has the leader, or a task's owner, do what only they can: at most two hops, as in Connect, and with patience."""
+"""Passes requests that need the leader, or a task's owner, on to it: at most two hops, as in Connect, and with
+patience."""
 
 from __future__ import annotations
 
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
     from keelman.worker.group.herder import Herder
     from keelman.worker.rest.forwarding.peers import Peers
 
-PATIENCE_SECONDS = 25.0  # beyond the session after which a leader that was killed is missed
+PATIENCE_SECONDS = 25.0  # beyond the session after which a killed leader is missed
 LOOK_SECONDS = 0.2
 REPLACED = f"{FORWARD_FAILED}: it leads no more"
 HOP = "forward"
-"""A key of the query: absent where a client asks, `true` behind the first hop, `false` behind the second."""
+"""A key of the query: absent in a client's request, `true` after the first hop, `false` after the second."""
 
 
 class Forwarder:
-    """Forwards requests; one a worker; `close` must be called."""
+    """Forwards requests; one per worker; `close` must be called."""
 
     def __init__(self, tls: ssl.SSLContext, herder: Herder, read: Callable[[], Awaitable[None]]) -> None:
-        """`tls` is what other workers are asked with. `read` is awaited after another worker's success: the caller may
-        ask this worker next."""
+        """`tls` is for connections to other workers. `read` is awaited after another worker's success: the caller may
+        call this worker next."""
         self._tls = tls
         self._herder = herder
         self._read = read
@@ -49,10 +50,10 @@ class Forwarder:
             await self._peers.close()
 
     async def done(self, request: Request, do: Callable[[], Awaitable[Response]]) -> Response:
-        """Does it here, or where it belongs.
+        """Does the request here, or passes it on.
 
-        What a rebalance stands in the way of is tried again for a while, where Connect's clients get 409 at once, and
-        what a leader that left took with it, where they get 500. Whoever does it then knows that it may have been done.
+        Retries for a while during a rebalance, where Connect's clients get 409 at once, and after a leader has left
+        with the request, where they get 500. The worker that does it then knows that it may have been done already.
         """
         until = time.monotonic() + min(self._patience, deadlines.remaining())
         came = self._herder.store.config.offset
@@ -66,7 +67,7 @@ class Forwarder:
             except Elsewhere as other:
                 if addressed.meant_for(self._herder.membership.member):
                     answer = await self._elsewhere(request, other.url)
-                else:  # its sender has asked the next leader since
+                else:  # its sender has tried the next leader since
                     answer = Forwarded(error_response(409, CONFLICT))
             except Conflict:  # another worker leads: nothing of the transaction was written
                 answer = Forwarded(error_response(409, CONFLICT), again=True)
@@ -81,7 +82,7 @@ class Forwarder:
             await asyncio.sleep(backoff.next())
 
     async def _elsewhere(self, request: Request, url: str) -> Forwarded:
-        """Another worker's answer; that of a leader only while it leads, for one that hangs never answers."""
+        """Returns another worker's answer; a leader's only while it leads, for a hung leader never answers."""
         hop = request.query_params.get(HOP)
         if problem := self._herder.shared.problem(url):
             return Forwarded(error_response(500, problem))
@@ -105,7 +106,7 @@ class Forwarder:
         return answer
 
     async def _await_replaced(self, url: str) -> None:
-        """Returns once the leader at this URL leads no more; never for another worker."""
+        """Returns once the leader at this URL no longer leads; never for another worker."""
         if url != self._herder.leader_url:
             await asyncio.Event().wait()
         while self._herder.leader_url in ("", url):  # noqa: ASYNC110  (nothing notifies REST of rounds)

@@ -16,7 +16,7 @@ from keelman.worker.rest import answers, key_notes
 from keelman.worker.rest.forwarding import repeats, signatures
 from keelman.worker.rest.views import UID_HEADER
 
-WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered
+WRITE_SECONDS = 40.0  # requests that have begun in time may be written until then, and are answered
 PASSED_ON = (
     *("authorization", "content-type", "accept", "if-match"),
     *(repeats.ID_HEADER, signatures.AUTHORIZATION, signatures.ALGORITHM),
@@ -30,10 +30,10 @@ LOST = ((500, answers.FORWARD_FAILED), (500, answers.SHUTTING_DOWN))
 
 
 class Peers:
-    """Sends requests to other workers; one a worker; `close` must be called."""
+    """Sends requests to other workers; one per worker; `close` must be called."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
-        """`tls` is what other workers are asked with."""
+        """`tls` is for connections to other workers."""
         self._http = httpx.AsyncClient(trust_env=False, verify=tls)
 
     async def close(self) -> None:
@@ -43,11 +43,11 @@ class Peers:
     async def answer(
         self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str
     ) -> answers.Forwarded:
-        """What the worker at this URL answers to the request with this query; `leader` is the member that it is meant
-        for, empty where that does not matter."""
+        """Returns the answer of the worker at this URL to the request with this query; `leader` is the member that has
+        to do it, empty where that does not matter."""
         try:
             answer = await self._pass_on(request, url, query, leader)
-        except ssl.SSLError as error:  # httpx lets some through as they are
+        except ssl.SSLError as error:  # httpx lets some through unchanged
             return answers.Forwarded(_unreachable(error))
         except NOT_SENT as error:  # it has ended, and the group has not noticed yet
             return answers.Forwarded(_unreachable(error), again=not _refuses(error))
@@ -83,7 +83,7 @@ class Peers:
 
 
 def _refuses(error: httpx.HTTPError) -> bool:
-    """Whether TLS fails, by a certificate say, which no time mends."""
+    """Returns whether TLS fails, for example by a certificate, which no time mends."""
     found = tls_error(error)
     return found is not None and not isinstance(found, ENDED)
 

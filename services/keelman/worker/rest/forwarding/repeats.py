@@ -1,8 +1,8 @@
-"""Repeats requests that a leader left before it answered: it may have done what they ask for.
+"""Repeats requests that a leader left before it answered: it may have done them.
 
-That is then no reason to refuse them: what has been written since they came, and is what they want, they have written.
-What is done without a record of it is known by the name that a request keeps wherever it is sent. A client that repeats
-its request gives it an id of its own, which is stored with what it made.
+That is then no reason to refuse them: a record that has been written since they came, with the content that they want,
+is theirs. Requests without a record are known by a name that they keep wherever they are sent. A client that repeats
+its request gives it an id of its own, which is stored with its result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _since: ContextVar[int | None] = ContextVar("since", default=None)
 
 
 def begin(headers: Mapping[str, str]) -> None:
-    """A request has come; the headers say that it is a repeated one, and which."""
+    """Begins a request; the headers tell whether it is a repeated one, and which."""
     name = headers.get(NAME_HEADER, "")
     _name.set(name if 0 < len(name) <= len(_new_name()) else _new_name())
     given = headers.get(HEADER, "")
@@ -31,23 +31,24 @@ def begin(headers: Mapping[str, str]) -> None:
 
 
 def repeat(since: int) -> None:
-    """The request is done again from here on, by whomever. It came when the config topic was read as far as `since`."""
+    """Marks the request as repeated from here on, by any worker. `since`: how far the config topic was read when it
+    came."""
     if _since.get() is None:
         _since.set(since)
 
 
 def since() -> int | None:
-    """How far the config topic was read when the request came; None for one that is done for the first time."""
+    """Returns how far the config topic was read when the request came; None for a request done for the first time."""
     return _since.get()
 
 
 def name() -> str:
-    """The request's name: no other has it."""
+    """Returns the request's name: no other has it."""
     return _name.get("") or _new_name()
 
 
 def id_in(headers: Mapping[str, str]) -> str:
-    """The id that the client gave its request; empty for none. Raises 400 for one that is not legal."""
+    """Returns the id that the client gave its request; empty for none. Raises 400 for an illegal one."""
     try:
         return checked_request_id(ID_HEADER, headers.get(ID_HEADER, ""))
     except InvalidArgument as error:

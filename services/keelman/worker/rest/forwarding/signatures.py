@@ -1,7 +1,7 @@
 """Signs and checks requests between the workers of a group, with the key of the config topic.
 
-Ours check it and never ask: the leader makes tasks' configurations and fences by itself. What a client asks for is
-passed on with the client's own credentials, which the worker that does it checks again: nothing to sign there.
+Our workers check and never send such: the leader makes tasks' configurations and fences by itself. A client's request
+is passed on with the client's own credentials, which the worker that does it checks again: nothing to sign there.
 """
 
 from __future__ import annotations

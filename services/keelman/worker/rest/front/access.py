@@ -19,7 +19,7 @@ ALLOWED_HEADERS = "Content-Type"
 
 
 def with_access(access: Access, app: ASGIApp) -> ASGIApp:
-    """The application with what is configured on its answers."""
+    """Returns the application with the configured headers on its answers."""
     if access.origins is None and not access.headers:
         return app
 
@@ -41,7 +41,7 @@ def _mark(access: Access, method: str, asked: Headers, answer: MutableHeaders) -
     configured = MutableHeaders()
     for rule in access.headers:
         _apply(rule, configured)
-    for name, value in [(n, v) for n, v in configured.items() if n not in answer]:  # what is answered wins
+    for name, value in [(n, v) for n, v in configured.items() if n not in answer]:  # the application's own headers win
         answer.append(name, value)
     if access.origins is None:
         return

@@ -1,4 +1,4 @@
-"""Asks for passwords around a worker's REST application, as Connect's REST extension for basic authentication does."""
+"""Requires passwords around a worker's REST application, as Connect's REST extension for basic authentication does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keelman.worker.rest.front.paths import exists
 from keelman.workers.properties.basic_auth import ENTRY, BasicAuth
 
 REFUSED = "User cannot access the resource."
-# What workers ask of each other is signed instead; the forms are Connect's.
+# Requests between workers are signed instead; the forms are Connect's.
 INTERNAL = (
     ("POST", re.compile(r"/?connectors/([^/]+)/tasks/?")),
     ("PUT", re.compile(r"/?connectors/[^/]+/fence/?")),
@@ -24,7 +24,8 @@ INTERNAL = (
 
 
 def guarded(auth: BasicAuth, routed: Starlette) -> ASGIApp:
-    """The application for these users only. Paths and methods that do not exist get their own answers, as there."""
+    """Returns the application for these users only. Paths and methods that do not exist get their own answers, as
+    there."""
 
     async def for_users(scope: Scope, receive: Receive, send: Send) -> None:
         if not _allows(auth, scope) and exists(routed, scope):
@@ -38,7 +39,7 @@ def guarded(auth: BasicAuth, routed: Starlette) -> ASGIApp:
 
 
 def _allows(auth: BasicAuth, scope: Scope) -> bool:
-    """Whether the request is one of a user's, or internal."""
+    """Returns whether the request is a user's, or internal."""
     path, method = scope["path"], scope["method"]
     if any(method == wanted and form.fullmatch(path) for wanted, form in INTERNAL):
         return True

@@ -1,4 +1,4 @@
-"""Opens the worker to the outside: its listeners, with what guards the REST API behind them."""
+"""Opens the worker to the outside: its listeners, with the guards of the REST API behind them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from keelman.workers.properties.typed import WorkerProperties
 log = get_logger()
 EVERYWHERE = "0.0.0.0"
 WILDCARDS = (EVERYWHERE, "::")
-LAST_SECONDS = 10.0  # for what has begun when the worker is to stop
+LAST_SECONDS = 10.0  # for requests that have begun when the worker has to stop
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Where others find this worker: `url` ends with a slash, `worker` is its host:port."""
+    """The address of this worker for others: `url` ends with a slash, `worker` is its host:port."""
 
     url: str
     worker: str
 
 
 def peer_tls(properties: WorkerProperties) -> ssl.SSLContext:
-    """The context for requests to other workers; without https listeners one that trusts nobody.
+    """Returns the context for requests to other workers; without https listeners, a context that trusts no server.
 
     Raises InvalidArgument naming the property at fault.
     """
@@ -51,7 +51,7 @@ def peer_tls(properties: WorkerProperties) -> ssl.SSLContext:
 async def open_front(
     make: Callable[[Callable[[Starlette], ASGIApp]], ASGIApp], properties: WorkerProperties
 ) -> AsyncIterator[Front]:
-    """Opens every listener, and closes them all at once. `make` gives the REST application, with a guard around its
+    """Opens every listener, and closes them all at once. `make` returns the REST application, with a guard around its
     routes.
 
     Raises Unavailable naming the listener whose port is taken, InvalidArgument naming the property at fault.
@@ -63,7 +63,7 @@ async def open_front(
     try:
         if listeners.admin is not None:
             app = _only(whole, lambda path: not _is_admin(path))
-        # As in Connect neither passwords nor origins nor headers are configured for those apart.
+        # As in Connect, separate listeners have no configured passwords, origins or headers.
         bare = _whole(make(lambda routed: routed)) if listeners.admin or listeners.metrics else whole
         await _open(opened, _only(bare, _is_admin), listeners.admin or (), properties, "admin.listeners")
         await _open(opened, _only(bare, lambda path: path == "/metrics"), listeners.metrics, properties, METRICS)
@@ -79,7 +79,7 @@ async def open_front(
 
 
 def _whole(app: ASGIApp) -> ASGIApp:
-    """The application for whole bodies, which answers to the last."""
+    """Returns the application for whole bodies, which answers to the last."""
     return partial(write_answer, BoundedBodies(app))
 
 
@@ -114,7 +114,7 @@ async def _open(
 
 
 def _only(app: ASGIApp, serves: Callable[[str], bool]) -> ASGIApp:
-    """The application with those paths alone, without a final slash, for which this is so."""
+    """Returns the application with only those paths, without a final slash, for which `serves` is true."""
 
     async def chosen(scope: Scope, receive: Receive, send: Send) -> None:
         if serves(scope["path"].rstrip("/")):

@@ -28,7 +28,7 @@ _WITHOUT_BODY = ("", "0")
 
 
 def refusing(message: str) -> Handler:
-    """A handler that answers with 500 and this message, whatever is asked."""
+    """Returns a handler that answers every request with 500 and this message."""
 
     async def refuse(request: Request) -> Response:
         raise RestError(500, message)
@@ -37,7 +37,7 @@ def refusing(message: str) -> Handler:
 
 
 def as_put(put: Handler) -> Handler:
-    """A handler for POST that does what PUT does, also for the leader that it may be passed on to."""
+    """Returns a handler for POST that does the same as PUT, also for the leader that it may be passed on to."""
 
     async def handle(request: Request) -> Response:
         request.scope["method"] = "PUT"
@@ -47,7 +47,7 @@ def as_put(put: Handler) -> Handler:
 
 
 class PathRoute(Route):
-    """Its handler is given every method, those that nobody has heard of too, and refuses what it does not answer."""
+    """Its handler receives every method, unknown ones too, and refuses those that it does not answer."""
 
     def __init__(self, path: str, handler: Callable[[Request], Awaitable[Response]], answered: Iterable[str]) -> None:
         super().__init__(path, handler)
@@ -55,21 +55,21 @@ class PathRoute(Route):
         self._answered = frozenset(answered) | {"OPTIONS"}
 
     def answers(self, scope: Scope) -> bool:
-        """Whether path and method exist."""
+        """Returns whether path and method exist."""
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         return self.matches(scope)[0] is Match.FULL and method in self._answered
 
 
 def exists(routed: Starlette, scope: Scope) -> bool:
-    """Whether any of the application's routes answers this."""
+    """Returns whether any of the application's routes answers this."""
     return any(route.answers(scope) for route in routed.routes if isinstance(route, PathRoute))
 
 
 def plain_path(raw: str) -> str:
-    """The path with its escapes, so that names may hold slashes; parameters after `;` and a slash at the end are gone.
-    Dots are names, as they are to Connect.
+    """Returns the path with its escapes, so that names may hold slashes; without parameters after `;` and a slash at
+    the end. Dots are names, as they are to Connect.
 
-    Raises 400 for what no path may hold.
+    Raises 400 for an illegal path.
     """
     plain = unquote_to_bytes(raw)
     if not raw.startswith(("/", "*")) or _BAD_ESCAPE.search(raw) or any(byte < 0x20 or byte == 0x7F for byte in plain):
@@ -92,7 +92,7 @@ def plain_path(raw: str) -> str:
 
 
 def by_method(handlers: Mapping[str, Handler], *, any_type: bool = False) -> Handler:
-    """One handler for a path; `any_type` takes bodies of any type."""
+    """Returns one handler for a path; `any_type` takes bodies of any type."""
 
     async def handle(request: Request) -> Response:
         deadlines.begin(request.headers)

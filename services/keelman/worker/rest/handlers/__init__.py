@@ -1,1 +1,1 @@
-"""The handlers: a request decoded, what it asks for called, its answer encoded."""
+"""The handlers: a request decoded, the operation called, its answer encoded."""

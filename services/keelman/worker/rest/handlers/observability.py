@@ -1,4 +1,4 @@
-"""Serves what Connect's REST API lacks: GET /metrics and GET /connectors/x/logs?lines=."""
+"""Serves observability, which Connect's REST API lacks: GET /metrics and GET /connectors/x/logs?lines=."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ USUAL_LINES = 100
 
 
 class Observability:
-    """`begin` gives it the worker's metrics; before that it says 503."""
+    """`begin` gives it the worker's metrics; before that it answers 503."""
 
     def __init__(self) -> None:
         RECENT.keep(KEPT_LINES)
         self._metrics: Metrics | None = None
 
     def begin(self, metrics: Metrics) -> None:
-        """Gives it what it answers from."""
+        """Gives it the metrics to answer from."""
         self._metrics = metrics
 
     async def metrics(self, request: Request) -> Response:

@@ -28,12 +28,12 @@ class Others:
         self._context = context
 
     async def root(self, request: Request) -> Response:
-        """Version of Connect that is spoken, version of this installation, id of the Kafka cluster."""
+        """GET /: the version of Connect's API, the version of this installation, the id of the Kafka cluster."""
         commit, cluster = f"keelman-{version()}", self._context().cluster_id
         return json_response({"version": CONNECT_VERSION, "commit": commit, "kafka_cluster_id": cluster})
 
     async def health(self, request: Request) -> Response:
-        """Whether this worker has its place in the group, and a Spark service that copies for it."""
+        """GET /health: whether this worker has its place in the group, and a Spark service that copies for it."""
         try:
             context = self._context()
         except RestError:

@@ -28,7 +28,7 @@ class Reads:
         self._context = context
 
     async def _fresh(self) -> Views:
-        """What is known, once what was written through any worker before this request is known here."""
+        """Returns the views, once records that were written through any worker before this request are read."""
         views = self._context().views
         await views.fresh()
         return views
@@ -45,7 +45,7 @@ class Reads:
         async def body() -> AsyncIterator[bytes]:
             for piece in pieces:
                 yield piece
-                await asyncio.sleep(0)  # many megabytes of it hold up nobody
+                await asyncio.sleep(0)  # many megabytes of it delay no other request
 
         return StreamingResponse(body(), headers=headers, media_type="application/json")
 
@@ -104,7 +104,7 @@ class Reads:
 
 
 def known(views: Views) -> dict[str, str]:
-    """Headers that say as of when an answer is, in HTTP's own words; none for one of now."""
+    """Returns headers with the time of an old answer, in HTTP's own words; none for a present one."""
     if not views.stale:
         return {}
     seconds = views.known_seconds

@@ -1,4 +1,4 @@
-"""Serves the part of REST, beyond Connect's, about what is copied: previews of connectors, their dead letters, and the
+"""Serves the part of REST, beyond Connect's, about copied records: previews of connectors, their dead letters, and the
 tables of a database."""
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ class RecordRoutes:
         return await self._answer(request, do)
 
     async def dead_letters(self, request: Request) -> Response:
-        """GET /connectors/x/dead-letters: how many there are of each kind, and the newest, `records` of them."""
+        """GET /connectors/x/dead-letters: the number of each kind, and the newest, `records` of them."""
         name, asked = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
         records = whole_in({"records": Number(asked)}, "records", USUAL_RECORDS, 0, MAX_RECORDS)
         return await self._answer(request, lambda context: context.replays.survey(name, records=records))
 
     async def replay(self, request: Request) -> Response:
-        """POST /connectors/x/dead-letters/replay: sends them back, for some seconds; `cursor` goes on with the rest."""
+        """POST /connectors/x/dead-letters/replay: sends them back, for some seconds; `cursor` continues with the
+        rest."""
         name, body = name_in(request), await fields_in(request, REPLAY)
         to = text_in(body, "to")
         if to and not is_topic(to):
@@ -138,7 +139,8 @@ def _config(given: Any) -> dict[str, str | None]:
 
 
 async def fields_in(request: Request, known: tuple[str, ...]) -> Mapping[str, Any]:
-    """The fields of a body that may be missing. Raises 400 for what is no JSON object, or has another field."""
+    """Returns the fields of a body that may be missing. Raises 400 for other values than a JSON object, and for an
+    unknown field."""
     try:
         body = await json_body(request)
     except RestError as error:
@@ -154,7 +156,7 @@ async def fields_in(request: Request, known: tuple[str, ...]) -> Mapping[str, An
 
 
 def whole_in(body: Mapping[str, Any], field: str, default: int, least: int, most: int) -> int:
-    """A whole number of the body. Raises 400."""
+    """Returns a whole number of the body. Raises 400."""
     given = body.get(field)
     if given is None:
         return default
@@ -165,7 +167,7 @@ def whole_in(body: Mapping[str, Any], field: str, default: int, least: int, most
 
 
 def text_in(body: Mapping[str, Any], field: str) -> str:
-    """A text of the body; empty when it is missing. Raises 400."""
+    """Returns a text of the body; empty when it is missing. Raises 400."""
     given = body.get(field)
     if given is None:
         return ""
@@ -175,5 +177,5 @@ def text_in(body: Mapping[str, Any], field: str) -> str:
 
 
 def _json(given: Any) -> str:
-    """A value as it was sent: a number is another thing than a text of digits."""
+    """Returns a value as it was sent: a number differs from a text of digits."""
     return str(given) if isinstance(given, Number) else json.dumps(given, ensure_ascii=False)

@@ -24,7 +24,7 @@ class Writes:
         self._context = context
 
     async def create(self, request: Request) -> Response:
-        """POST /connectors; a repeated one of the same `keelman-request-id` gets what its first one has made."""
+        """POST /connectors; a repeated request with the same `keelman-request-id` gets the result of the first."""
         request_id = repeats.id_in(request.headers)
         body = new_connector(await json_body(request))
         config = _named(body.name, wanted_map(body.config, "The field 'config'"))
@@ -40,8 +40,9 @@ class Writes:
         return await context.forwarder.done(request, do)
 
     async def put_config(self, request: Request) -> Response:
-        """PUT /connectors/x/config; with If-Match only over the configuration that has this tag, and a repeated one of
-        the same `keelman-request-id` only once. So are all that change a connector."""
+        """PUT /connectors/x/config; with If-Match only over the configuration that has this tag. A repeated request
+        with the same `keelman-request-id` takes effect only once. The same holds for all requests that change a
+        connector."""
         name, terms = name_in(request), _terms(request)
         config = _named(name, wanted_map(await json_body(request), "The configuration"))
         context = self._context()
@@ -148,12 +149,12 @@ class Writes:
 
 
 def _terms(request: Request) -> dict[str, str]:
-    """On which a connector is changed: over which configuration, and the id of the client's request."""
+    """Returns the terms of a change: the configuration that it applies to, and the id of the client's request."""
     return {"etag": request.headers.get("if-match", ""), "request_id": repeats.id_in(request.headers)}
 
 
 def _named(name: str, config: Config) -> Config:
-    """The configuration with the connector's name in it. Raises 400 when it has another."""
+    """Returns the configuration with the connector's name in it. Raises 400 when it has another."""
     given = config.get("name")
     if given is not None and given != name:
         raise other_name(given, name)
@@ -161,6 +162,6 @@ def _named(name: str, config: Config) -> Config:
 
 
 async def _about(context: RestContext, info: Mapping[str, Any]) -> dict[str, str]:
-    """Headers about the connector in an answer: its configuration's tag, its uid, and notes on its keys."""
+    """Returns headers about the connector in an answer: its configuration's tag, its uid, and notes on its keys."""
     name, config = info["name"], info["config"]
     return {**context.views.about(name, config), **await context.operations.key_notes.header(config)}
