@@ -4,9 +4,10 @@ librdkafka's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keelman.connect.errors import ConfigValueError
+from keelman.connect.records import TopicPartition
 from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.properties.keys import ClientKind
 from keelman.kafka.properties.settings import librdkafka_settings
@@ -15,6 +16,9 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.keys import under
 from keelman.runtime.own_thread import in_thread
 from keelman.runtime.side_loop import KAFKA_LOOP
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition as ClientPartition
 
 _JAVA = "java."
 
@@ -27,6 +31,11 @@ def consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str])
 def admin_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
     """For admin clients, the same way."""
     return client_settings(merged(worker, connector, "admin"), "admin")
+
+
+def partition_of(one: ClientPartition) -> TopicPartition:
+    """Returns a partition of the client library without its offset."""
+    return TopicPartition(one.topic, one.partition)
 
 
 def client_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from keelman.api.copy.v1.write_job_pb2 import WriteJob, WriteRange
 from keelman.connect.java.text import json_text
 from keelman.connect.plugin import Connector
 from keelman.connect.records import TopicPartition
-from keelman.engine.clients import admin_properties, portable, with_token
+from keelman.engine.clients import admin_properties, partition_of, portable, with_token
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.partition_offsets import offsets_at
@@ -111,7 +111,7 @@ class DataSinkCopy:
         for one in committed:
             if one.error is not None:
                 raise KafkaException(one.error)
-            where = TopicPartition(one.topic, one.partition)
+            where = partition_of(one)
             # A partition without an offset begins at its first known begin or end; so does a truncated partition.
             first = self._first.setdefault(where, ends[where] if latest else begins[where])
             begin = max(one.offset if 0 <= one.offset <= ends[where] else first, begins[where])

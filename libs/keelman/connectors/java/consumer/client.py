@@ -20,6 +20,7 @@ from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.consumer.errors import CONSUMER, kafka_error, kafka_exception, refuses
 from keelman.connectors.java.consumer.records import JavaRecords, Part
 from keelman.connectors.java.jvm import java_class, jpype
+from keelman.engine.clients import partition_of
 from keelman.engine.sink.consumer.own_consumer import ConsumerOrder
 
 DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -202,19 +203,19 @@ class JavaConsumer:
 
     def assign(self, partitions: Collection[ClientPartition]) -> None:
         """Reads these partitions from these offsets, and no others."""
-        wanted = {TopicPartition(one.topic, one.partition) for one in partitions}
+        wanted = {partition_of(one) for one in partitions}
         mine = {_where(one): one for one in self.java.assignment()}
         self._drop(mine.keys() | wanted)
         with _Translated():
             self.java.pause(self._set_of(mine[one] for one in mine.keys() - wanted))
             self.java.resume(self._set_of(mine[one] for one in mine.keys() & wanted))
-        self.incremental_assign([one for one in partitions if TopicPartition(one.topic, one.partition) in mine])
+        self.incremental_assign([one for one in partitions if partition_of(one) in mine])
 
     def incremental_assign(self, partitions: Collection[ClientPartition]) -> None:
         """Reads these partitions from these offsets; leaves others unchanged."""
         with _Translated():
             for one in partitions:
-                place = self._place_of(TopicPartition(one.topic, one.partition))
+                place = self._place_of(partition_of(one))
                 if one.offset in (OFFSET_BEGINNING, OFFSET_END):
                     seek = self.java.seekToBeginning if one.offset == OFFSET_BEGINNING else self.java.seekToEnd
                     seek(self._set_of([place]))
@@ -243,7 +244,7 @@ class JavaConsumer:
 
     def _mine(self, partitions: Collection[ClientPartition]) -> Any:
         mine = self.java.assignment()
-        places = [self._place_of(TopicPartition(one.topic, one.partition)) for one in partitions]
+        places = [self._place_of(partition_of(one)) for one in partitions]
         return self._set_of(one for one in places if mine.contains(one))
 
     # Offsets.
@@ -254,7 +255,7 @@ class JavaConsumer:
         for one in offsets:
             epoch = one.leader_epoch
             known = self._optional.empty() if epoch in (None, NO_EPOCH) else self._optional.of(_integer(epoch))
-            place = self._place_of(TopicPartition(one.topic, one.partition))
+            place = self._place_of(partition_of(one))
             given.put(place, self._kept_offset(jpype().JLong(one.offset), known, one.metadata or ""))
         with _Translated():
             if asynchronous:
@@ -272,7 +273,7 @@ class JavaConsumer:
 
     def committed(self, partitions: Collection[ClientPartition], timeout: float) -> list[ClientPartition]:
         """Returns the group's offsets for these partitions. Raises KafkaException."""
-        places = {TopicPartition(one.topic, one.partition): one for one in partitions}
+        places = {partition_of(one): one for one in partitions}
         with _Translated():
             found = self.java.committed(self._set_of(map(self._place_of, places)), self._duration(timeout))
         return [_shown(where, found.get(self._place_of(where))) for where in places]
@@ -282,7 +283,7 @@ class JavaConsumer:
     ) -> tuple[int, int] | None:
         """Returns begin and end of a partition's log; with `cached` the end as of the last fetch, and the position in
         place of the beginning."""
-        place = self._place_of(TopicPartition(one.topic, one.partition))
+        place = self._place_of(partition_of(one))
         if cached:
             return self._known(place)
         with _Translated():

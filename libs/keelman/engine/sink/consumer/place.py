@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import TopicPartition
-from keelman.engine.clients import client_settings, with_token
+from keelman.engine.clients import client_settings, partition_of, with_token
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.consumer.consumer import watch_properties
 from keelman.engine.sink.consumer.subscription import Subscription
@@ -105,4 +105,4 @@ def _wanted(consumer: Consumer, subscription: Subscription) -> set[TopicPartitio
 
 
 def _places(partitions: Iterable[ClientPartition]) -> set[TopicPartition]:
-    return {TopicPartition(one.topic, one.partition) for one in partitions}
+    return {partition_of(one) for one in partitions}

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.records import TopicPartition
+from keelman.engine.clients import partition_of
 from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.consumer.own_consumer import OwnRecords, ReadsWhole
@@ -71,7 +72,7 @@ class Polling:
     def resume(self) -> None:
         """Fetches again."""
         if self.paused:
-            self._consumer.resume([one for one in self._positions.partitions() if _place(one) not in self._held])
+            self._consumer.resume([one for one in self._positions.partitions() if partition_of(one) not in self._held])
             self.paused = False
 
     def hold(self, partitions: Collection[TopicPartition]) -> None:
@@ -137,7 +138,3 @@ class Polling:
 
     def _is_held(self, message: Message) -> bool:
         return message.error() is None and TopicPartition(message.topic(), message.partition()) in self._held
-
-
-def _place(one: ClientPartition) -> TopicPartition:
-    return TopicPartition(one.topic, one.partition)

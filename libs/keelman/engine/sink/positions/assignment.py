@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect import contract
 from keelman.connect.plugin import Writer
 from keelman.connect.records import TopicPartition
+from keelman.engine.clients import partition_of
 from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
@@ -102,7 +103,7 @@ class SinkAssignment:
         self.polling.hold_again()
 
     def _at(self, one: ClientPartition) -> ClientPartition:
-        where = TopicPartition(one.topic, one.partition)
+        where = partition_of(one)
         due, _ = self.positions.due(where)
         return ClientPartition(*where, self._starts[where] if due is None else due)
 
@@ -124,6 +125,7 @@ class SinkAssignment:
         begun = self.beginnings.of(self.consumer, self.writer, partitions)
         self.commits.forget()
         self.topics.begin({one.where.topic: one.topic_id for one in begun})
+        self._starts.clear()
         starts = self._take(begun)
         contract.ASSIGNED.of(self.writer.assigned, starts)
         for where, at in self.steering.take_seeks().items():
@@ -149,7 +151,7 @@ class SinkAssignment:
 
     def _tell_all(self) -> None:
         """Passes all present partitions to the writer, which had others before."""
-        mine = [TopicPartition(one.topic, one.partition) for one in self.positions.partitions()]
+        mine = [partition_of(one) for one in self.positions.partitions()]
         self.topics.go_on({where.topic: "" for where in mine})
         contract.ASSIGNED.of(self.writer.assigned, {where: self.positions.due(where)[0] for where in mine})
 
@@ -185,8 +187,8 @@ class SinkAssignment:
         """Handles revoked partitions: all or some, as with `_assigned`."""
         if self._ended:
             return
-        gone = {TopicPartition(one.topic, one.partition) for one in taken}
-        left = [one for one in self.positions.partitions() if TopicPartition(one.topic, one.partition) not in gone]
+        gone = {partition_of(one) for one in taken}
+        left = [one for one in self.positions.partitions() if partition_of(one) not in gone]
         if left and self.writer.commits_on_time:
             self._end_some(gone)
         else:

@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.java.text import json_text
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
+from keelman.engine.clients import partition_of
 from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.sink.consumer.own_consumer import OwnRecords
 from keelman.engine.sink.positions.offsets import NO_EPOCH, Mirror
@@ -218,7 +219,7 @@ class Positions:
             if problem is not None:
                 self.overdue |= judge_kafka(problem)[1]
                 _log.warning("group_commit_failed", topic=one.topic, partition=one.partition, error=str(problem))
-            elif (mirror := self._mirrors.get(TopicPartition(one.topic, one.partition))) is not None:
+            elif (mirror := self._mirrors.get(partition_of(one))) is not None:
                 mirror.acknowledged(one.offset)
 
     @property

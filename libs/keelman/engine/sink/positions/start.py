@@ -13,6 +13,7 @@ from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.connect.watches import TopicWatch
+from keelman.engine.clients import partition_of
 from keelman.engine.sink.positions.offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
 from keelman.engine.sink.positions.relocation import Found
 from keelman.engine.sink.positions.source_topics import SourceTopics
@@ -120,7 +121,7 @@ class Beginnings:
             if one.error is not None:
                 raise KafkaException(one.error)
         return {
-            TopicPartition(one.topic, one.partition): GroupOffset(
+            partition_of(one): GroupOffset(
                 one.offset if one.offset >= 0 else None,
                 altered_ms(one.metadata),
                 NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
