@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from component.engine.test_kept_offsets import until_shown
 from component.engine.test_sinks import all_read, file_sink, kafka_sink, produce
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED as FAILED
@@ -14,7 +15,6 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.testing.brokers.broker import BrokerProcess, started_broker
-from keelman.testing.eventually import eventually
 from support.copying.harness import Run, ticket
 from support.kafka.topics import create_topic, messages
 from support.waiting import until
@@ -45,11 +45,7 @@ async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_
     produce(bootstrap, name, range(10))
     config, group, client = file_sink(name, tmp_path / "taken"), f"connect-{name}-out", {"bootstrap.servers": bootstrap}
     run, changes = runs(ticket(bootstrap, config)), GroupChanges(client, group, client_id="test")
-
-    async def is_behind_the_mark() -> bool:
-        return await changes.offsets() == {(name, 0): 11}
-
-    await eventually(is_behind_the_mark, what="the group shows the end, behind the mark of the transaction")
+    await until_shown(changes, {(name, 0): 11}, "the end, behind the mark of the transaction")
     run.copied(10)
     shown = await changes.offsets()
     made_anew(bootstrap, name)

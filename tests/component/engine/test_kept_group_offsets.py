@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from component.engine.test_kept_offsets import empty_group, without_group
+from component.engine.test_kept_offsets import empty_group, until_shown, without_group
 from component.engine.test_sinks import AT_LEAST_ONCE, file_sink, produce
 from keelman.kafka.groups.changes import NONE, GroupChanges
 from keelman.kafka.groups.keeping import Kept, keep_offsets
@@ -214,11 +214,7 @@ async def test_a_parked_sink_goes_on_where_it_was_though_its_group_is_forgotten(
     config = {**first, "consumer.override.auto.offset.reset": reset}
     run = runs(ticket(bootstrap, config, delivery=AT_LEAST_ONCE, parked=watch))
     changes = GroupChanges({"bootstrap.servers": bootstrap}, group, client_id="test")
-
-    async def is_behind_both_marks() -> bool:
-        return await changes.offsets() == {(name, 0): 15}
-
-    await eventually(is_behind_both_marks, what="the group shows the end, behind the marks of two transactions")
+    await until_shown(changes, {(name, 0): 15}, "the end, behind the marks of two transactions")
     run.copied(3)
     assert [int(line) for line in taken.read_text().split()] == list(range(13))
 

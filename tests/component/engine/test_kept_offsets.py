@@ -46,6 +46,15 @@ async def without_group(bootstrap: str, group: str) -> None:
     assert await changes.offsets() == {}
 
 
+async def until_shown(changes: GroupChanges, offsets: dict[tuple[str, int], int], what: str) -> None:
+    """Waits until a group shows these offsets."""
+
+    async def is_shown() -> bool:
+        return await changes.offsets() == offsets
+
+    await eventually(is_shown, what=f"the group shows {what}")
+
+
 async def empty_group(bootstrap: str, name: str, group: str) -> None:
     await remove_static_members({"bootstrap.servers": bootstrap}, group, [f"test-workers-{name}-out-0"])
 

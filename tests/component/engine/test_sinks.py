@@ -130,8 +130,16 @@ def test_every_record_once_through_crashes_at_every_step(bootstrap: str, name: s
 def test_tasks_that_come_and_go_share_the_partitions_and_copy_all_once(
     bootstrap: str, name: str, runs: Callable[..., Run]
 ) -> None:
-    produce(bootstrap, name, range(20_000), 4)
     config = kafka_sink(name, **{"keelman.commit.interval.ms": "50"})
+    come_and_go(bootstrap, name, runs, config, lambda again: again.until(all_read))
+
+
+def come_and_go(
+    bootstrap: str, name: str, runs: Callable[..., Run], config: dict[str, str], settled: Callable[[Run], object]
+) -> None:
+    """Tasks of a KafkaSink come and go, and all records are copied once. `settled` waits until what is there is copied,
+    before more comes; it is given the task that came last."""
+    produce(bootstrap, name, range(20_000), 4)
     slow = ticket_pb2.Limits(records_per_second=1_000)
     first = runs(ticket(bootstrap, config, limits=slow))
     first.until_records(1)
@@ -140,7 +148,7 @@ def test_tasks_that_come_and_go_share_the_partitions_and_copy_all_once(
     first.loop.cut("TEST")
     first.until_state("ENDED")
     again = runs(ticket(bootstrap, config))
-    again.until(all_read)
+    settled(again)
     produce(bootstrap, name, range(20_000, 20_100), 4)
     # Each of the two copies what is its own: neither is drained before the other has done so.
     until(lambda: len(messages(bootstrap, f"to-{name}")) >= 20_100, "both copy what came")

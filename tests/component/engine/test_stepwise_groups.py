@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from component.engine.test_sinks import file_sink, kafka_sink, numbers_by_partition, produce
-from keelman.api.copy.v1 import ticket_pb2
+from component.engine.test_sinks import come_and_go, file_sink, kafka_sink, produce
 from keelman.engine.sink.consumer import place
 from support.copying.harness import Run, ticket
 from support.kafka.members import member
@@ -27,23 +26,10 @@ LONG = {"consumer.override.session.timeout.ms": "30000"}
 def test_tasks_that_come_and_go_share_the_partitions_and_copy_all_once(
     bootstrap: str, name: str, runs: Callable[..., Run]
 ) -> None:
-    produce(bootstrap, name, range(20_000), 4)
-    config = kafka_sink(name, **COOPERATIVE)
-    slow = ticket_pb2.Limits(records_per_second=1_000)
-    first = runs(ticket(bootstrap, config, limits=slow))
-    first.until_records(1)
-    second = runs(ticket(bootstrap, config, task=1))
-    second.until_records(1)
-    first.loop.cut("TEST")
-    first.until_state("ENDED")
-    again = runs(ticket(bootstrap, config))
-    until(lambda: len(messages(bootstrap, f"to-{name}")) >= 20_000, "both copy what is there")
-    produce(bootstrap, name, range(20_000, 20_100), 4)
-    until(lambda: len(messages(bootstrap, f"to-{name}")) >= 20_100, "both copy what came")
-    second.drain()
-    again.drain()
-    found = numbers_by_partition(messages(bootstrap, f"to-{name}"))
-    assert found == {p: list(range(p, 20_100, 4)) for p in range(4)}
+    def settled(_again: Run) -> None:
+        until(lambda: len(messages(bootstrap, f"to-{name}")) >= 20_000, "both copy what is there")
+
+    come_and_go(bootstrap, name, runs, kafka_sink(name, **COOPERATIVE), settled)
 
 
 def test_another_member_has_some_of_the_partitions_and_gives_them_back(

@@ -20,11 +20,19 @@ def postgresql():
 
 
 @pytest.fixture(scope="session")
-async def s3(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ObjectStore]:
+async def s3_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ObjectStore]:
     """An S3 server with a bucket `plugins`; whoever shares it uses keys of its own."""
     async with object_store(tmp_path_factory.mktemp("s3") / "store") as server:
         await server.create("plugins")
         yield server
+
+
+@pytest.fixture
+def s3(s3_server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    """That server, whose keys are in the environment of this process."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -77,6 +77,7 @@ async def test_nodes_that_are_added_together_are_all_there(wire: JsClient, group
     )
     assert found == {(202, ""): 6}
     assert sorted((await wire.get("brokers", "bk", group))["nodeNames"]) == ["node00", "node01", "node02"]
+    await wire.delete("brokers", "bk", group)
 
 
 async def test_of_a_worker_clusters_end_and_a_connectors_beginning_one_comes_first(wire: JsClient, group: str) -> None:

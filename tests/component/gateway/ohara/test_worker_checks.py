@@ -18,6 +18,7 @@ from support.gateway.ohara.clients import (
     OharaWorld,
     brokers,
     key,
+    no_brokers,
 )
 
 pytestmark = pytest.mark.component
@@ -331,6 +332,8 @@ async def test_one_zookeeper_serves_one_running_broker_cluster(api: JsClient, gr
     missing = await api.refused("POST", "/brokers", {"nodeNames": ["node00"], "zookeeperClusterKey": "nobody"})
     assert (missing.status, missing.code) == (500, DATA_CHECK)
     assert f"type:zookeeper {key('nobody')} does not exist" in missing.message
+    await api.delete("brokers", "two", group)
+    await no_brokers(api, "one", group)
 
 
 async def test_the_scala_client_decides_on_everything(world: OharaWorld, api: JsClient, group: str) -> None:

@@ -39,9 +39,9 @@ OF_OTHER = origin_pb2.Origin(api="other", scope="1", key="weather")
 
 
 @pytest_asyncio.fixture(scope="module")
-async def store(s3: ObjectStore) -> ObjectStore:
-    await s3.create("versions", versioned=True)
-    return s3
+async def store(s3_server: ObjectStore) -> ObjectStore:
+    await s3_server.create("versions", versioned=True)
+    return s3_server
 
 
 def settings(store: ObjectStore) -> dict[str, Any]:

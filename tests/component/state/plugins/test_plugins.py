@@ -34,15 +34,13 @@ SIZE = 5 << 19  # two chunks and a half
 
 
 @pytest.fixture(params=["database", "folder", "s3"])
-def kept(request, tmp_path, monkeypatch, name: str) -> dict[str, str]:
+def kept(request, tmp_path, name: str) -> dict[str, str]:
     """Settings that say where files are kept: below `shared` where it is neither the database nor a server."""
     if request.param == "database":
         return {}
     if request.param == "folder":
         return {"plugin_storage": str(tmp_path / "shared")}
     server: ObjectStore = request.getfixturevalue("s3")
-    for variable, value in server.environment.items():
-        monkeypatch.setenv(variable, value)
     return {"plugin_storage": f"s3://{BUCKET}/{name}", "plugin_s3_endpoint": server.endpoint}
 
 

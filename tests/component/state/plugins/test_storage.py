@@ -37,11 +37,9 @@ def place(request, tmp_path) -> tuple[str, Any]:
 
 
 @pytest.fixture
-async def storage(place: tuple[str, Any], monkeypatch, name: str) -> AsyncIterator[PluginStorage]:
+async def storage(place: tuple[str, Any], name: str) -> AsyncIterator[PluginStorage]:
     kind, given = place
     if kind == "s3":
-        for variable, value in given.environment.items():
-            monkeypatch.setenv(variable, value)
         yield S3Storage.of(f"s3://{BUCKET}/some/{name}", "mine", endpoint=given.endpoint)
     elif kind == "folder":
         made = FolderStorage(given)
@@ -130,8 +128,6 @@ async def test_a_bucket_that_cannot_be_had_is_told(s3: ObjectStore, monkeypatch:
     for setting, endpoint in (("s3://", ""), ("s3://UPPER/x", ""), ("s3://bucket", "ftp://host")):
         with pytest.raises(InvalidArgument, match=r"state\.plugin_"):
             S3Storage.of(setting, "mine", endpoint=endpoint)
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value)
     none = S3Storage.of("s3://nosuch/x", "mine", endpoint=s3.endpoint)
     with pytest.raises((Unavailable, NotFound), match="s3://nosuch/x/mine"):
         await none.put("one", io.BytesIO(b"x"))
