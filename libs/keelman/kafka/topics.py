@@ -1,5 +1,4 @@
-"""Ensures that compacted topics exist with the right number of partitions: creates missing ones, refuses
-wrong ones."""
+"""Ensures that compacted topics exist with the right number of partitions: creates missing ones, refuses wrong ones."""
 
 from __future__ import annotations
 

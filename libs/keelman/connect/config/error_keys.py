@@ -1,5 +1,4 @@
-"""Defines keys about bad records that Connect does not have: a budget for skipped records, dead letters of
-sources."""
+"""Defines keys about bad records that Connect does not have: a budget for skipped records, dead letters of sources."""
 
 from __future__ import annotations
 

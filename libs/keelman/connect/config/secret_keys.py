@@ -61,8 +61,7 @@ def shown_value(key: str, text: str) -> str:
 
 
 def without_users(text: str) -> str:
-    """Returns the text with users and passwords in URLs and named passwords hidden, but with references
-    unchanged."""
+    """Returns the text with users and passwords in URLs and named passwords hidden, but with references unchanged."""
     if "@" not in text and "=" not in text and '":' not in text and '" :' not in text:
         return text
     found = [match[0] for match in _REFERENCE.finditer(text)]

@@ -41,8 +41,7 @@ class SinkSource(Protocol):
         """Returns the seconds until the next commit is due; 0 once it is."""
 
     def commit_when_due(self) -> None:
-        """Commits the earlier records if that is due, while the current ones wait for another
-        try."""
+        """Commits the earlier records if that is due, while the current ones wait for another try."""
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continues this partition at `offset`; its group's committed offset follows."""

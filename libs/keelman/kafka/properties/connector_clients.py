@@ -1,5 +1,4 @@
-"""Merges the properties of a connector's own clients: the worker's, overridden by the
-connector's."""
+"""Merges the properties of a connector's own clients: the worker's, overridden by the connector's."""
 
 from __future__ import annotations
 

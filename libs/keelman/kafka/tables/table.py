@@ -155,8 +155,7 @@ class TopicTable:
         self._newest = None
 
     def grow(self, partitions: int) -> bool:
-        """Reads partitions that were added to the topic, which has `partitions` now; returns whether there were
-        any."""
+        """Reads partitions that were added to the topic, which has `partitions` now; returns whether there were any."""
         new: list[Part] = [(self.topic, number) for number in range(len(self._parts), partitions)]
         if not new:
             return False
