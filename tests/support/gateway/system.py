@@ -220,6 +220,7 @@ async def running_system(
             "home": str(tmp),
             "port": str(state_port),
             "worker-ports": free_range(40),
+            "session-timeout-seconds": "60",  # the nodes beat in the tests' loop, which others may hold up
             **settings,
         },
         tmp / "state.log",

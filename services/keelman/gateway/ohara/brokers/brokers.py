@@ -12,7 +12,7 @@ from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster
 from keelman.api.connect.v1.topic_pb2 import TOPIC_GOAL_PRESENT
 from keelman.api.connect.v1.topic_service_pb2 import ListTopicsRequest
-from keelman.gateway.ohara.brokers.specs import ALL, NODE_NAMES, changed_spec, spec_of
+from keelman.gateway.ohara.brokers.specs import ALL, NODE_NAMES, changed_spec, ports_of, spec_of
 from keelman.gateway.ohara.clusters import starting
 from keelman.gateway.ohara.clusters.known import (
     BROKER,
@@ -125,7 +125,7 @@ class Brokers(Resource):
             if not is_wanted(cluster.made.status.state):
                 raise illegal_state(f"KeyKind({cluster.key},{BROKER}) is stopping")
             return
-        starting.check_start(cluster, known)
+        starting.check_start(cluster, ports_of(cluster.made.spec), known)
         zookeeper = cluster.uses
         if zookeeper is not None:
             found = known.get(ZOOKEEPER, zookeeper)

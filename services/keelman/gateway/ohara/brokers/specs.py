@@ -101,15 +101,9 @@ def life(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> L
     return life_of(brokers, cluster.status.state, cluster.status.message, hosts=hosts)
 
 
-def ports_of(settings: Mapping[str, Any], cluster: BrokerCluster, brokers: Sequence[Workload]) -> frozenset[int]:
-    """Returns the cluster's ports for the table of ports: its brokers' ports, and the ports in its settings."""
-    processes = [one.spec.broker for one in brokers]
-    found = {port for one in processes for port in (one.port, one.controller_port, one.metrics_port)}
-    if cluster.spec.WhichOneof("kind") == "managed":
-        found.add(settings[CLIENT_PORT])
-    if cluster.spec.origin.api == API:
-        found.add(settings[JMX_PORT])
-    return frozenset(found - {0})
+def ports_of(spec: BrokerClusterSpec) -> frozenset[int]:
+    """Returns the ports that a spec names; the state service chooses the others."""
+    return frozenset({spec.managed.port, spec.managed.metrics_port} - {0})
 
 
 def _client_port(cluster: BrokerCluster, brokers: Sequence[Workload]) -> int:

@@ -169,13 +169,17 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
         return None
     settings = specs.settings_of(cluster, key, hosts, brokers)
+    ports = {*specs.ports_of(cluster.spec)}
+    for one in brokers:
+        made = one.spec.broker
+        ports |= {made.port, made.controller_port, made.metrics_port}
     return Cluster(
         BROKER,
         key,
         cluster,
         lambda: settings,
         node_names=tuple(settings[NODE_NAMES]),
-        ports=specs.ports_of(settings, cluster, brokers),
+        ports=frozenset(ports - {0}),
         uses=key_of(settings["zookeeperClusterKey"]),
         modified=cluster.update_time.ToMilliseconds(),
         life=_in_words_of(specs.life(cluster, hosts, brokers), {cluster.name: key}),
@@ -194,7 +198,7 @@ def worker_of(
     spec = cluster.spec
     uses = brokers.get(spec.broker_cluster)
     shown_brokers = uses or unshown_key(spec.broker_cluster)
-    ports = {spec.port, spec.metrics_port, spec.admin_port, *spec.reserved_ports}
+    ports = {*worker_specs.ports_of(spec)}
     for one in workers:
         made = one.spec.worker
         ports |= {made.port, made.metrics_port, made.admin_port, *made.reserved_ports}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
 from keelman.gateway.ohara.clusters.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Cluster, Known
-from keelman.gateway.ohara.clusters.ports import check_ports, in_use
+from keelman.gateway.ohara.clusters.ports import Holder, check_ports, in_use
 from keelman.gateway.ohara.clusters.processes import PENDING, RUNNING, is_begun, is_wanted
 from keelman.gateway.ohara.definitions.common import VERSION
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value, error_of, illegal_argument, illegal_state
@@ -26,13 +26,14 @@ def default_image(kind: str) -> str:
     return f"oharastream/{IMAGES[kind]}:{VERSION}"
 
 
-def check_start(cluster: Cluster, known: Known) -> None:
-    """Raises OharaError for nodes that do not exist or do not have the image, and for ports of other clusters."""
+def check_start(cluster: Cluster, ports: frozenset[int], known: Known) -> None:
+    """Raises OharaError for nodes that do not exist or do not have the image, and for ports of other clusters. `ports`:
+    those that the cluster's user gave it, since the others are chosen anew."""
     if not cluster.node_names:
         raise bad_value("node names can't be empty")
     known.hosts.check(cluster.node_names)
     check_image(cluster.kind, cluster.node_names, str(cluster.settings["imageName"]), known)
-    check_ports(cluster.holder, known.holders())
+    check_ports(Holder(cluster.kind, cluster.key, ports), known.holders())
 
 
 def check_image(kind: str, hostnames: Iterable[str], image: str, known: Known) -> None:

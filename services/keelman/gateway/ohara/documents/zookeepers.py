@@ -94,7 +94,7 @@ class Zookeepers(Resource):
         cluster = known.found(ZOOKEEPER, key)
         match verb:
             case "start" if not cluster.life.state:
-                check_start(cluster, known)
+                check_start(cluster, cluster.ports, known)
                 if DATA_DIR in cluster.settings:
                     await check_volumes(self._control, [key_of(cluster.settings[DATA_DIR])], running=True)
                 await self._keep(cluster, {**cluster.settings, STATE: RUNNING})

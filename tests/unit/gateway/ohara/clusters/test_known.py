@@ -50,6 +50,19 @@ def broker(node: str, cluster: str = "oh-1") -> work.Workload:
     return work.Workload(name=f"broker/{cluster}/0", node=node, goal=running, spec={"broker": spec}, status=status)
 
 
+def test_only_ports_that_are_wanted_or_used_are_held() -> None:
+    native = brokers.BrokerClusterSpec(managed=brokers.ManagedBrokers(nodes=["n1"]))
+    shown = broker_of(made("native", native), HOSTS, [])
+    assert shown is not None
+    assert (shown.read_settings()["clientPort"], shown.ports) == (9092, frozenset())
+    running = broker_of(made("native", native), HOSTS, [broker("n1", "native")])
+    assert running is not None
+    assert running.ports == {9500, 9600}
+    asked = broker_of(made("oh-1", spec_of(SETTINGS, KEY)), HOSTS, [])
+    assert asked is not None
+    assert asked.ports == {9500, 9501}
+
+
 def test_settings_become_a_managed_cluster_and_come_back() -> None:
     spec = spec_of(SETTINGS, KEY)
     assert (list(spec.managed.nodes), spec.managed.port) == (["n2", "n1"], 9500)
