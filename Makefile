@@ -123,8 +123,9 @@ masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
 
 SYSTEMS := tests/e2e tests/chaos
+SYSTEMS_AT_ONCE := 4
 systems: setup ## whole systems as users start them: tests/e2e and tests/chaos, four files at a time: [SYSTEMS=tests/e2e]
-	$(TRIED) --costs systems -v -n 4 $(BESIDE) -m 'not slow' $(SYSTEMS)
+	$(TRIED) --costs systems -v -n $(SYSTEMS_AT_ONCE) $(BESIDE) -m 'not slow' $(SYSTEMS)
 
 alone: setup ## component tests that many others beside them would disturb
 	$(TRIED) --costs alone -v -n 2 $(BESIDE) -m 'fault and not slow' tests/component
@@ -133,7 +134,10 @@ slow: setup ## tests that take minutes each, and so are no part of `make test`
 	$(PYTEST) -v -m slow tests/component
 	$(PYTEST) -v -m slow tests/e2e
 
-test: unit component systems alone ## all tests; sets itself up on a clean clone; what each file cost is in build/durations.json
+# Tests of whole systems wait most of their time: they run beside the component tests, two files at a time.
+test: unit setup ## all tests; sets itself up on a clean clone; what each file cost is in build/durations.json
+	+$(MAKE) --no-print-directory -j 2 component systems SYSTEMS_AT_ONCE=2
+	+$(MAKE) --no-print-directory alone
 
 durations: $(CHECKS) ## what each test file cost in the last `make test`, beside tests/durations.json: [ALL=1] [KEEP=1]
 	PYTHONPATH=tests $(BIN)/python -m support.costs $(if $(ALL),--all) $(if $(KEEP),--keep)

@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 MAX_TESTS = 10
 TESTS_FAILED = 1
 """pytest's exit code when all was run and some tests failed; it is higher for another reason."""
-LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
+LAST_FAILED = Path("v/cache/lastfailed")
+"""Where pytest keeps the names of the tests that failed, in the folder of its cache."""
 
 
 class NoSecondTry(Exception):
@@ -41,17 +43,24 @@ def failed_tests(code: int, cache: str) -> list[str]:
 
 def main(command: Sequence[str]) -> int:
     """The exit code: 0 when all passed, at once or in the second try."""
-    LAST_FAILED.unlink(missing_ok=True)
-    code = subprocess.run(command, check=False).returncode
+    with tempfile.TemporaryDirectory() as cache:  # of this run alone: others run beside it
+        return tried_twice(command, Path(cache))
+
+
+def tried_twice(command: Sequence[str], cache: Path) -> int:
+    """Runs the command, and the tests that failed again, with this folder as pytest's cache; returns the exit code."""
+    option = ["-o", f"cache_dir={cache}"]
+    code = subprocess.run([*command, *option], check=False).returncode
     if code == 0:
         return 0
+    failed = cache / LAST_FAILED
     try:
-        tests = failed_tests(code, LAST_FAILED.read_text(encoding="utf-8") if LAST_FAILED.exists() else "{}")
+        tests = failed_tests(code, failed.read_text(encoding="utf-8") if failed.exists() else "{}")
     except NoSecondTry as error:
         print(f"== no second try: {error}", flush=True)
         return code
     print(f"== second try of {len(tests)} failed tests", flush=True)
-    again = [sys.executable, "-m", "pytest", "-v", "--last-failed", "--last-failed-no-failures=none"]
+    again = [sys.executable, "-m", "pytest", "-v", "--last-failed", "--last-failed-no-failures=none", *option]
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     if subprocess.run([*again, *files], check=False).returncode:
         print("== failed twice:", *tests, sep="\n", flush=True)

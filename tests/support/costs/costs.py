@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -89,6 +90,14 @@ def save(file: Path, parts: Mapping[str, Part], **about: str) -> None:
     columns = '"tests, set-up s, set-up processor s, own s, own processor s"'
     file.parent.mkdir(exist_ok=True)
     file.write_text(f'{{\n{head} "columns": {columns},\n "parts": {{\n' + ",\n".join(lines) + "\n }\n}\n")
+
+
+def add(file: Path, name: str, part: Part) -> None:
+    """Puts a part into a file that keeps the others. Parts that run side by side write the same file."""
+    file.parent.mkdir(exist_ok=True)
+    with file.parent.joinpath(f"{file.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        save(file, load(file) | {name: part})
 
 
 def dearest(files: Mapping[str, Cost], most: int | None = DEAREST) -> list[str]:

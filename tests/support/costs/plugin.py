@@ -8,7 +8,7 @@ from time import monotonic  # by this name, for tests put clocks of their own in
 
 import pytest
 
-from support.costs.costs import KEPT, MEASURED, Cost, Part, dearest, load, longest_first, save
+from support.costs.costs import KEPT, MEASURED, Cost, Part, add, dearest, load, longest_first
 from support.costs.processors import ProcessorTime
 
 PROPERTY = "cost"
@@ -95,7 +95,7 @@ class Collector:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Prints the dearest files and keeps all."""
         part = Part(monotonic() - self._begun, self._files)
-        save(self._file, load(self._file) | {self._part: part})
+        add(self._file, self._part, part)
         total = part.total()
         terminalreporter.section(
             f"{self._part}: {part.seconds:.0f} s, {total.processor:.0f} processor s; the dearest files"
