@@ -19,8 +19,8 @@ from bench.measuring.rounds import OURS, interleaved, picked, settled, slowness
 from bench.measuring.sites import Site
 from bench.measuring.systems import Keelman, System, connect, cpu_seconds, keelman, stolen_seconds
 from bench.workers import failover, many, starts, ten_thousand
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.postgresql import started_postgresql
+from support.brokers.broker import running_broker
+from support.servers.postgresql import started_postgresql
 
 THREE = "-3-brokers"
 """Behind the name of a row that is measured on three brokers."""

@@ -14,9 +14,9 @@ from chaos.chaos_scene import Scene
 from chaos.chaos_system import GROUP, NEW, OLD
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.model.errors import Unavailable
-from keelman.testing.brokers.cluster_parts import GROUPS, TRANSACTIONS, coordinating
-from keelman.testing.eventually import eventually
-from keelman.testing.numbered import Number, parsed
+from support.brokers.cluster_parts import GROUPS, TRANSACTIONS, coordinating
+from support.eventually import eventually
+from support.numbered import Number, parsed
 
 BLINK, LONG = 2.0, 10.0
 """Less than it takes until a broker that stands still is given up, and more."""

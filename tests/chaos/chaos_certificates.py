@@ -7,8 +7,8 @@ import asyncio
 from chaos.chaos_links import Strike
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import LISTENER
-from keelman.testing.brokers.secure_broker import SESSION_SECONDS
-from keelman.testing.certificates import Authority
+from support.brokers.secure_broker import SESSION_SECONDS
+from support.certificates import Authority
 
 NAME, HOST = "broker", "127.0.0.1"
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 
 from chaos.chaos_kafka import Partition, Topics
-from keelman.testing.oracle import Sample
+from support.oracle import Sample
 
 EVERY_SECONDS = 1.0
 FRESH_SECONDS = 5.0

@@ -51,8 +51,8 @@ from chaos.chaos_system import (
     holds_slot,
     strike,
 )
-from keelman.testing.brokers.kafka_proxy import END_TXN, PRODUCE
-from keelman.testing.eventually import eventually
+from support.brokers.kafka_proxy import END_TXN, PRODUCE
+from support.eventually import eventually
 
 READING, SINKS = ("mirror", "file sink", "Kafka sink"), ("file sink", "Kafka sink")
 SHORT, LONG, LONGER = 3.0, 12.0, 40.0

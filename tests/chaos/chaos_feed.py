@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Producer
 
 from chaos.chaos_kafka import Partition, Topics, common
 from chaos.chaos_paths import FileSink, FileSource, Run
-from keelman.testing.numbered import Number, line
+from support.numbered import Number, line
 
 TICK_SECONDS = 0.04
 LONGEST_TICK_SECONDS = 0.2

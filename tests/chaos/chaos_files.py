@@ -13,8 +13,8 @@ from chaos.chaos_links import Strike
 from chaos.chaos_paths import FileRun
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import strike
-from keelman.testing.eventually import eventually
 from support.connectors import touched
+from support.eventually import eventually
 
 FILES = ("file source", "file sink")
 TURNS = 4

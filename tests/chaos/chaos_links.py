@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from chaos.chaos_paths import Run
 from chaos.chaos_scene import Scene
-from keelman.testing.brokers.kafka_proxy import END_TXN, PRODUCE, Catch, Fate
-from keelman.testing.proxy import CLEAR, Proxy, Tunnel, Weather, everyone
+from support.brokers.kafka_proxy import END_TXN, PRODUCE, Catch, Fate
+from support.proxy import CLEAR, Proxy, Tunnel, Weather, everyone
 
 LINK_SECONDS = 8.0
 CAUGHT_SECONDS = 90.0

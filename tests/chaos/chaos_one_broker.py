@@ -10,7 +10,7 @@ from pathlib import Path
 from chaos.chaos_links import Strike
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import NEW
-from keelman.testing.brokers.broker import SHORT_LIVED
+from support.brokers.broker import SHORT_LIVED
 from support.kafka.producers import LAST_EPOCH, set_feature, write_epoch
 
 SHORT_MS = 5_000

@@ -7,7 +7,7 @@ import signal
 from chaos.chaos_one_broker import disk_full
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import GROUP, strike
-from keelman.testing.brokers.cluster_parts import GROUPS, coordinating
+from support.brokers.cluster_parts import GROUPS, coordinating
 
 RESTARTS, KILLS, MOVES = 2, 3, 6
 LONGEST_APART = 3.0

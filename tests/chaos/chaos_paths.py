@@ -12,8 +12,8 @@ from typing import Any
 from chaos.chaos_kafka import Partition, Topics
 from chaos.chaos_system import System
 from keelman.engine.sink.exactly_once.journal import Journal
-from keelman.testing.numbered import Number, Stream, line, parsed
 from support.connectors import touched
+from support.numbered import Number, Stream, line, parsed
 
 Says = dict[str, tuple[Any, Any]]
 PARTITIONS = 2

@@ -20,7 +20,7 @@ from chaos.chaos_kafka import ANSWER_SECONDS, common
 from chaos.chaos_paths import Run
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import GROUP
-from keelman.testing.brokers.secure_broker import SESSION_SECONDS, USER
+from support.brokers.secure_broker import SESSION_SECONDS, USER
 
 TAKEN_SECONDS = 4.0
 SESSIONS = 3

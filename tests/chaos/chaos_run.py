@@ -19,8 +19,8 @@ from chaos.chaos_paths import PATHS, Run
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import GROUP, System
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.oracle import STUCK_SECONDS, Report, Sample, judge
+from support.eventually import eventually
+from support.oracle import STUCK_SECONDS, Report, Sample, judge
 
 ARRIVE_SECONDS = 180.0
 STABLE_SECONDS = STUCK_SECONDS + 10

@@ -15,9 +15,9 @@ from chaos.chaos_feed import Feed, Stranger, Watch
 from chaos.chaos_kafka import LOOK, Topics
 from chaos.chaos_paths import Run
 from chaos.chaos_system import System
-from keelman.testing.eventually import eventually
-from keelman.testing.numbered import parsed
-from keelman.testing.proxy import Tunnel
+from support.eventually import eventually
+from support.numbered import parsed
+from support.proxy import Tunnel
 
 LOOK_SECONDS = 0.05
 RECOVERED_SECONDS = 180.0

@@ -25,15 +25,15 @@ from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import Siblings
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.brokers.broker_cluster import BrokerCluster
-from keelman.testing.brokers.kafka_proxy import KafkaProxy
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker, secure_broker
-from keelman.testing.certificates import PASSWORD
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import Proxy
+from support.brokers.broker import BrokerProcess
+from support.brokers.broker_cluster import BrokerCluster
+from support.brokers.kafka_proxy import KafkaProxy
+from support.brokers.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from support.certificates import PASSWORD
 from support.clock import Clock
+from support.eventually import eventually
 from support.java.kit import packed
+from support.proxy import Proxy
 from support.spark.cluster import Cluster
 from support.worker.processes import WorkerProcess
 
@@ -51,7 +51,7 @@ LISTENER = "SHORTTLS"
 """Of the secure broker, which the system connects to."""
 PLAIN, OWN_DISK, SECURE, CLOCKS = "plain", "own disk", "secure", "clocks"
 NEW = "keelman.broker"
-OLD, OLDER = "keelman.testing.brokers.broker_3_9", "keelman.testing.brokers.broker_3_7"
+OLD, OLDER = "support.brokers.broker_3_9", "support.brokers.broker_3_7"
 """Kinds of a broker: one reached by a proxy; whose data has a file system of its own, of DISK_MB, which only root can
 make; with TLS, logins, sessions of a few seconds and ACLs; one whose clock can be set, as can that of
 all others; one of Kafka 3.9 and one of 3.7, of which there may be three."""

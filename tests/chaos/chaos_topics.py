@@ -7,8 +7,8 @@ import asyncio
 from chaos.chaos_paths import Run
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import GROUP
-from keelman.testing.eventually import eventually
-from keelman.testing.numbered import Number
+from support.eventually import eventually
+from support.numbered import Number
 
 AGAIN_SECONDS = 60.0
 ADDED = 2

@@ -16,7 +16,7 @@ HEAD = """# Faults and what became of the records
 `make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker,
 Spark service, two workers) and lets one fault happen at a time, at moments that the seed chooses; a bounce is twelve
 ends and starts of three workers in turn. Rows of 20,000 records a run were made with `--records 20000`. Then everything
-must arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
+must arrive and is stopped cleanly, and the oracle (`support.oracle`) compares what was sent with what committed
 readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
 and the sinks read. Slots run in the Spark service's own JVM, for faults of executors on a standalone cluster. Each poll
 of the Java source has up to 500 records, which share one offset; its boundary is `poll`.

@@ -13,9 +13,9 @@ from chaos.chaos_paths import PATHS, FileSource
 from chaos.chaos_run import scenario
 from chaos.chaos_system import System
 from keelman.runtime.supervise import Siblings
-from keelman.testing.brokers.kafka_proxy import PRODUCE
-from keelman.testing.eventually import eventually
-from keelman.testing.oracle import judge
+from support.brokers.kafka_proxy import PRODUCE
+from support.eventually import eventually
+from support.oracle import judge
 from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]

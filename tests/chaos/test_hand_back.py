@@ -13,10 +13,10 @@ from chaos.chaos_kafka import Topics
 from chaos.chaos_paths import FileSink, FileSource, Mirror, Run
 from chaos.chaos_system import GROUP, System
 from keelman.runtime.supervise import Siblings
-from keelman.testing.brokers.kafka_proxy import END_TXN, Fate
-from keelman.testing.eventually import eventually
-from keelman.testing.oracle import judge
-from keelman.testing.servers.connect_worker import ConnectProcess
+from support.brokers.kafka_proxy import END_TXN, Fate
+from support.eventually import eventually
+from support.oracle import judge
+from support.servers.connect_worker import ConnectProcess
 
 # Ends the workers of the system that all of this folder share, so it is the last file of it.
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

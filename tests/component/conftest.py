@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from keelman.connectors.plugins.client import PluginHost
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.brokers.secure_broker import SecureBroker, secure_broker
-from keelman.testing.servers.registry import RegistryProcess, missing, running_registry
+from support.brokers.broker import running_broker
+from support.brokers.secure_broker import SecureBroker, secure_broker
 from support.connectors.plugin_hosts import weather_host
 from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run
 from support.kafka.topics import create_topic
+from support.servers.registry import RegistryProcess, missing, running_registry
 from support.spark.service import SparkService, spark_service
 from support.worker.processes import LinkSide, link_side
 

@@ -17,9 +17,9 @@ from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.model.errors import Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_duration
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
 from support.copying.loads import COSTLY, Numbers
+from support.eventually import eventually
 from support.kafka.topics import messages
 from support.state.dedicated import Dedicated, file_source
 from support.state.scaled import Scaled

@@ -10,9 +10,9 @@ import pytest
 
 from keelman.cli.exits import FAILED
 from keelman.kafka.data_topics import create_topic
-from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman
 from support.copying.growing import STEP, Growing
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from keelman.api.connect.v1.dedicated_connector_pb2 import DEDICATED_CONNECTOR_STATE_FAILED
-from keelman.testing.eventually import eventually
 from support.cli.dedicated_system import System
 from support.cli.system import STRING
+from support.eventually import eventually
 from support.kafka.three_brokers import three_brokers
 from support.state.dedicated import FILE, file_source
 

@@ -19,11 +19,11 @@ from keelman.kafka.cluster_state import CLIENT
 from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.errors import FailedPrecondition
 from keelman.rpc.channels import channel
-from keelman.testing.brokers.broker import proxied_broker, started_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import Weather
+from support.brokers.broker import proxied_broker, started_broker
 from support.cli.dedicated_system import System
 from support.cli.system import STRING, Keelman
+from support.eventually import eventually
+from support.proxy import Weather
 from support.state.dedicated import FAILED, FILE, Dedicated, file_source
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

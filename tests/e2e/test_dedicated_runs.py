@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from keelman.api.connect.v1.dedicated_connector_pb2 import WorkerConfigurationRef
 from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
 from support.cli.system import STRING, Keelman
 from support.copying.loads import Numbers
+from support.eventually import eventually
 from support.state.dedicated import FILE, Dedicated, file_source
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

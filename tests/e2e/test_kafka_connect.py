@@ -12,9 +12,9 @@ import pytest
 
 from keelman.runtime.java import maven
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing import plugins
-from keelman.testing.eventually import eventually
+from support import plugins
 from support.cli.system import FILE, STRING, Keelman, numbered
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 LIMIT = 1 << 30

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.eventually import eventually
+from support.certificates import PASSWORD, Authority
 from support.cli.system import FILE, STRING, Keelman, numbered
+from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 
 pytestmark = [pytest.mark.e2e, needs_java(), pytest.mark.timeout(600)]

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -14,9 +14,9 @@ import obstore
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.object_store import KEY, SECRET, ObjectStore, object_store
 from support.cli.system import FILE, STRING, Keelman
+from support.eventually import eventually
+from support.servers.object_store import KEY, SECRET, ObjectStore, object_store
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

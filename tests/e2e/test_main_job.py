@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman, Ran, numbered
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

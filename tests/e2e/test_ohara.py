@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from keelman.testing.eventually import eventually
 from support.cli.system import FILE, Keelman
 from support.copying.growing import STEP, Growing
+from support.eventually import eventually
 from support.gateway.ohara.system import ADDRESSES, OharaSystem, ohara_system
 from support.java.kit import compiled, missing
 

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from keelman.kafka.data_topics import create_topic
-from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman, numbered
 from support.copying.growing import Growing
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

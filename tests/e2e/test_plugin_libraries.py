@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from keelman.testing.eventually import eventually
 from support.cli.system import STRING, Keelman
+from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, needs_java(), pytest.mark.timeout(600)]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.exits import FAILED
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
 from support.connectors.numbers_wheel import CLASS, numbers_wheel
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

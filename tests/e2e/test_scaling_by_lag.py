@@ -15,9 +15,9 @@ from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
 from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_duration
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
 from support.copying.loads import COSTLY
+from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
 from support.state.dedicated import Dedicated
 from support.state.scaled import Scaled

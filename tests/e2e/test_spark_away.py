@@ -8,8 +8,8 @@ import signal
 import psutil
 import pytest
 
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -18,8 +18,8 @@ from google.protobuf.json_format import MessageToDict
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from keelman.kafka.data_topics import create_topic
-from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman, numbered
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -28,7 +28,7 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import worker_cluster_message
 from keelman.state.planning.draft import Limits
 from keelman.state.store import Store, load, open_store, subjects_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 name = st.sampled_from(["a", "b"])

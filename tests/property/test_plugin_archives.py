@@ -11,10 +11,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.testing.plugins import jar_files as java
 from keelman.workers.plugins.archive import ArchiveRefused, Bounds, unpack
 from keelman.workers.plugins.class_file import ClassFile, InvalidClassFile, read_class
 from keelman.workers.plugins.inspection import inspect, opened
+from support.plugins import jar_files as java
 
 BOUNDS = Bounds(entries=20, total_bytes=1 << 16, ratio=100, ratio_from_bytes=1 << 12, directory_bytes=1 << 14)
 PART = st.sampled_from(["a", "b", "..", ".", "", "META-INF", "x.jar", "y.whl", "C:", "\\", "\0", "\n", "\u00e9"])

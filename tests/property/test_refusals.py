@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.model.errors import InvalidArgument, Violation
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.typed import checked
 from keelman.workers.properties.refusals import refusals
 from support.worker.refused_properties import ILLEGAL, REFUSED, TAKEN
+from support.worker_properties import OF_A_GROUP
 
 HOSTS = ("keelman.jaas.file", "rest.extension.classes", "config.providers", "keelman.oauthbearer.allowed.urls")
 """What the worker's host decides, or what ends its look at the rest."""

@@ -24,9 +24,9 @@ from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.session_service_pb2 import OpenSessionRequest, Registration
 from keelman.runtime.processes.children import Exit, Record
 from keelman.runtime.supervise import supervise
-from keelman.testing.fake_time import FakeProcess
 from simulation.network import Stream
 from simulation.plane import StateService, World
+from support.fake_time import FakeProcess
 
 GRACE_SECONDS = 5.0
 

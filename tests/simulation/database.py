@@ -20,8 +20,8 @@ import psycopg
 
 from keelman.state.database.database import Database, sqlite_engine
 from keelman.state.replicas.exchange import Exchange
-from keelman.testing.fake_time import FakeProcess, FakeTimeLoop, own_process
 from simulation.network import Network
+from support.fake_time import FakeProcess, FakeTimeLoop, own_process
 
 SERVER = "database"
 IDLE_SECONDS = 10.0

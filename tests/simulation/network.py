@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.testing.fake_time import FakeProcess, FakeTimeLoop
+from support.fake_time import FakeProcess, FakeTimeLoop
 
 RETRY_SECONDS = 0.5
 

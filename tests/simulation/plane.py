@@ -30,10 +30,10 @@ from keelman.state.secrets.sealing import Sealer
 from keelman.state.service import PLAN_SECONDS
 from keelman.state.sessions.sessions import Sessions
 from keelman.state.store import Change, Store, Transaction, subjects_of
-from keelman.testing.fake_time import FakeProcess, FakeTimeLoop
 from simulation.database import Server, SharedDatabase, SimulatedExchange
 from simulation.network import Network, Stream
 from simulation.rules import Rules
+from support.fake_time import FakeProcess, FakeTimeLoop
 
 HEARTBEAT_SECONDS, TIMEOUT_SECONDS = 2.0, 10.0
 LIMITS = Limits(range(8083, 8099), range(9092, 9100), range(7430, 7434), events_broker_cluster="kafka")

@@ -16,7 +16,7 @@ from keelman.model.workload import WorkerSpec, Workload, WorkloadKind
 from keelman.state.planning.places import has_labels
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD
 from keelman.state.store import Change, Store
-from keelman.testing.fake_time import FakeTimeLoop
+from support.fake_time import FakeTimeLoop
 
 NAMES = {
     "started-twice": "no workload has two processes in one generation, and none starts on two nodes in one",

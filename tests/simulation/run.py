@@ -23,7 +23,6 @@ from keelman.state.planning.planner import make_plan
 from keelman.state.secrets.sealed_rows import open_sealer
 from keelman.state.secrets.sealing import Sealer
 from keelman.state.snapshot import NODE, WORKER_CLUSTER, WORKLOAD
-from keelman.testing.fake_time import FakeTimeLoop
 from simulation.agents import Host
 from simulation.database import Server
 from simulation.disturbances import Disturbances
@@ -31,6 +30,7 @@ from simulation.network import Network
 from simulation.plane import LIMITS, StateService, World
 from simulation.rules import Broken, Rules, asked_of
 from simulation.users import ClusterUser, Operator
+from support.fake_time import FakeTimeLoop
 
 MEMORY = Path("/dev/shm")
 QUIET_SECONDS = 240.0

@@ -11,7 +11,7 @@ import httpx
 
 from bench.measuring.figures import Figure, alone
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.clusters import in_state
 from support.state.nodes import NODES, running_nodes
 from support.state.service import Clients

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 
 from bench.measuring.figures import Figure, alone, percentile
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
+from support.eventually import eventually
 from support.gateway.ohara.clients import OharaWorld, brokers, ohara_world
 from support.gateway.ohara.system import ADDRESSES, OharaSystem, ohara_system
 

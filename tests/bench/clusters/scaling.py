@@ -12,8 +12,8 @@ from keelman.api.connect.v1.autoscale_pb2 import Autoscale
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
 from keelman.api.connect.v1.operation_pb2 import OPERATION_KIND_SCALE, Operation
 from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
-from keelman.testing.eventually import eventually
 from support.copying.loads import COSTLY, Numbers
+from support.eventually import eventually
 from support.state.dedicated import SUCCEEDED, Dedicated, file_source
 
 GOALS = {"begun": "<= 30", "done": "<= 5"}

@@ -22,7 +22,7 @@ from keelman.api.connect.v1.connector_pb2 import (
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport, Report, WorkerReport, WorkerUsage
 from keelman.kafka.feed import CONNECTOR_REPORTS, WORKER_REPORTS, ReportPublisher
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 CONNECTORS = 5
 """Of each cluster."""

@@ -37,7 +37,7 @@ from keelman.state.executor import Executor
 from keelman.state.nouns import broker_cluster, node, worker_cluster, workload
 from keelman.state.planning.draft import Limits
 from keelman.state.store import Store, open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 BROKERS = "brokers"
 """The broker cluster of all, where events and reports are too."""

@@ -19,7 +19,7 @@ from bench.measuring.data import LINE_BYTES, arrival_rate, line, write_lines
 from bench.measuring.figures import Figure, alone, compared, number
 from bench.measuring.systems import System, connect, create, delete, running
 from keelman.runtime.java import maven
-from keelman.testing.servers.registry import RegistryProcess, running_registry
+from support.servers.registry import RegistryProcess, running_registry
 
 if TYPE_CHECKING:
     from bench.rows import Bench

@@ -22,11 +22,11 @@ from bench.copying import java_data, quickness, throughput
 from bench.measuring.figures import Figure, alone, beside, compared, number, percentile
 from bench.measuring.rounds import OURS, interleaved, lateness
 from bench.measuring.systems import System, at_rest, connect, create, delete, keelman, pss_mb, running
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import PostgresqlServer, running_postgresql
+from support.eventually import eventually
 from support.java.debezium import COPIED, sink_config, slot_of, source_config, topic_of
 from support.java.numbered_rows import NumberedRows
 from support.java.published import FILE_SINK, FILE_SOURCE, FILES, JDBC, POSTGRES, plugin_path
+from support.servers.postgresql import PostgresqlServer, running_postgresql
 
 if TYPE_CHECKING:
     from bench.rows import Bench

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.copying.throughput import FILE, STRING
 from bench.measuring.data import Topics
 from bench.measuring.systems import System, create, delete
-from keelman.testing.brokers.quotas import limit_producer
+from support.brokers.quotas import limit_producer
 
 NUMBERS = itertools.count(1)
 LINE_BYTES = 1_000

@@ -14,7 +14,7 @@ from bench.copying.throughput import Load
 from bench.measuring.data import Topics, write_lines
 from bench.measuring.systems import Keelman, System, connect, family, keelman
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.broker import BrokerProcess
+from support.brokers.broker import BrokerProcess
 
 STORAGE = ("config", "offset", "status")
 CLUSTER_ID = "a2VlbG1hbi1iZW5jaC1zaQ"

@@ -18,8 +18,8 @@ import psutil
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 
 BATCHES = {"batch.size": "1000000", "linger.ms": "5"}
 REST_SECONDS, REST_SHARE = 0.5, 0.2

@@ -23,8 +23,8 @@ from bench.copying.trickle import Reader
 from bench.measuring.data import Topics, line
 from bench.measuring.systems import Connect, Keelman
 from bench.workers.starts import file_source
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 
 TASKS = 6
 EVERY_SECONDS = 0.1

@@ -13,8 +13,8 @@ import psutil
 
 from bench.copying.throughput import FILE, STRING
 from bench.measuring.systems import Connect, Keelman, System, delete, pss_mb
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 
 CLIENTS = 4
 IDLE_SECONDS = 15.0

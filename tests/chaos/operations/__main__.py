@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from chaos.operations.round import Round
-from keelman.testing.brokers.broker import running_broker
+from support.brokers.broker import running_broker
 from support.spark.service import spark_service
 
 KEPT = Path("build/operations")

@@ -21,7 +21,7 @@ from chaos.operations.legal_orders import Undecided, contradiction
 from chaos.operations.requests import Requests
 from chaos.operations.settled import config_topic, differences
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.worker.groups import Flow, Workers, feeding
 from support.worker.rest import fresh_client
 

@@ -10,9 +10,9 @@ import pytest
 
 from keelman.api.node.v1.workload_pb2 import ResourceLimits, WorkloadStatus
 from keelman.runtime.processes.process_trees import start_of
-from keelman.testing.eventually import eventually
 from support.agent.agents import SLEEP, STUBBORN, Node, alive, workload
 from support.agent.workloads import real_workloads
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 

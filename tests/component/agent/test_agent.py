@@ -22,8 +22,8 @@ from keelman.rpc.errors import translated_stream
 from keelman.runtime.processes.children import read_record
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import family
-from keelman.testing.eventually import eventually
 from support.agent.agents import REMOVED, STOPPED, STUBBORN, WITH_CHILD, Node, alive, healthy, workload
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

@@ -15,9 +15,9 @@ from keelman.gateway.trust import Agents
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import Authority
-from keelman.testing.eventually import eventually
 from support.agent.agents import State
+from support.certificates import Authority
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

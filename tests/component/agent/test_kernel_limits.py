@@ -16,8 +16,8 @@ import pytest
 
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.runtime.processes.process_trees import family
-from keelman.testing.eventually import eventually
 from support.agent.agents import Node, alive, hungry, running_node, workload
+from support.eventually import eventually
 
 WITH_SYSTEMD = Path("/run/systemd/system").exists()
 CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")

@@ -24,11 +24,11 @@ from keelman.agent.shipping.topic_target import TopicTarget
 from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets
 from keelman.model.errors import Unavailable
 from keelman.runtime.logs.parts import Log, PartsReader
-from keelman.testing.brokers.broker import started_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.object_store import KEY, SECRET, object_store
 from support.agent.agents import REMOVED, Node, alive, running_node, workload
+from support.brokers.broker import started_broker
+from support.eventually import eventually
 from support.kafka.topics import AT_ONCE
+from support.servers.object_store import KEY, SECRET, object_store
 
 pytestmark = pytest.mark.component
 NAME = "worker/demo/0"

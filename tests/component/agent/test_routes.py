@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from keelman.runtime.processes.private_hosts import HOSTS, with_routes
-from keelman.testing.eventually import eventually
 from support.agent.agents import SLEEP, running_node, workload
 from support.cli.system import FILE, STRING, Keelman
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 ROUTE = "kafka.routes.example"

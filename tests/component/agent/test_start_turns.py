@@ -5,8 +5,8 @@ import pytest
 from keelman.agent.workloads.local import QUEUED
 from keelman.api.node.v1.workload_pb2 import WorkloadStatus
 from keelman.model.workload import START_QUEUED
-from keelman.testing.eventually import eventually
 from support.agent.agents import STOPPED, Node, healthy, workload
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 NAMES = tuple(f"worker/demo/{n}" for n in range(3))

@@ -10,8 +10,8 @@ import pytest
 
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.runtime.processes.process_trees import family
-from keelman.testing.eventually import eventually
 from support.agent.agents import SLEEP, Node, alive, hungry, workload
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

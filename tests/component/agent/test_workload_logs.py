@@ -11,8 +11,8 @@ from keelman.api.node.v1 import agent_service_pb2 as agent_messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.rpc.channels import channel
 from keelman.runtime.logs.parts import Log
-from keelman.testing.eventually import eventually
 from support.agent.agents import Node, workload
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

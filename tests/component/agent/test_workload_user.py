@@ -25,9 +25,9 @@ from keelman.model.cluster import new_cluster_id
 from keelman.rpc.channels import channel
 from keelman.runtime.home import Home, SharedHome, cache_folder
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
 from support.agent.agents import REMOVED, RUNNING, STOPPED, Node, healthy, running_node, workload
 from support.agent.workloads import real_workloads
+from support.eventually import eventually
 
 pytestmark = [
     pytest.mark.component,

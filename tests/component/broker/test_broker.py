@@ -16,8 +16,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from keelman.broker.storage import Owner, owner_of
 from keelman.model.cluster import new_cluster_id
 from keelman.runtime.supervise import Siblings
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.eventually import eventually
+from support.brokers.broker import BrokerProcess
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

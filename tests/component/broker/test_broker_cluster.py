@@ -6,8 +6,8 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from keelman.testing.brokers.broker_cluster import BrokerCluster, running_cluster
-from keelman.testing.brokers.cluster_parts import GROUPS
+from support.brokers.broker_cluster import BrokerCluster, running_cluster
+from support.brokers.cluster_parts import GROUPS
 from support.kafka.topics import commit
 from support.waiting import until
 

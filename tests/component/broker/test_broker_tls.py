@@ -20,8 +20,8 @@ from keelman.rpc.identity import Identity, IdentityKind
 from keelman.runtime.home import write_file
 from keelman.runtime.tls.certificates import certificate_request, made_key
 from keelman.state.trust.authority import Authority
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.eventually import eventually
+from support.brokers.broker import BrokerProcess
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

@@ -11,7 +11,7 @@ from keelman.broker.prepare import prepare
 from keelman.broker.properties import server_properties, written
 from keelman.broker.settings import Settings
 from keelman.runtime.java.installation import Java
-from keelman.testing.brokers.broker import BrokerProcess
+from support.brokers.broker import BrokerProcess
 
 pytestmark = pytest.mark.component
 

@@ -17,7 +17,7 @@ from keelman.cli.manifests.reading import read_manifests
 from keelman.cli.selectors import selector
 from keelman.model.errors import Conflict, NotFound
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import System, running_system
 
 pytestmark = pytest.mark.component

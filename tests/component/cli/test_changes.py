@@ -16,9 +16,9 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import CONFLICT, FAILED, OK, USAGE
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
 from support.cli.commands import Commands, commands, write_home
 from support.cli.system import Ran
+from support.eventually import eventually
 from support.gateway.system import System, running_system
 
 pytestmark = pytest.mark.component

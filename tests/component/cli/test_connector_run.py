@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keelman.kafka.browsing import last_records
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.exits import CONFLICT, NOT_FOUND, USAGE
-from keelman.testing.eventually import eventually
 from support.cli.commands import commands, write_home
+from support.eventually import eventually
 from support.gateway.system import running_system
 from support.state.dedicated import FILE
 

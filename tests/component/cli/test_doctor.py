@@ -9,8 +9,8 @@ import pytest
 
 from keelman.cli.exits import FAILED, OK
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
 from support.cli.commands import commands, write_home
+from support.eventually import eventually
 from support.gateway.system import running_system
 from support.kafka.topics import create_topic
 

@@ -18,10 +18,10 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import FAILED, OK, USAGE
 from keelman.cli.manifests.table import FORMS
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
 from support.cli.commands import Commands, commands, write_home
 from support.cli.system import Ran
 from support.connectors.numbers_wheel import numbers_wheel
+from support.eventually import eventually
 from support.gateway.system import System, running_system
 
 pytestmark = pytest.mark.component

@@ -15,8 +15,8 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import CONFLICT, FAILED, NOT_FOUND, USAGE
 from keelman.kafka.data_topics import create_topic
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
 from support.cli.commands import Commands, commands, write_home
+from support.eventually import eventually
 from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component

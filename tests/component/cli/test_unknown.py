@@ -12,8 +12,8 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import NOT_FOUND
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
 from support.cli.commands import commands, write_home
+from support.eventually import eventually
 from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

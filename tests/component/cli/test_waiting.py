@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from keelman.cli.exits import FAILED
-from keelman.testing.certificates import Authority
+from support.certificates import Authority
 from support.cli.system import Keelman
 from support.java.kit import needs_java
 from support.worker.refused_properties import EXTENSION

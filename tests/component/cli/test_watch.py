@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import state_and_gateway
 from support.state.service import Agent, Clients
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from keelman.connectors.couchbase.official import CouchbaseSource
-from keelman.testing.certificates import PASSWORD as STORE_PASSWORD
-from keelman.testing.certificates import Authority, as_jks
+from support.certificates import PASSWORD as STORE_PASSWORD
+from support.certificates import Authority, as_jks
 from support.copying.harness import Run, ticket
 from support.couchbase.copies import first, numbers, official
 from support.couchbase.server import CouchbaseServer, couchbase_server

@@ -8,9 +8,9 @@ import pytest
 from keelman.couchbase import changes, nodes
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.frames import Opcode
-from keelman.testing.eventually import eventually
 from support.couchbase.ours import access_to, ours
 from support.couchbase.server import couchbase_server
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

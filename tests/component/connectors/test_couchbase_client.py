@@ -6,9 +6,9 @@ import time
 import pytest
 
 from keelman.couchbase.seeds import NOOP_SECONDS
-from keelman.testing.eventually import eventually
 from support.couchbase.ours import ours
 from support.couchbase.server import couchbase_server
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

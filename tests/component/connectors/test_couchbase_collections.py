@@ -8,9 +8,9 @@ import pytest
 from keelman.couchbase import changes
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.manifest import Collection, Selection
-from keelman.testing.eventually import eventually
 from support.couchbase.ours import Ours, ours
 from support.couchbase.server import CouchbaseServer, couchbase_server
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 AIRLINE, HOTEL = Collection("inventory", "airline"), Collection("inventory", "hotel")

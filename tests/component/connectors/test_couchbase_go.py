@@ -14,12 +14,12 @@ from pathlib import Path
 import cramjam
 import pytest
 
-from keelman.testing.eventually import eventually
 from support.couchbase.changes import attributes, dropped, durable, everything, much, purged
 from support.couchbase.documents import uncompressed
 from support.couchbase.follower import Follower, following
 from support.couchbase.server import CouchbaseServer, couchbase_server
 from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION
+from support.eventually import eventually
 
 GO = shutil.which("go") or ""
 SOURCES = Path(__file__).parents[2] / "support" / "couchbase" / "go"

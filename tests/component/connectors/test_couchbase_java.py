@@ -14,14 +14,14 @@ import pytest
 
 from keelman.couchbase.manifest import Collection, Selection
 from keelman.runtime.java.installation import find
-from keelman.testing.certificates import Authority
-from keelman.testing.eventually import eventually
+from support.certificates import Authority
 from support.couchbase import changes
 from support.couchbase.follower import Follower, following
 from support.couchbase.java_client import compiled
 from support.couchbase.ours import KINDS, Ours, Seen, ours
 from support.couchbase.server import CouchbaseServer, couchbase_server
 from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION
+from support.eventually import eventually
 from support.java.kit import missing
 
 pytestmark = [pytest.mark.component, pytest.mark.skipif(bool(missing()), reason=missing() or "Java is here")]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from keelman.testing.eventually import eventually
 from support.couchbase.ours import Ours, ours
 from support.couchbase.server import CouchbaseServer, couchbase_server
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 POLLING_MS = 20

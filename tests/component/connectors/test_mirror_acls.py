@@ -12,7 +12,7 @@ from confluent_kafka.admin import (
 )
 
 from keelman.connectors.mirror.source import MirrorSource
-from keelman.testing.brokers.secure_broker import SecureBroker
+from support.brokers.secure_broker import SecureBroker
 from support.kafka.topics import create_topic
 from support.waiting import until
 

@@ -21,7 +21,7 @@ from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
 from keelman.engine import topics_aside
 from keelman.engine.records import size
-from keelman.testing.brokers.secure_broker import SecureBroker
+from support.brokers.secure_broker import SecureBroker
 from support.copying.harness import (
     OFFSET_PARTITIONS,
     OFFSET_TOPIC,

@@ -7,8 +7,8 @@ import pytest
 from keelman.connect.errors import ConnectError
 from keelman.connectors.plugins.client import PluginHost
 from keelman.model.errors import Unavailable
-from keelman.testing.plugins.plugin_wheel import FULL
 from support.connectors.plugin_hosts import weather_host
+from support.plugins.plugin_wheel import FULL
 
 pytestmark = pytest.mark.component
 CLASS = "import acme_weather.source as s\nC = s.WeatherSource\n"

@@ -25,8 +25,8 @@ from keelman.connect.plugin import Direction
 from keelman.connectors.plugins import client as plugin_client
 from keelman.connectors.plugins.client import Description, PluginHost
 from keelman.model.errors import DeadlineExceeded, Unavailable
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins.plugin_wheel import FULL
+from support.eventually import eventually
+from support.plugins.plugin_wheel import FULL
 
 WORKER = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
 

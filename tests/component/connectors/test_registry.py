@@ -21,10 +21,10 @@ from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryRefused, RegistryUnavailable, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.records.registries import open_registry
-from keelman.testing.servers.http_server import HttpRequest, http_server
-from keelman.testing.servers.registry import RegistryProcess
 from support.copying.harness import Run, ticket
 from support.kafka.topics import create_topic, messages
+from support.servers.http_server import HttpRequest, http_server
+from support.servers.registry import RegistryProcess
 from support.waiting import until
 
 pytestmark = pytest.mark.component

@@ -20,9 +20,9 @@ from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryError, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.records.registries import open_registry
-from keelman.testing.servers.registry import RegistryProcess
 from support.copying.harness import Run, ticket
 from support.kafka.topics import create_topic, messages
+from support.servers.registry import RegistryProcess
 from support.waiting import until
 
 pytestmark = pytest.mark.component

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
 from keelman.connect.errors import DataError
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
 from support.worker.processes import WorkerProcess
 from support.worker.trials import PLAIN, asked, typed

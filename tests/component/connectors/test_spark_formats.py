@@ -26,7 +26,7 @@ from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import AT_ONCE
 from support.spark.service import SparkService, spark_service
 from support.worker.processes import WorkerProcess, workers

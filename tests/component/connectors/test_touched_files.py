@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from component.engine.test_sinks import file_sink, produce
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from support.connectors import touched
 from support.connectors.follower import append
 from support.connectors.touched import Touch
 from support.copying.harness import Run, copied_to_the_end, dies_at, hosted, ticket
+from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
+from support.servers.connect_worker import ConnectProcess
 from support.waiting import until
 
 pytestmark = pytest.mark.component

@@ -20,10 +20,10 @@ from keelman.engine.source.split import plans
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
-from keelman.testing.numbered import Stream
-from keelman.testing.oracle import judge
+from support.eventually import eventually
 from support.kafka.topics import AT_ONCE
+from support.numbered import Stream
+from support.oracle import judge
 from support.spark.service import SparkService
 from support.worker.processes import ENDED, FENCED, RUNNING, LinkSide, Run, WorkerProcess, workers
 

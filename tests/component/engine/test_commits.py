@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from keelman.kafka.batches import producer as batch_producer
-from keelman.testing.brokers.kafka_proxy import Fate
+from support.brokers.kafka_proxy import Fate
 from support.copying.fed_source import Bench, Feed
 from support.copying.harness import Run
 from support.waiting import until

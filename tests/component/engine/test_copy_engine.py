@@ -11,9 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
 from keelman.engine.sink.exactly_once.journal import Journal, journal_path
-from keelman.testing.partitioner import partition_for
 from support.copying.harness import OFFSET_PARTITIONS, Run, committed_offsets, dies_at, hosted, ticket
 from support.kafka.topics import create_topic, messages
+from support.partitioner import partition_for
 from support.waiting import until
 
 pytestmark = pytest.mark.component

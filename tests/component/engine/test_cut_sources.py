@@ -14,7 +14,7 @@ from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED as FAILED
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.static_members import remove_static_members
-from keelman.testing.brokers.broker import BrokerProcess, started_broker
+from support.brokers.broker import BrokerProcess, started_broker
 from support.copying.harness import Run, ticket
 from support.kafka.topics import create_topic, messages
 from support.waiting import until

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, NewPartitions
 
 from keelman.api.copy.v1 import ticket_pb2
-from keelman.testing.brokers.secure_broker import SecureBroker
+from support.brokers.secure_broker import SecureBroker
 from support.copying.harness import Run, ticket
 from support.kafka.limited_user import allow_all, allow_only, limited
 from support.kafka.topics import create_topic, messages

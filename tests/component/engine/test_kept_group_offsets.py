@@ -17,20 +17,20 @@ from component.engine.test_kept_offsets import empty_group, until_shown, without
 from component.engine.test_sinks import AT_LEAST_ONCE, file_sink, produce
 from keelman.kafka.groups.changes import NONE, GroupChanges
 from keelman.kafka.groups.keeping import Kept, keep_offsets
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import alone
 from keelman.worker.config.typed import checked
 from keelman.worker.offsets import sink_groups
 from keelman.worker.offsets.sink_groups import AGAIN_SECONDS, TRIES, SinkGroups
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.store import Store
+from support.brokers.broker import BrokerProcess
 from support.clock import Clock, may_set
 from support.copying.harness import Run, ticket
+from support.eventually import eventually
 from support.kafka.topics import commit, create_topic, messages
 from support.waiting import until
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 pytestmark = pytest.mark.component
 

@@ -13,9 +13,9 @@ from component.engine.test_sinks import all_read, kafka_sink, produce
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.static_members import remove_static_members
-from keelman.testing.eventually import eventually
 from keelman.worker.offsets.sink_offsets import SinkOffsets
 from support.copying.harness import Run, ticket
+from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component

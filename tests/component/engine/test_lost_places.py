@@ -20,9 +20,9 @@ from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.runtime.side_loop import KAFKA_LOOP
-from keelman.testing.servers.http_server import HttpRequest, http_server
 from support.copying.harness import ENDS, Run, ticket
 from support.kafka.topics import create_topic, messages
+from support.servers.http_server import HttpRequest, http_server
 from support.waiting import until
 
 pytestmark = pytest.mark.component

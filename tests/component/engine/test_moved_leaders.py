@@ -24,8 +24,8 @@ from keelman.kafka.fetching.leader_epochs import epoch_ends
 from keelman.kafka.tables.following import TopicTables
 from keelman.kafka.tables.table import Row, TopicTable
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
 from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, ticket
+from support.eventually import eventually
 from support.kafka.producers import open_producer
 from support.kafka.three_brokers import Trio, three_brokers, write
 from support.kafka.topics import create_topic

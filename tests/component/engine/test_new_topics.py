@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from support.copying.harness import Run, ticket
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.kafka.topics import create_topic
+from support.servers.connect_worker import ConnectProcess
 
 pytestmark = [pytest.mark.component, needs_java()]
 NEW = 6

@@ -9,10 +9,10 @@ import pytest
 
 from component.engine.test_sinks import file_sink, produce
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.secure_broker import secure_broker
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.proxy import Proxy
+from support.brokers.secure_broker import secure_broker
+from support.certificates import PASSWORD, Authority
 from support.copying.harness import Run, ticket
+from support.proxy import Proxy
 
 pytestmark = pytest.mark.component
 

@@ -14,9 +14,9 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.protocol import Described, GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
-from keelman.testing.partitioner import partition_for
 from support.copying.harness import Run, copied_to_the_end, dies_at, hosted, ticket
 from support.kafka.topics import create_topic, messages
+from support.partitioner import partition_for
 from support.waiting import until
 
 pytestmark = pytest.mark.component

@@ -14,12 +14,12 @@ from keelman.connectors.mirror.source import MirrorSource
 from keelman.kafka.batches.producer import BatchProducer, ProducerSettings
 from keelman.kafka.batches.record_batch import encode
 from keelman.kafka.fetching.client import open_client
-from keelman.testing.brokers.broker import proxied_broker
-from keelman.testing.brokers.kafka_proxy import KafkaProxy
-from keelman.testing.brokers.quotas import limit_producer
-from keelman.testing.proxy import Weather
+from support.brokers.broker import proxied_broker
+from support.brokers.kafka_proxy import KafkaProxy
+from support.brokers.quotas import limit_producer
 from support.copying.harness import Run, ticket
 from support.kafka.topics import create_topic, messages
+from support.proxy import Weather
 
 pytestmark = pytest.mark.component
 

@@ -14,7 +14,7 @@ from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.watching import Changed, KnownConnectors, watch_connectors
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component

@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import PASSWORD, Authority
 from recorded.rest.record_access import jaas_file
+from support.certificates import PASSWORD, Authority
 from support.cli.system import FILE, Keelman
 from support.worker.refused_properties import EXTENSION
 

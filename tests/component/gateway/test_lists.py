@@ -31,7 +31,7 @@ from keelman.kafka.feed import CONNECTOR_REPORTS, WORKER_REPORTS, ReportPublishe
 from keelman.rpc.channels import Channel, channel
 from keelman.rpc.times import to_duration
 from keelman.runtime.logs.redaction import HIDDEN
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component

@@ -27,10 +27,10 @@ from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerCluster
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins.jar_files import jar_bytes
-from keelman.testing.servers.postgresql import BINARIES, started_postgresql
+from support.eventually import eventually
 from support.gateway.system import System, running_system
+from support.plugins.jar_files import jar_bytes
+from support.servers.postgresql import BINARIES, started_postgresql
 from support.state.uploads import WEATHER, download, jar, pieces, upload
 
 pytestmark = [pytest.mark.component, pytest.mark.asyncio(loop_scope="module")]

@@ -24,7 +24,7 @@ from keelman.api.node.v1.node_pb2 import NODE_STATE_EXPECTED, NODE_STATE_ONLINE,
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import running_system
 from support.places import ROOT
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.servers.postgresql import BINARIES
 from support.hosts.networks import cabled, missing
 from support.hosts.operator import Commands, operated
+from support.servers.postgresql import BINARIES
 
 HOSTS = ("n1", "n2", "n3")
 

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.kafka.cluster_state import partitions_of
 from keelman.model.errors import FailedPrecondition, KeelmanError
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.hosts.networks import RUNNING, System, running_hosts
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600)]

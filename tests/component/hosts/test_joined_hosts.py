@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.hosts.networks import GATEWAY, STATE, cabled
 from support.hosts.operator import Commands, first_host, operated
 

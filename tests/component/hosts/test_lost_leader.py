@@ -11,11 +11,11 @@ import pytest
 
 from keelman.rpc.channels import channel
 from keelman.rpc.health import is_serving
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import running_postgresql
+from support.eventually import eventually
 from support.hosts.lines import Lines
 from support.hosts.networks import STATE, System, cabled, ended
 from support.hosts.pulled import pulled, spread
+from support.servers.postgresql import running_postgresql
 from support.state.service import Clients
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -12,7 +12,7 @@ import pytest
 
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerNodes
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.hosts.lines import Lines
 from support.hosts.networks import Host, System, running_hosts
 

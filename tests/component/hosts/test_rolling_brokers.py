@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.hosts.lines import Lines
 from support.hosts.networks import RUNNING, System, running_hosts
 from support.hosts.pulled import longest_stands

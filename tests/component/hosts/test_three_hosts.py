@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from keelman.kafka.cluster_state import partitions_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.hosts.lines import Lines
 from support.hosts.operator import Commands, first_host, setting
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import running_postgresql
+from support.eventually import eventually
 from support.hosts.lines import Lines
 from support.hosts.operator import Commands, setting, two_states
+from support.servers.postgresql import running_postgresql
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.usefixtures("postgresql"), pytest.mark.timeout(900)]
 NODES = ("n1", "n2", "n3")

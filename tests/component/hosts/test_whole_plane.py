@@ -19,13 +19,13 @@ import sqlalchemy as sa
 from keelman.model.access.join_token import parsed_token
 from keelman.state.secrets.key_source import read_keys
 from keelman.state.secrets.sealing import Sealer
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import PostgresqlServer, running_postgresql
+from support.eventually import eventually
 from support.hosts.networks import RUNNING
 from support.hosts.operator import Commands
 from support.hosts.plane import DATABASE, PARAM, SECRET, Copies, Figures, Plane, installed
 from support.hosts.planted import Search, in_files, in_processes, in_tables, in_topics
 from support.hosts.pulled import longest_stands, pulled, spread
+from support.servers.postgresql import PostgresqlServer, running_postgresql
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.usefixtures("postgresql"), pytest.mark.timeout(1200)]
 NODES = ("n1", "n2", "n3")

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.eventually import eventually
+from support.certificates import PASSWORD, Authority
+from support.eventually import eventually
 from support.hosts.networks import cabled
 from support.hosts.operator import Commands, first_host, operated
 

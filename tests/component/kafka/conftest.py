@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from keelman.testing.brokers.broker import proxied_broker
-from keelman.testing.brokers.kafka_proxy import KafkaProxy
+from support.brokers.broker import proxied_broker
+from support.brokers.kafka_proxy import KafkaProxy
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from keelman.kafka.known_brokers import BROKERS
 from keelman.model.errors import Unavailable
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import first_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component

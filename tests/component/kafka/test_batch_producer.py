@@ -17,7 +17,7 @@ from keelman.kafka.batches.record_batch import encode
 from keelman.kafka.clients import admin_client
 from keelman.kafka.writer import FencingWriter
 from keelman.model.errors import Unavailable
-from keelman.testing.brokers.kafka_proxy import ADD_PARTITIONS_TO_TXN, END_TXN, PRODUCE, Fate, KafkaProxy, of_client
+from support.brokers.kafka_proxy import ADD_PARTITIONS_TO_TXN, END_TXN, PRODUCE, Fate, KafkaProxy, of_client
 from support.kafka.producers import batch, numbered, open_producer, transaction_version, visible, within
 
 pytestmark = pytest.mark.component

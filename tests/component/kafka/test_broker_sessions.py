@@ -15,10 +15,10 @@ from keelman.kafka.connections import connection_to
 from keelman.kafka.security import reauthentication
 from keelman.kafka.security.jaas import SCRAM
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.token_server import token_server
 from keelman.worker.group.farewell import Note
+from support.brokers.secure_broker import SECRET, USER, SecureBroker
+from support.eventually import eventually
+from support.servers.token_server import token_server
 
 pytestmark = pytest.mark.component
 SECONDS = 60.0

@@ -19,9 +19,9 @@ from keelman.kafka.properties.settings import librdkafka_settings
 from keelman.kafka.security.jaas import OAUTHBEARER, PLAIN, SCRAM
 from keelman.kafka.security.oauth import URL_KEY, allow_urls
 from keelman.model.errors import Unauthenticated, Unavailable
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker, secure_broker
-from keelman.testing.certificates import PASSWORD, as_jks
-from keelman.testing.servers.token_server import token_server
+from support.brokers.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from support.certificates import PASSWORD, as_jks
+from support.servers.token_server import token_server
 
 Properties = dict[str, str]
 ANSWER_SECONDS = 120.0

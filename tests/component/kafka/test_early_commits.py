@@ -9,7 +9,7 @@ import pytest
 from aiokafka.admin import NewTopic
 
 from keelman.kafka.clients import admin_client
-from keelman.testing.brokers.kafka_proxy import END_TXN, KafkaProxy
+from support.brokers.kafka_proxy import END_TXN, KafkaProxy
 from support.kafka.producers import batch, open_producer, transaction_version, visible
 
 pytestmark = pytest.mark.component

@@ -15,8 +15,8 @@ from keelman.kafka.fetching.end_offsets import REFRESH_SECONDS, Ends, EndWatch
 from keelman.kafka.fetching.fetched import Part
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.eventually import eventually
+from support.brokers.broker import BrokerProcess
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component

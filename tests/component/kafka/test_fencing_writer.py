@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from keelman.kafka.writer import FencingWriter
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component

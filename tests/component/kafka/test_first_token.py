@@ -20,10 +20,10 @@ from keelman.engine.sink.ranges import Range, rows
 from keelman.engine.slot.loops import SILENT_SECONDS
 from keelman.kafka.security.oauth import ALLOWED_KEY, URL_KEY, allow_urls
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.testing.brokers.secure_broker import SecureBroker
-from keelman.testing.servers.token_server import TokenServer, token_server
+from support.brokers.secure_broker import SecureBroker
 from support.copying.harness import Run, ticket
 from support.kafka.topics import create_topic
+from support.servers.token_server import TokenServer, token_server
 from support.waiting import until
 from support.worker.processes import WorkerProcess, link_side, workers
 

@@ -25,8 +25,8 @@ from component.engine.test_copy_engine import (  # noqa: F401
     source,
     test_a_fenced_run_fails_and_may_be_granted_again,
 )
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.brokers.kafka_proxy import KafkaProxy
+from support.brokers.broker import BrokerProcess
+from support.brokers.kafka_proxy import KafkaProxy
 from support.copying.fed_source import Brokers
 from support.copying.harness import OFFSET_PARTITIONS, committed_offsets, hosted
 from support.kafka.topics import create_topic
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.component, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
-    return BrokerProcess(tmp_path_factory.mktemp("broker"), module="keelman.testing.brokers.broker_3_9")
+    return BrokerProcess(tmp_path_factory.mktemp("broker"), module="support.brokers.broker_3_9")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.error_codes import CODES
 from keelman.kafka.fetching.leader_epochs import EpochEnd, epoch_ends, metadata_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component

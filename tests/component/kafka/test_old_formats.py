@@ -9,7 +9,7 @@ import pytest
 
 from component.kafka.test_batch_fetcher import fetching, rows, until_ends
 from keelman.engine.reading import time_ms
-from keelman.testing.brokers.broker import BrokerProcess
+from support.brokers.broker import BrokerProcess
 from support.kafka.topics import create_topic, messages
 from support.places import RECORDED_FOLDER
 

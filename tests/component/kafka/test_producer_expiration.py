@@ -15,11 +15,11 @@ import pytest
 from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, compact
 from keelman.kafka.clients import low_level_client
-from keelman.testing.brokers.broker import BrokerProcess, proxied_broker
-from keelman.testing.brokers.kafka_proxy import PRODUCE, Fate, KafkaProxy
-from keelman.testing.eventually import eventually
+from support.brokers.broker import BrokerProcess, proxied_broker
+from support.brokers.kafka_proxy import PRODUCE, Fate, KafkaProxy
 from support.clock import Clock, may_set
 from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, committed_offsets, hosted
+from support.eventually import eventually
 from support.kafka.producers import batch, open_producer, transaction_version, visible, within
 from support.kafka.topics import create_topic, messages
 

@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.kafka.clients import admin_client
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import CLEAR, Proxy, Weather
+from support.brokers.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
+from support.eventually import eventually
+from support.proxy import CLEAR, Proxy, Weather
 
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()

@@ -21,7 +21,7 @@ from keelman.kafka.tables.table import Row, TopicTable
 from keelman.kafka.topics import create_missing
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
-from keelman.testing.brokers.broker import BrokerProcess
+from support.brokers.broker import BrokerProcess
 from support.kafka.topics import create_topic
 from support.waiting import until
 

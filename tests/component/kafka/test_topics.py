@@ -5,7 +5,7 @@ import pytest
 from keelman.kafka import feed
 from keelman.kafka.data_topics import create_topic, delete_topics
 from keelman.model.errors import FailedPrecondition, Unavailable
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 WRONG = "no/such name"

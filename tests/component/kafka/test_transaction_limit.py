@@ -8,7 +8,7 @@ from keelman.engine.failure import judge
 from keelman.kafka.batches.producer import ProduceFailure
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.writer import FencingWriter
-from keelman.testing.brokers.broker import SHORT_LIVED, running_broker
+from support.brokers.broker import SHORT_LIVED, running_broker
 from support.kafka.producers import open_producer, visible
 from support.kafka.topics import create_topic
 

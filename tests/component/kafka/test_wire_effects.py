@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from keelman.connectors.mirror.source import MirrorSource
-from keelman.testing.brokers.kafka_proxy import PRODUCE, Catch, Fate
+from support.brokers.kafka_proxy import PRODUCE, Catch, Fate
 from support.copying.fed_source import Brokers
 from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, ticket
 from support.kafka.topics import create_topic

@@ -26,8 +26,8 @@ from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.processes.ports import free_ports
 from keelman.spark.masters.pack import make_pack
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.eventually import eventually
+from support.brokers.broker import BrokerProcess
+from support.eventually import eventually
 from support.spark.cluster import Cluster, can_make_networks, network
 from support.spark.service import SparkService, spark_service
 from support.worker.processes import WorkerProcess, workers

@@ -25,7 +25,7 @@ from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceSt
 from keelman.model.errors import Conflict, Unauthenticated
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.spark.links import Spark, Worker, worker
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]

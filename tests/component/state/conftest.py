@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from keelman.testing.servers.object_store import ObjectStore, object_store
-from keelman.testing.servers.postgresql import BINARIES, started_postgresql
+from support.servers.object_store import ObjectStore, object_store
+from support.servers.postgresql import BINARIES, started_postgresql
 from support.state.service import state_in_loop
 
 

@@ -26,7 +26,7 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.planning.status import with_status
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, Clients, StateProcess, workers_pb
 from support.state.uploads import download, jar, upload
 

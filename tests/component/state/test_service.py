@@ -10,7 +10,7 @@ from keelman.api.connect.v1 import worker_cluster_pb2, worker_service_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers_pb
 from keelman.api.node.v1 import workload_pb2
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.clusters import STATE, gone, in_state, is_degraded
 from support.state.service import Agent, Clients, state_in_loop
 

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.nodes import running_nodes
 from support.state.service import RUNNING, Clients
 

@@ -42,7 +42,7 @@ from keelman.runtime.tls.certificates import certificate_facts, certificate_requ
 from keelman.state.secrets.key_source import read_keys
 from keelman.state.secrets.sealing import Sealer
 from keelman.state.trust.authority import Authority
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.trust import Installation, installation
 
 pytestmark = pytest.mark.component

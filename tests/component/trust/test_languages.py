@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from keelman.model.access.roles import token_digest
-from keelman.testing.certificates import Authority
+from support.certificates import Authority
 from support.places import ROOT
 from support.state.trust import installation
 

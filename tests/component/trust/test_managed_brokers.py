@@ -19,7 +19,7 @@ from keelman.rpc.membership import MemberFolder
 from keelman.runtime.home import Home
 from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.runtime.tls.certificates import certificate_facts
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.definitions import FILE_SOURCE, Definitions
 from support.state.service import Clients, free_range
 from support.state.trust import installation

@@ -11,8 +11,8 @@ from keelman.rpc.channels import channel
 from keelman.rpc.credentials import Pems
 from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
-from keelman.testing.certificates import Authority
-from keelman.testing.eventually import eventually
+from support.certificates import Authority
+from support.eventually import eventually
 from support.state.service import StateProcess
 
 pytestmark = pytest.mark.component

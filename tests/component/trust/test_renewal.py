@@ -9,7 +9,7 @@ from keelman.rpc.channels import channel
 from keelman.rpc.identity import STATE_NAME, Identity, IdentityKind
 from keelman.rpc.membership import MemberFolder
 from keelman.runtime.tls.certificates import certificate_facts
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.trust import installation
 
 pytestmark = pytest.mark.component

@@ -21,8 +21,8 @@ from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
 from keelman.state.service import run
 from keelman.state.settings import Settings
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import BINARIES, started_postgresql
+from support.eventually import eventually
+from support.servers.postgresql import BINARIES, started_postgresql
 from support.state.trust import ONLINE, Installation, installation
 
 pytestmark = [

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import Proxy, Weather
 from keelman.worker import brokers_reach
 from keelman.worker.brokers_reach import BrokersReach
 from keelman.workers.reach_note import ReachNote
+from support.eventually import eventually
+from support.proxy import Proxy, Weather
 
 pytestmark = pytest.mark.component
 

@@ -16,10 +16,10 @@ from keelman.kafka.coordinator_lookup import GROUP, coordinator_of
 from keelman.kafka.groups.coordinator import GROUPS_TOPIC
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.model.errors import Unavailable
-from keelman.testing.eventually import eventually
 from keelman.worker import coordinators_reach
 from keelman.worker.coordinators_reach import CoordinatorsReach
 from keelman.workers.reach_note import ReachNote
+from support.eventually import eventually
 from support.kafka.three_brokers import Trio, three_brokers
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from keelman.connect.java.maps import load_map
-from keelman.testing.eventually import eventually
 from recorded.worker.standalone_steps import SOURCE, STEPS, Step, filled
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 from support.places import RECORDED_FOLDER
 from support.spark.service import SparkService

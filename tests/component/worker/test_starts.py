@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import CLASS, numbers_wheel
+from support.eventually import eventually
 from support.kafka.three_brokers import write
 from support.kafka.topics import create_topic
 from support.spark.cluster import Cluster

@@ -16,7 +16,7 @@ from keelman.kafka.tables.reading import read_topic
 from keelman.kafka.topics import CompactedTopic, ensure_topics
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.work import Work
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.worker.processes import ENDED, LinkSide, WorkerProcess, survivors, workers
 
 pytestmark = pytest.mark.component

@@ -19,8 +19,8 @@ from confluent_kafka import Producer
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from keelman.testing.brokers.broker import running_broker
 from recorded.one_a_line import one_a_line
+from support.brokers.broker import running_broker
 from support.kafka.topics import create_topic
 
 HERE = Path(__file__).resolve().parent

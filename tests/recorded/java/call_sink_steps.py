@@ -14,8 +14,8 @@ from pathlib import Path
 
 from confluent_kafka import Consumer
 
-from keelman.testing.eventually import eventually
 from recorded.java.sink_play import SEEN_SECONDS, Acts, Ask, Play
+from support.eventually import eventually
 from support.kafka.topics import add_partitions, create_topic
 
 FLUSH_MS = 2000

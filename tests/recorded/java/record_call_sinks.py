@@ -13,10 +13,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.java.call_sink_steps import GROUP, SCENARIOS, WORKER, play_all
+from support.brokers.broker import running_broker
 from support.java.kit import compiled
+from support.servers.connect_worker import ConnectProcess
 
 FILE = Path(__file__).with_name("call_sinks.json")
 

@@ -11,12 +11,12 @@ import json
 import tempfile
 from pathlib import Path
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
+from support.brokers.broker import running_broker
+from support.eventually import eventually
 from support.java.kit import compiled
 from support.kafka.topics import create_topic, messages
+from support.servers.connect_worker import ConnectProcess
 
 FILE = Path(__file__).with_name("java_offsets.json")
 CONNECTOR = "odd offsets"

@@ -10,11 +10,11 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.java.java_plugins_steps import play, told
 from recorded.one_a_line import one_a_line
+from support.brokers.broker import running_broker
 from support.java.published import FILES, MONGO, POSTGRES, plugin_path
+from support.servers.connect_worker import ConnectProcess
 
 HERE = Path(__file__).parent
 

@@ -13,8 +13,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.java.call_sink_steps import GROUP
 from recorded.java.source_calls_steps import (
     GUARANTEES,
@@ -26,7 +24,9 @@ from recorded.java.source_calls_steps import (
     compared,
     play,
 )
+from support.brokers.broker import running_broker
 from support.java.kit import compiled
+from support.servers.connect_worker import ConnectProcess
 
 FILE = Path(__file__).with_name("source_calls.json")
 COMMAND = "python -m recorded.java.record_source_calls"

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 SEEN_SECONDS = 60.0
 MOST_IN_A_ROW = 2

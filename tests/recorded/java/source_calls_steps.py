@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 from confluent_kafka import Producer
 
-from keelman.testing.eventually import eventually
 from keelman.workers.rest.asking import is_momentary
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 
 CONNECTOR = "acme.CallSourceConnector"

@@ -16,10 +16,10 @@ import httpx
 
 from keelman.runtime.java.maven import Lock, jars
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.rest.access_steps import SECTIONS, USERS, Step
+from support.brokers.broker import running_broker
+from support.servers.connect_worker import ConnectProcess
 
 HERE = Path(__file__).parent
 

@@ -16,10 +16,10 @@ from typing import Any
 from aiokafka.admin import NewTopic
 
 from keelman.kafka.clients import admin_client
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.rest.rest_steps import GROUP, SECTIONS
+from support.brokers.broker import running_broker
+from support.servers.connect_worker import ConnectProcess
 from support.worker.rest import Player, fresh_client
 
 HERE = Path(__file__).parent

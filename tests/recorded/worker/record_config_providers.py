@@ -1,7 +1,7 @@
 """Records what a real Apache Kafka Connect worker does with config providers.
 
 Run it by itself: `python -m recorded.worker.record_config_providers`. Writes config_providers.json beside it. Needs
-Java and the Maven artifacts of keelman.testing.servers.connect_worker.
+Java and the Maven artifacts of support.servers.connect_worker.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from keelman.kafka.tables.reading import read_topic
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
+from support.brokers.broker import running_broker
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 
 RECORD = Path(__file__).with_name("config_providers.json")
 PROVIDER = "org.apache.kafka.common.config.provider"

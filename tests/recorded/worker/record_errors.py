@@ -15,11 +15,11 @@ from aiokafka.admin import NewTopic
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.kafka.clients import admin_client
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.worker.errors_cases import CASES, Case, shown
+from support.brokers.broker import running_broker
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 
 HERE = Path(__file__).parent
 

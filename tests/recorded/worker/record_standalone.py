@@ -19,11 +19,11 @@ from aiokafka.admin import NewTopic
 from keelman.connect.java.maps import dump_map, load_map
 from keelman.connect.offsets import key_bytes, value_bytes
 from keelman.kafka.clients import admin_client
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.worker.standalone_steps import SOURCE, STEPS, filled
+from support.brokers.broker import running_broker
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 
 HERE = Path(__file__).parent
 

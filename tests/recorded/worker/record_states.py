@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.worker.state_steps import STEPS, play
+from support.brokers.broker import running_broker
+from support.servers.connect_worker import ConnectProcess
 
 HERE = Path(__file__).parent
 

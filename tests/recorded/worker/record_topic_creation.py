@@ -13,11 +13,11 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.worker.topic_creation_cases import CASES, NONE, OFF, topic_of
+from support.brokers.broker import running_broker
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 
 HERE = Path(__file__).parent
 

@@ -10,10 +10,10 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.worker.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
+from support.brokers.broker import running_broker
+from support.servers.connect_worker import ConnectProcess
 
 HERE = Path(__file__).parent
 

@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 import httpx
 
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.worker.validate_cases import WORKERS, Case, cases
+from support.brokers.broker import running_broker
+from support.servers.connect_worker import ConnectProcess
 
 FILE = Path(__file__).with_name("validate.json")
 _OBJECT = re.compile(r"(\$\$Lambda[\w/$]*|[A-Za-z_$.]+)@[0-9a-f]{4,}")

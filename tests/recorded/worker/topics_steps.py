@@ -16,7 +16,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 LINES = "one\ntwo\nthree\n"
 GROUP = "recorded"

@@ -11,8 +11,8 @@ from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED, OPER
 from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.errors import Unavailable
 from keelman.runtime.processes.process_trees import MARK
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
+from support.eventually import eventually
 from support.state.dedicated import Dedicated
 from support.state.topics import ENDED
 

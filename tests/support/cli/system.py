@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 FILE = "org.apache.kafka.connect.file.FileStream"
 STRING = "org.apache.kafka.connect.storage.StringConverter"

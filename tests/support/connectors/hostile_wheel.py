@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keelman.testing.plugins.plugin_wheel import METADATA, wheel
+from support.plugins.plugin_wheel import METADATA, wheel
 
 SOURCE, SINK = "com.acme.HostileSourceConnector", "com.acme.HostileSinkConnector"
 WAYS = ("block", "raise", "exit", "spin", "allocate", "flood")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keelman.testing.plugins.plugin_wheel import METADATA, wheel
+from support.plugins.plugin_wheel import METADATA, wheel
 
 CLASS, SINK_CLASS = "com.acme.NumbersSourceConnector", "com.acme.NumbersSinkConnector"
 MODULE = """

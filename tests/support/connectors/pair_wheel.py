@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keelman.testing.plugins.plugin_wheel import METADATA, wheel
+from support.plugins.plugin_wheel import METADATA, wheel
 
 CLASS = "com.acme.PairSourceConnector"
 MODULE = """

@@ -11,7 +11,7 @@ import pytest
 
 from keelman.connectors.plugins.client import PluginHost
 from keelman.connectors.plugins.plugin_path import scan
-from keelman.testing.plugins.plugin_wheel import wheel
+from support.plugins.plugin_wheel import wheel
 
 
 @asynccontextmanager

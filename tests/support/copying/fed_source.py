@@ -13,8 +13,8 @@ from keelman.connect.plugin import Direction, Reader
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, Watch
-from keelman.testing.brokers.broker import BrokerProcess, proxied_broker
-from keelman.testing.brokers.kafka_proxy import END_TXN, Catch, Fate
+from support.brokers.broker import BrokerProcess, proxied_broker
+from support.brokers.kafka_proxy import END_TXN, Catch, Fate
 from support.copying.harness import OneTask, Run, committed_offsets, ticket
 from support.kafka.topics import messages
 from support.waiting import until

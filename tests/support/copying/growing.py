@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keelman.testing.eventually import eventually
 from support.cli.system import numbered
+from support.eventually import eventually
 
 STEP = 250
 LEAD = 4 * STEP  # INPUT is never further ahead of OUTPUT than this, so every fault falls into the middle of copying

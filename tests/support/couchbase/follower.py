@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from keelman.runtime.processes.die_with_parent import tethered
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 LINE_BYTES = 1 << 20
 

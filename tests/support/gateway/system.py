@@ -27,7 +27,7 @@ from keelman.rpc.server import Service, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.rest_workers import Connectors, Worker
 from support.state.service import StateProcess, free_range
 

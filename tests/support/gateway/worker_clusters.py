@@ -9,7 +9,7 @@ from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerCluster
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING
 from keelman.rpc.channels import Channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 FILE_SOURCE = {"connector.class": "FileStreamSource", "file": "/data/in", "topic": "t"}
 

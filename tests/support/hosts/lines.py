@@ -12,9 +12,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from keelman.testing.eventually import eventually
-from keelman.testing.numbered import Number, line
-from keelman.testing.oracle import Report, judge
+from support.eventually import eventually
+from support.numbered import Number, line
+from support.oracle import Report, judge
 
 TICK_SECONDS = 0.05
 

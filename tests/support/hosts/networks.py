@@ -29,7 +29,7 @@ from keelman.rpc.generated import stub_of
 from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
 from keelman.runtime.processes.process_trees import is_marked, kill_all
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Clients
 
 NET = "203.0.113"  # addresses that no real network has (RFC 5737, TEST-NET-3)

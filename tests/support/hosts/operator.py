@@ -15,7 +15,7 @@ from pathlib import Path
 
 from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.hosts.networks import GATEWAY, STATE, System
 
 KEELMAN = str(Path(sys.executable).with_name("keelman"))

@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import marked_leader
-from keelman.testing.oracle import Report, judge
-from keelman.testing.servers.postgresql import PostgresqlServer
 from support.hosts.lines import Lines
 from support.hosts.operator import Commands, setting, two_states
+from support.oracle import Report, judge
+from support.servers.postgresql import PostgresqlServer
 from support.state.service import Clients
 
 BROKERS, WORKERS, PARAM = "default", "demo", "canary-param"

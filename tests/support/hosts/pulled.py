@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.hosts.lines import Lines
 from support.hosts.networks import Host, System
 

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.numbered_rows import TABLE, Change, NumberedRows, change_of
 from support.java.published import DEBEZIUM_JDBC, DEBEZIUM_POSTGRES
 from support.kafka.topics import AT_ONCE

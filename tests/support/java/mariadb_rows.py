@@ -6,10 +6,10 @@ import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
-from keelman.testing.servers.mariadb import PASSWORD, USER, MariadbServer, StatementFailed
 from support.java.debezium import JSON
 from support.java.numbered_rows import CHANGES_AT_ONCE, TABLE, Change, RowReport, judge
 from support.java.published import DEBEZIUM_MARIADB
+from support.servers.mariadb import PASSWORD, USER, MariadbServer, StatementFailed
 
 DATABASE = "public"
 """As PostgreSQL's schema, which topics are named by."""

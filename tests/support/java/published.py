@@ -10,12 +10,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import keelman.testing.plugins
+import support.plugins
 from keelman.runtime.home import cache_folder
 from keelman.runtime.java import maven
 from support.places import RECORDED_FOLDER
 
-LOCKS = Path(keelman.testing.plugins.__file__).parent
+LOCKS = Path(support.plugins.__file__).parent
 FILE_SOURCE, FILE_SINK = (f"org.apache.kafka.connect.file.FileStream{kind}Connector" for kind in ("Source", "Sink"))
 DEBEZIUM_POSTGRES = "io.debezium.connector.postgresql.PostgresConnector"
 DEBEZIUM_MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
 )
 
 from keelman.kafka.security.jaas import PLAIN
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
+from support.brokers.secure_broker import SECRET, USER, SecureBroker
 
 _ABOUT = (ResourcePatternType.LITERAL, f"User:{USER}", "*")
 

@@ -19,7 +19,7 @@ from keelman.kafka.batches.wire_fields import compact
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.fetching.client import open_client as met
 from keelman.kafka.known_brokers import BROKERS
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import AT_ONCE
 
 LAST_EPOCH = 2**15 - 2

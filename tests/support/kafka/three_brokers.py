@@ -26,9 +26,9 @@ from keelman.kafka.fetching.leader_epochs import Leader, metadata_of
 from keelman.kafka.groups.coordinator import GROUPS_TOPIC
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import Proxy, Weather
+from support.brokers.broker import BrokerProcess
+from support.eventually import eventually
+from support.proxy import Proxy, Weather
 
 NODES = (1, 2, 3)
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

@@ -17,7 +17,7 @@ from keelman.runtime.java.installation import find
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.spark.masters.class_archive import spark_jars
 from keelman.spark.masters.jvm import OPENED
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 START_SECONDS = 300.0
 NET = "198.51.100"  # addresses that no real network has (RFC 5737, TEST-NET-2)

@@ -31,7 +31,7 @@ from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceSt
 from keelman.rpc.channels import channel
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.places import with_tests
 
 NUMBERS = itertools.count(1)

@@ -20,7 +20,7 @@ from keelman.rpc.channels import channel
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.places import with_tests
 
 STOP_SECONDS = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.model.errors import NotFound
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Clients
 
 STATE = brokers.ClusterState

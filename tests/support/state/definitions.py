@@ -11,7 +11,7 @@ from keelman.api.connect.v1 import connector_definition_pb2, operation_pb2, oper
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.model.errors import Unavailable
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, Clients
 from support.state.topics import Operations
 from support.worker.processes import WorkerProcess

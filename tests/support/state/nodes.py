@@ -14,7 +14,7 @@ from keelman.api.node.v1 import node_service_pb2
 from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import is_marked, kill_all
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Clients, StateProcess, free_range
 
 NODES = ("n1", "n2", "n3")

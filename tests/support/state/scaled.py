@@ -8,7 +8,7 @@ from typing import Any
 from keelman.api.connect.v1.operation_pb2 import OPERATION_KIND_SCALE, OPERATION_STATE_SUCCEEDED, Operation
 from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
 from keelman.model.errors import Unavailable
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.dedicated import Dedicated
 
 

@@ -23,7 +23,7 @@ from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.ports import free_ports, free_row
 from keelman.state.service import run
 from keelman.state.settings import Settings
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 brokers_pb, workers_pb, session_pb = broker_cluster_service_pb2, worker_cluster_service_pb2, session_service_pb2
 RUNNING = workload_pb2.WORKLOAD_STATE_RUNNING

@@ -3,7 +3,7 @@
 from typing import Any
 
 from keelman.api.connect.v1 import operation_pb2, operation_service_pb2, topic_pb2, topic_service_pb2
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 ENDED = (
     operation_pb2.OPERATION_STATE_SUCCEEDED,

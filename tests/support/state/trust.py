@@ -29,7 +29,7 @@ from keelman.runtime.settings import load
 from keelman.runtime.tls.certificates import CertificateFacts, certificate_facts
 from keelman.state.service import run as run_state
 from keelman.state.settings import Settings as StateSettings
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 ONLINE = NodeState.NODE_STATE_ONLINE
 

@@ -7,7 +7,7 @@ from typing import Any
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
-from keelman.testing.plugins import jar_files
+from support.plugins import jar_files
 
 CHUNK = 1 << 20
 WEATHER = jar_files.class_bytes("com/acme/WeatherSource", jar_files.SOURCE)

@@ -15,9 +15,9 @@ from aiokafka.admin import NewTopic
 
 from keelman.kafka.clients import admin_client
 from keelman.runtime.supervise import Siblings, supervise
-from keelman.testing.eventually import eventually
-from keelman.testing.numbered import Stream
-from keelman.testing.oracle import Report, judge
+from support.eventually import eventually
+from support.numbered import Stream
+from support.oracle import Report, judge
 from support.worker.processes import WorkerProcess
 
 TICK_SECONDS = 0.02

@@ -29,8 +29,8 @@ from keelman.rpc.server import Service, serve
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import first_of
-from keelman.testing.eventually import eventually
 from keelman.worker.storage.config_state import ConfigState
+from support.eventually import eventually
 
 ENDED = copy.COPY_RUN_STATE_ENDED
 FAILED = copy.COPY_RUN_STATE_FAILED

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 KEPT_HEADERS = ("content-type", "location", "allow")
 MOMENTARY = ("momentarily", "conflicting operation")

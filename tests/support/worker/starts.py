@@ -17,7 +17,7 @@ import psutil
 
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.worker.processes import ended
 
 STRINGS = {f"{role}.converter": "org.apache.kafka.connect.storage.StringConverter" for role in ("key", "value")}

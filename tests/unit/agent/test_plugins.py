@@ -21,8 +21,8 @@ from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.node.v1.workload_pb2 import PluginFile
 from keelman.model.errors import InvalidArgument, NotFound, Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.testing.plugins import jar_files
-from keelman.testing.plugins.plugin_wheel import wheel
+from support.plugins import jar_files
+from support.plugins.plugin_wheel import wheel
 
 JAR = jar_files.jar_bytes(
     [jar_files.class_bytes("com/acme/WeatherSource", jar_files.SOURCE)], {"noise": os.urandom(5000)}

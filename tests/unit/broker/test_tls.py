@@ -15,8 +15,8 @@ from keelman.broker.tls import Stores
 from keelman.model.errors import Unavailable
 from keelman.runtime.home import write_file
 from keelman.runtime.settings import load
-from keelman.testing.certificates import Authority
-from keelman.testing.eventually import eventually
+from support.certificates import Authority
+from support.eventually import eventually
 
 CA, HOST = Authority(), "127.0.0.1"
 

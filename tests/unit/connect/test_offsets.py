@@ -6,7 +6,7 @@ from keelman.connect.errors import DataError
 from keelman.connect.java.text import double_text, hash_order, java_text, json_text
 from keelman.connect.offsets import CommittedOffsets, key_bytes, parse_key, value_bytes
 from keelman.connect.schema import STRING, Field, Schema, Struct
-from keelman.testing.partitioner import murmur2, partition_for
+from support.partitioner import murmur2, partition_for
 
 
 @pytest.mark.parametrize(

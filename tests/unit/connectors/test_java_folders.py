@@ -7,8 +7,8 @@ import pytest
 
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.plugin_path import scan
-from keelman.testing.plugins.jar_files import SINK, SOURCE, TRANSFORMATION, class_bytes, jar_bytes
 from keelman.workers.plugins import inspection
+from support.plugins.jar_files import SINK, SOURCE, TRANSFORMATION, class_bytes, jar_bytes
 
 SEA, LAKE = "com.acme.SeaSourceConnector", "com.acme.LakeSinkConnector"
 OURS = "org.apache.kafka.connect.file.FileStreamSourceConnector"

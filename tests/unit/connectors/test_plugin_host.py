@@ -15,8 +15,8 @@ from keelman.connectors.plugins.plugin_path import scan
 from keelman.connectors.plugins.process import PluginProcess
 from keelman.engine.dead_letters import replay
 from keelman.runtime.logs import logging
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins.plugin_wheel import wheel
+from support.eventually import eventually
+from support.plugins.plugin_wheel import wheel
 
 
 def test_a_host_that_nobody_hears_ends_without_a_word() -> None:

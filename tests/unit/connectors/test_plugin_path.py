@@ -13,8 +13,8 @@ from keelman.connectors.plugins import wheels
 from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
 from keelman.connectors.plugins.wheels import unpacked
 from keelman.model.errors import InvalidArgument
-from keelman.testing.plugins.jar_files import jar_bytes
-from keelman.testing.plugins.plugin_wheel import ENTRY_POINTS, METADATA, wheel
+from support.plugins.jar_files import jar_bytes
+from support.plugins.plugin_wheel import ENTRY_POINTS, METADATA, wheel
 
 FULL = "com.acme.WeatherSourceConnector"
 

@@ -15,7 +15,7 @@ from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.frames import RESPONSE, Frame, Opcode, Status
 from keelman.couchbase.seeds import Access, Seed
 from keelman.couchbase.vbucket import Event, Place, Vbucket
-from keelman.testing.fake_time import FakeTimeLoop
+from support.fake_time import FakeTimeLoop
 
 NODE = NodeAddress("one", 11210)
 

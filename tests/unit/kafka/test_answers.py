@@ -16,7 +16,7 @@ from aiokafka.protocol.admin import ApiVersionRequest_v0
 
 from keelman.kafka.answers import CHUNK_BYTES, Answer, Occasion
 from keelman.kafka.broker_client import ClientConnection
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 SECONDS = 10.0
 SUPPORTED = b"\0\0" + struct.pack(">i", 0)

@@ -31,8 +31,8 @@ from keelman.kafka.clients import admin_client
 from keelman.kafka.reaching import NEXT_SECONDS, SILENT_SECONDS
 from keelman.kafka.security.reauthentication import TokenLogin
 from keelman.model.errors import Unavailable
-from keelman.testing.certificates import Authority
-from keelman.testing.eventually import eventually
+from support.certificates import Authority
+from support.eventually import eventually
 
 
 @contextlib.asynccontextmanager

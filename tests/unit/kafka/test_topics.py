@@ -7,7 +7,7 @@ import pytest
 
 from keelman.kafka.topics import CompactedTopic, ensure_topics, topic_problem
 from keelman.model.errors import FailedPrecondition
-from keelman.testing.brokers.cluster_parts import coordinating
+from support.brokers.cluster_parts import coordinating
 
 
 @pytest.mark.parametrize(

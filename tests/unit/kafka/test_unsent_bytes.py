@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from keelman.kafka.connections import unsent_bytes
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 
 @dataclass

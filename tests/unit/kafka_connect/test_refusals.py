@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keelman.kafka_connect.refusals import refused_stores
-from keelman.testing.certificates import PASSWORD, Authority
+from support.certificates import PASSWORD, Authority
 
 
 @pytest.fixture

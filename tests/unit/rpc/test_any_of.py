@@ -12,7 +12,7 @@ from keelman.rpc.channels import channel
 from keelman.rpc.routing.any_of import AnyOf
 from keelman.rpc.server import Service, serve
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from keelman.rpc.credentials import PemFiles, Pems, RootsFile, Tls
 from keelman.rpc.handshake import ask_chain, handshake_problem
 from keelman.rpc.server import serve
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import Authority, Issued
+from support.certificates import Authority, Issued
 
 
 def written(folder: Path, issued: Issued, key: Issued | None = None) -> tuple[Path, Path]:

@@ -39,7 +39,7 @@ from keelman.model.errors import Conflict, InvalidArgument
 from keelman.rpc.channels import channel
 from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, serve
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 PLUGINS = plugins.DESCRIPTOR.services_by_name["PluginService"]
 NODES = nodes.DESCRIPTOR.services_by_name["NodeService"]

@@ -10,7 +10,7 @@ import grpc
 from keelman.rpc.health import HealthClient, is_serving
 from keelman.rpc.server import Service, serve
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.proxy import Proxy, Tunnel
+from support.proxy import Proxy, Tunnel
 
 ECHO = Service(
     "test.Echo",

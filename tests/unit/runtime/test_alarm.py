@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from keelman.runtime.alarm import Alarm
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 
 async def rings(seconds: float) -> None:

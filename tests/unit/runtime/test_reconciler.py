@@ -8,7 +8,7 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 
 class Work:

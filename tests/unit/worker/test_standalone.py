@@ -12,7 +12,6 @@ import structlog
 from keelman.connect.java.maps import dump_map, load_map
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.work import Work
-from keelman.testing.worker_properties import alone
 from keelman.worker.config.typed import checked
 from keelman.worker.connector_files import read_connector, read_connectors
 from keelman.worker.rest import bodies
@@ -22,6 +21,7 @@ from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import RUNNING, Status
 from keelman.workers.properties.typed import WorkerProperties
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
 

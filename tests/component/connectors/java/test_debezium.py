@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
+from support.eventually import eventually
 from support.java.debezium import (
     copied,
     ends_clean,
@@ -32,6 +31,7 @@ from support.java.numbered_rows import NumberedRows, confirmed, written_lsn
 from support.java.published import JDBC, POSTGRES, plugin_path
 from support.java.shared_host import HostedRun, hosted_java
 from support.kafka.topics import create_topic
+from support.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.spark.service import SparkService, kill_slot_of
 from support.waiting import until
 from support.worker.processes import WorkerProcess

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.servers.mariadb import MISSING, MariadbServer, running_mariadb
 from support.java.debezium import ends_clean, followed, in_mid_snapshot, put, streams_on
 from support.java.kit import needs_java
 from support.java.mariadb_rows import MariadbRows, mariadb_config
 from support.java.published import MARIADB, plugin_path
+from support.servers.mariadb import MISSING, MariadbServer, running_mariadb
 from support.spark.service import SparkService, kill_slot_of
 from support.worker.processes import WorkerProcess
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.iceberg import plugin_path, rows, sink_config
 from support.java.kit import needs_java
 from support.kafka.topics import commit, create_topic

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from keelman.connectors import registry
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.java.published import MIRROR, plugin_path
 from support.kafka.topics import commit, create_topic, messages

@@ -15,7 +15,7 @@ from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.client import PluginHost
 from keelman.connectors.plugins.plugin_path import Plugin, scan
 from keelman.connectors.plugins.process import PluginProcess
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.java.published import FILES, JDBC, MIRROR, MONGO, POSTGRES, Published
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.java.published import (
     DEBEZIUM_JDBC,

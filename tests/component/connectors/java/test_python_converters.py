@@ -14,12 +14,12 @@ from keelman.connect.avro.converter import AvroConverter
 from keelman.connect.records import Column
 from keelman.connect.schema import STRING
 from keelman.engine.records.registries import open_registry
-from keelman.testing.servers.registry import RegistryProcess
 from support.copying.harness import latest
 from support.java.kit import compiled, needs_java
 from support.java.shared_host import hosted_java
 from support.kafka.topics import create_topic, messages
 from support.places import with_tests
+from support.servers.registry import RegistryProcess
 from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.certificates import PASSWORD
-from keelman.testing.servers.token_server import token_server
+from support.brokers.secure_broker import SECRET, USER, SecureBroker
+from support.certificates import PASSWORD
 from support.java.kit import needs_java
 from support.java.scripted_sink import Scripted
 from support.kafka.topics import create_topic
+from support.servers.token_server import token_server
 from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
-from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
+from support.eventually import eventually
 from support.java.debezium import (
     RestWorker,
     changes,
@@ -24,6 +22,8 @@ from support.java.debezium import (
 from support.java.kit import needs_java
 from support.java.numbered_rows import NumberedRows
 from support.java.published import JDBC, POSTGRES, plugin_path
+from support.servers.connect_worker import ConnectProcess
+from support.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess
 

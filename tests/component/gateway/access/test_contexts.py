@@ -19,7 +19,7 @@ from keelman.rpc.channels import channel
 from keelman.rpc.credentials import Pems
 from keelman.rpc.generated import stub_of
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import Authority
+from support.certificates import Authority
 from support.gateway.system import System, running_system
 
 pytestmark = pytest.mark.component

@@ -15,7 +15,7 @@ from keelman.model.errors import PermissionDenied
 from keelman.rpc.channels import channel
 from keelman.rpc.generated import stub_of
 from keelman.rpc.health import is_serving
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component

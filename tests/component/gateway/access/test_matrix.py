@@ -33,7 +33,7 @@ from keelman.rpc.channels import Channel, channel
 from keelman.rpc.errors import from_rpc_error
 from keelman.rpc.generated import service_of, stub_of
 from keelman.rpc.health import is_serving
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import System, running_system
 from support.places import ROOT
 

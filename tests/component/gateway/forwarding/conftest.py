@@ -15,7 +15,7 @@ from keelman.api.node.v1 import node_service_pb2 as nodes
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.rpc.channels import Channel, channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import System, running_system
 from support.gateway.worker_clusters import started_cluster
 

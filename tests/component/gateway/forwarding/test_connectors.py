@@ -26,7 +26,7 @@ from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceSt
 from keelman.model.errors import AlreadyExists, Conflict, Internal, InvalidArgument, NotFound
 from keelman.rpc.channels import Channel
 from keelman.rpc.errors import translated
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import LIST_SECONDS, System
 from support.gateway.worker_clusters import FILE_SOURCE, deleted_cluster, started_cluster
 

@@ -38,7 +38,7 @@ from keelman.rpc.channels import Channel, channel
 from keelman.rpc.errors import translated, translated_stream
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import Process, System
 
 pytestmark = pytest.mark.component

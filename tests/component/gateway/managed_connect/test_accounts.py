@@ -13,7 +13,7 @@ from keelman.api.connect.v1.dedicated_connector_service_pb2 import ListDedicated
 from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
 from keelman.connect.config.providers import SCOPE
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.managed_connect.bare import MODEL, NOWHERE, Bare, bare_system
 from support.gateway.managed_connect.cases import CONFIG, KINDS, autoscaled, legal
 from support.gateway.managed_connect.world import (

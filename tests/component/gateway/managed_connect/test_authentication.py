@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from keelman.kafka.security.oauth import ALLOWED_KEY
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.certificates import PASSWORD
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.token_server import token_server
+from support.brokers.secure_broker import SECRET, USER, SecureBroker
+from support.certificates import PASSWORD
+from support.eventually import eventually
 from support.gateway.managed_connect.bare import Bare, bare_system
 from support.gateway.managed_connect.cases import CONFIG
 from support.gateway.managed_connect.world import (
@@ -24,6 +23,7 @@ from support.gateway.managed_connect.world import (
     connector,
     sdk_client,
 )
+from support.servers.token_server import token_server
 
 pytestmark = pytest.mark.component
 GOOD, WRONG = "arn:aws:iam::123450006789:role/good", "arn:aws:iam::123450006789:role/wrong"

@@ -16,11 +16,9 @@ import obstore
 import pytest
 
 from keelman.kafka.security.oauth import ALLOWED_KEY
-from keelman.testing.brokers.secure_broker import SecureBroker
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.object_store import KEY, SECRET, object_store
-from keelman.testing.servers.token_server import token_server
+from support.brokers.secure_broker import SecureBroker
 from support.cli.system import FILE, STRING
+from support.eventually import eventually
 from support.gateway.managed_connect.world import (
     ROLE,
     World,
@@ -32,6 +30,8 @@ from support.gateway.managed_connect.world import (
 )
 from support.java.kit import needs_java, packed
 from support.kafka.topics import messages
+from support.servers.object_store import KEY, SECRET, object_store
+from support.servers.token_server import token_server
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
 AS_ROLE = {

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.managed_connect.world import World, connector, file_source
 
 

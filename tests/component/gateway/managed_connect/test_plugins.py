@@ -5,8 +5,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import CLASS, numbers_wheel
+from support.eventually import eventually
 from support.gateway.managed_connect.world import World, bad_request, connector, plugins, refusal, tried_twice
 
 BUCKET = "connectors"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from keelman.kafka.topic_brokers import TopicBrokers
-from keelman.testing.eventually import eventually
 from support.cli.system import FILE
 from support.connectors.pair_wheel import CLASS, pair_wheel, starts
+from support.eventually import eventually
 from support.gateway.managed_connect.world import PROPERTIES, World, connector, file_source, plugins
 from support.kafka.topics import ends_of, messages
 

@@ -12,8 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
 from support.copying.loads import COSTLY, Numbers
+from support.eventually import eventually
 from support.gateway.managed_connect.world import World, connector, file_source
 from support.kafka.topics import messages
 from support.state.dedicated import Dedicated

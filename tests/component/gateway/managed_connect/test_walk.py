@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import numbers_wheel
+from support.eventually import eventually
 from support.gateway.managed_connect.world import KEY, REGION, SECRET, World
 
 PAGE = Path(__file__).parents[4] / "docs" / "managed-connect.md"

@@ -10,7 +10,7 @@ from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.ohara.clients import (
     BAD_VALUE,
     DATA_CHECK,

@@ -12,10 +12,8 @@ import httpx
 import psycopg
 import pytest
 
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins import jar_files
-from keelman.testing.servers.postgresql import BINARIES, USER, PostgresqlServer, running_postgresql
 from support.cli.system import FILE, Keelman
+from support.eventually import eventually
 from support.gateway.ohara.clients import (
     BAD_VALUE,
     DATA_CHECK,
@@ -29,6 +27,8 @@ from support.gateway.ohara.clients import (
 )
 from support.java.kit import needs_java
 from support.java.published import POSTGRES
+from support.plugins import jar_files
+from support.servers.postgresql import BINARIES, USER, PostgresqlServer, running_postgresql
 
 pytestmark = pytest.mark.component
 WORKER = {"group": "default", "name": "wk"}

@@ -8,7 +8,7 @@ import httpx
 import orjson
 
 from keelman.gateway.ohara.files.files import GOES_BACK
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.ohara.clients import BAD_VALUE, ILLEGAL_ARGUMENT, NO_SUCH, JsClient, brokers, judge, key
 from support.state.uploads import jar
 

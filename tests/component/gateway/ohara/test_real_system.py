@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import is_marked, kill_all
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.ohara.clients import ILLEGAL_ARGUMENT, JsClient, Json, client_of, key
 from support.gateway.system import Process
 from support.state.service import free_range

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.ohara.machines import MACHINES, Machines, ohara_machines
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.ohara.clients import (
     DATA_CHECK,
     ILLEGAL_ARGUMENT,

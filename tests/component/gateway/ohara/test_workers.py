@@ -18,7 +18,7 @@ from keelman.api.node.v1 import workload_pb2
 from keelman.gateway.ohara.routes import OharaApi
 from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.workers.resource import Workers
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, Clients, free_range, state_in_loop
 
 pytestmark = pytest.mark.component

@@ -25,8 +25,8 @@ from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
 from keelman.kafka.feed import CONNECTOR_REPORTS, COPY_RUN_REPORTS, WORKER_REPORTS, consume, event_topic
 from keelman.rpc.channels import channel
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker, secure_broker
-from keelman.testing.eventually import eventually
+from support.brokers.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from support.eventually import eventually
 from support.places import ROOT
 from support.state.nodes import running_nodes
 from support.state.service import RUNNING, Clients

@@ -30,7 +30,7 @@ from keelman.state.brokers.farewells import Farewells
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.snapshot import WORKLOAD
 from keelman.state.store import Change, open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 LONG_MS = 120_000

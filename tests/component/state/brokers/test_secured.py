@@ -14,9 +14,9 @@ from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED, OPER
 from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import WORKER_REPORTS, consume, event_topic
 from keelman.runtime.home import Home, write_file
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.certificates import PASSWORD
-from keelman.testing.eventually import eventually
+from support.brokers.secure_broker import SECRET, USER, SecureBroker
+from support.certificates import PASSWORD
+from support.eventually import eventually
 from support.state.dedicated import Dedicated, file_source
 from support.state.service import Agent, Clients, free_range, state_in_loop
 from support.state.topics import ABSENT, Topics

@@ -12,7 +12,7 @@ from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.node.v1 import node_service_pb2
 from keelman.model.errors import Exhausted, FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.rpc.errors import translated
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, Clients, brokers_pb, state_in_loop, workers_pb
 
 pytestmark = pytest.mark.component

@@ -15,7 +15,7 @@ from keelman.api.connect.v1 import worker_cluster_pb2, worker_cluster_service_pb
 from keelman.api.node.v1 import node_service_pb2, plan_service_pb2, plan_service_pb2_grpc
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.nodes import NODES, SECONDS, Nodes, running_nodes
 from support.state.service import Clients
 

@@ -26,7 +26,7 @@ from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.secrets.key_source import made_key
 from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import load, open_store, revision_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 EXTERNAL = ExternalBrokers("127.0.0.1:1")

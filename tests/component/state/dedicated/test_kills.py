@@ -17,7 +17,7 @@ from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
 from keelman.api.connect.v1.operation_pb2 import OPERATION_ROLLBACK_DONE, OPERATION_STATE_CANCELED
 from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
 from keelman.state.failpoints import DEDICATED
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.dedicated import FAILED, SUCCEEDED, Dedicated, file_source
 from support.state.definitions import connected
 from support.state.service import Agent, Clients, StateProcess

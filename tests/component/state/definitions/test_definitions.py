@@ -13,7 +13,7 @@ from keelman.api.connect.v1 import operation_pb2
 from keelman.api.connect.v1.operation_service_pb2 import CancelOperationRequest
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.errors import translated
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.definitions import ABSENT, FILE_SOURCE, PAUSED, RUNNING, STOPPED, Definitions, connected, worker_of
 from support.state.service import free_range, state_in_loop
 from support.state.topics import states

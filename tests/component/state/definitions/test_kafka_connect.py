@@ -21,12 +21,12 @@ from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
 from keelman.state.store import Store, open_store, subjects_of
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest
 from keelman.workers.rest.connectors import Connectors
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 from support.state.definitions import ABSENT, FILE_SOURCE, PAUSED, RUNNING, STOPPED, Goal
 
 pytestmark = pytest.mark.component

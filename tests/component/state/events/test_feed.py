@@ -19,8 +19,8 @@ from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_timestamp
 from keelman.state.nouns.registry import NOUNS
-from keelman.testing.brokers.broker import BrokerProcess, started_broker
-from keelman.testing.eventually import eventually
+from support.brokers.broker import BrokerProcess, started_broker
+from support.eventually import eventually
 from support.state.service import Agent, Clients, StateProcess, free_range, state_in_loop
 
 pytestmark = pytest.mark.component

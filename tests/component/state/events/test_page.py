@@ -12,8 +12,8 @@ import pytest
 
 from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
+from support.brokers.broker import running_broker
+from support.eventually import eventually
 from support.places import ROOT
 from support.state.service import Clients, StateProcess
 

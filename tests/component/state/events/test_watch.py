@@ -14,7 +14,7 @@ from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.watching import Known, watch
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.system import state_and_gateway
 from support.state.service import Clients, StateProcess, state_in_loop
 

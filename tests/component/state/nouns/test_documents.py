@@ -18,7 +18,7 @@ from keelman.rpc.watching import watch
 from keelman.state.nouns.document import MAX_BYTES, PAGE_BYTES
 from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Clients, state_in_loop
 
 pytestmark = pytest.mark.component

@@ -15,8 +15,8 @@ from keelman.api.connect.v1 import worker_cluster_pb2, worker_cluster_service_pb
 from keelman.api.node.v1 import node_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.rpc.channels import channel
-from keelman.testing.certificates import Authority
-from keelman.testing.eventually import eventually
+from support.certificates import Authority
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.kafka.topics import create_topic, messages
 from support.state.nodes import SECONDS, Nodes, running_nodes

@@ -20,7 +20,7 @@ from keelman.api.node.v1 import node_service_pb2, plan_pb2, plan_service_pb2, pl
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.rpc.channels import channel
 from keelman.state.nouns import plan as plans
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, Clients, state_in_loop
 
 pytestmark = pytest.mark.component

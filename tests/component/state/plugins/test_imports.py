@@ -25,8 +25,8 @@ from keelman.rpc.errors import translated
 from keelman.runtime.processes.ports import free_ports
 from keelman.state.failpoints import IMPORTS
 from keelman.state.operations import import_plugin
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.object_store import KEY, SECRET, ObjectStore
+from support.eventually import eventually
+from support.servers.object_store import KEY, SECRET, ObjectStore
 from support.state.service import Clients, StateProcess, state_in_loop
 from support.state.uploads import download, jar
 

@@ -9,7 +9,7 @@ from keelman.api.connect.v1 import plugin_pb2
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
 from keelman.rpc.errors import translated
-from keelman.testing.plugins import jar_files
+from support.plugins import jar_files
 from support.state.service import Clients
 from support.state.uploads import download, jar, upload
 

@@ -22,9 +22,9 @@ from keelman.model.errors import (
 from keelman.rpc.errors import translated
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins import jar_files
-from keelman.testing.servers.object_store import ObjectStore
+from support.eventually import eventually
+from support.plugins import jar_files
+from support.servers.object_store import ObjectStore
 from support.state.service import Clients, state_in_loop
 from support.state.uploads import download, jar, pieces, upload
 

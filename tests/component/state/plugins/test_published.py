@@ -7,8 +7,8 @@ import pytest
 from keelman.connectors.java import jvm
 from keelman.model.plugins.plugin import PluginKind
 from keelman.runtime.java.maven import Lock, jars
-from keelman.testing.plugins import jar_files
 from keelman.workers.plugins.inspection import inspect, inspect_folder
+from support.plugins import jar_files
 
 pytestmark = pytest.mark.component
 KINDS = ("sink", "source", "converter", "header_converter", "predicate", "transformation")

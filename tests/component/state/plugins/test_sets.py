@@ -12,7 +12,7 @@ from keelman.api.connect.v1.worker_cluster_pb2 import (
     WorkerClusterSpec,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.testing.plugins.plugin_wheel import wheel
+from support.plugins.plugin_wheel import wheel
 from support.state.service import Clients, state_in_loop
 from support.state.uploads import jar, upload
 

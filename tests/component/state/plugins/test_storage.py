@@ -15,7 +15,7 @@ from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.folder_storage import FolderStorage
 from keelman.state.plugins.s3_storage import PART_BYTES, S3Storage
 from keelman.state.plugins.storage import CHUNK_BYTES, PluginStorage
-from keelman.testing.servers.object_store import ObjectStore
+from support.servers.object_store import ObjectStore
 
 pytestmark = pytest.mark.component
 BUCKET = "plugins"

@@ -11,8 +11,8 @@ from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.files import ORPHAN_SECONDS, PluginFiles, Quotas, Received
 from keelman.state.plugins.folder_storage import FolderStorage
 from keelman.state.store import Store, open_store
-from keelman.testing.eventually import eventually
 from keelman.workers.plugins.inspection import inspect
+from support.eventually import eventually
 from support.state.uploads import jar
 
 pytestmark = pytest.mark.component

@@ -18,7 +18,7 @@ from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.leader import LEADER, Leader
 from keelman.state.replicas.lease import Lease, LeaseLost
 from keelman.state.store import Store, open_store, subjects_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 KIND = OperationKind.APPLY_CONNECTOR

@@ -16,8 +16,8 @@ from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.health import is_serving
 from keelman.state.secrets.sealed_rows import rekey_file
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer
+from support.eventually import eventually
+from support.servers.postgresql import BINARIES, PostgresqlServer
 from support.state.service import Agent, Clients, StateProcess, free_range
 
 pytestmark = [

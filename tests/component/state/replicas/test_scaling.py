@@ -23,7 +23,7 @@ from keelman.rpc.channels import channel
 from keelman.rpc.times import to_duration
 from keelman.runtime.supervise import Siblings
 from keelman.state.failpoints import AUTOSCALING
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, Clients, StateProcess, free_range
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]

@@ -26,9 +26,9 @@ from keelman.model.errors import Unavailable
 from keelman.rpc.channels import Channel, channel
 from keelman.rpc.watching import watch
 from keelman.runtime.home import Home
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.cli.system import FILE, STRING, Keelman
+from support.eventually import eventually
+from support.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.state.service import Clients, brokers_pb, workers_pb
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]

@@ -17,7 +17,7 @@ from keelman.model.errors import AlreadyExists, Conflict, Exhausted, FailedPreco
 from keelman.rpc.errors import translated
 from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, Clients, state_in_loop
 
 pytestmark = pytest.mark.component

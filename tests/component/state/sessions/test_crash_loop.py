@@ -8,7 +8,7 @@ from keelman.api.event.v1.watch_service_pb2 import WatchRequest
 from keelman.api.event.v1.watch_service_pb2_grpc import WatchServiceStub
 from keelman.api.node.v1 import workload_pb2
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Agent, state_in_loop
 
 pytestmark = pytest.mark.component

@@ -13,7 +13,7 @@ from keelman.api.connect.v1 import worker_service_pb2
 from keelman.api.node.v1 import node_pb2, node_service_pb2, session_service_pb2, workload_pb2
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.clusters import STATE, gone, in_state, is_degraded
 from support.state.service import Agent, Clients, state_in_loop
 

@@ -24,7 +24,7 @@ from keelman.state.operations.moves import Done, Waiting
 from keelman.state.operations.topic_steps import CREATE, STEPS, facts_of
 from keelman.state.resources.rows import plain
 from keelman.state.store import open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.state.service import Clients, StateProcess
 from support.state.topics import ABSENT, PRESENT, Topics, states
 

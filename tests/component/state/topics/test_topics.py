@@ -10,7 +10,7 @@ from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.kafka.topic_configs import TOPIC_CONFIGS, value_problem
 from keelman.model.errors import FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.three_brokers import three_brokers
 from support.state.service import state_in_loop
 from support.state.topics import ABSENT, Topics, states

@@ -13,8 +13,8 @@ from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import start_of
-from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import CLASS, SINK_CLASS, numbers_wheel
+from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers

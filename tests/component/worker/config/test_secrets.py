@@ -11,7 +11,7 @@ import pytest
 
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.tables.reading import read_topic
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.worker.processes import FAILED, RUNNING, LinkSide, Run, WorkerProcess, workers
 
 PACKAGE = "org.apache.kafka.common.config.provider"

@@ -10,9 +10,9 @@ import pytest
 from keelman.kafka.tables.reading import read_topic
 from keelman.kafka.writer import MAX_BYTES, FencingWriter, TopicWriter
 from keelman.model.errors import Conflict, Exhausted
-from keelman.testing.eventually import eventually
 from keelman.worker.storage.config_records import connector_record
 from keelman.worker.storage.config_state import ConfigState
+from support.eventually import eventually
 from support.worker.processes import WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component

@@ -17,8 +17,8 @@ from keelman.kafka.clients import admin_client, low_level_client
 from keelman.model.errors import Unavailable
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import supervise
-from keelman.testing.brokers.broker import BrokerProcess
-from keelman.testing.eventually import eventually
+from support.brokers.broker import BrokerProcess
+from support.eventually import eventually
 from support.spark.service import SparkService
 from support.worker.groups import Flow, Workers, feeding
 

@@ -14,7 +14,7 @@ from keelman.agent.workloads.launcher import Launcher
 from keelman.agent.workloads.limits import WATCHDOG, make_limiter
 from keelman.agent.workloads.local import Local
 from keelman.runtime.home import Home
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.spark.service import SparkService
 from support.worker.groups import Flow, Workers, feeding
 from support.worker.processes import WorkerProcess

@@ -13,8 +13,8 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from keelman.kafka.clients import admin_client
 from keelman.kafka.tables.reading import Row, read_topic
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.servers.connect_worker import ConnectProcess
+from support.eventually import eventually
+from support.servers.connect_worker import ConnectProcess
 from support.worker.processes import ENDED, LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

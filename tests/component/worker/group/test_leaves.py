@@ -13,8 +13,8 @@ import pytest
 
 from keelman.kafka.tables.reading import read_topic
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import Proxy, Tunnel
+from support.eventually import eventually
+from support.proxy import Proxy, Tunnel
 from support.worker.processes import LinkSide, WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component

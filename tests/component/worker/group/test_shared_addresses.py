@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.worker.processes import WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component

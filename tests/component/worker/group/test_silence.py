@@ -15,9 +15,9 @@ from aiokafka.protocol.metadata import MetadataRequest
 from keelman.kafka.clients import Client
 from keelman.kafka.fetching.client import FetchClient
 from keelman.runtime.supervise import Siblings
-from keelman.testing.brokers.broker import BrokerProcess, proxied_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import CLEAR, Weather
+from support.brokers.broker import BrokerProcess, proxied_broker
+from support.eventually import eventually
+from support.proxy import CLEAR, Weather
 from support.spark.service import SparkService
 from support.worker.groups import Flow, Workers, feeding
 from support.worker.processes import LinkSide, WorkerProcess, workers

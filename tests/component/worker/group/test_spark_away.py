@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
-from keelman.testing.proxy import CLEAR, Proxy, Weather
+from support.eventually import eventually
 from support.kafka.topics import messages
+from support.proxy import CLEAR, Proxy, Weather
 from support.spark.service import SparkService
 from support.worker.processes import LinkSide, WorkerProcess, link_side, workers
 

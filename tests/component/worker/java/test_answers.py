@@ -10,8 +10,8 @@ import pytest
 
 from keelman.connectors import registry
 from keelman.connectors.validation.configuration import definition_of
-from keelman.testing.eventually import eventually
 from recorded.java.java_plugins_steps import MONGO_SINK, UNWRAP, play, told
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.java.published import DEBEZIUM_POSTGRES, FILE_SINK, FILE_SOURCE, FILES, MONGO, POSTGRES, plugin_path
 from support.places import RECORDED_FOLDER

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins.jar_files import SINK, SOURCE, class_bytes
+from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 from support.kafka.topics import create_topic
+from support.plugins.jar_files import SINK, SOURCE, class_bytes
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 from support.worker.processes import LinkSide, WorkerProcess, workers
 

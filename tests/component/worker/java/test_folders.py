@@ -13,10 +13,10 @@ from confluent_kafka import Producer
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins.jar_files import class_bytes
+from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 from support.kafka.topics import create_topic
+from support.plugins.jar_files import class_bytes
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import needs_java, packed
 from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from keelman.connectors.java import jvm
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService

@@ -10,7 +10,7 @@ import pytest
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import needs_java, packed
 from support.kafka.topics import create_topic
 from support.spark.service import SparkService

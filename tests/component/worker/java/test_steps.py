@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Message, Producer
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService

@@ -17,7 +17,7 @@ from keelman.kafka.feed import REPORT_TOPICS, consume
 from keelman.runtime.logs.redaction import HIDDEN
 from keelman.state.hub import Hub
 from keelman.state.reports.reports import Reports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

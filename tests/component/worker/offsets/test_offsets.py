@@ -7,7 +7,7 @@ import pytest
 from aiokafka.admin import NewTopic
 
 from keelman.kafka.clients import admin_client
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

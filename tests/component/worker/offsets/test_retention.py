@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 
 from component.worker.java.test_plugins import SINK, file_plugin
 from keelman.kafka.groups.changes import GroupChanges
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
+from support.brokers.broker import running_broker
+from support.eventually import eventually
 from support.java.kit import needs_java
 from support.kafka.topics import create_topic
 from support.spark.service import SparkService

@@ -8,8 +8,8 @@ from aiokafka.admin import NewTopic
 
 from keelman.api.copy.v1 import watch_pb2 as wire
 from keelman.kafka.clients import admin_client
-from keelman.testing.eventually import eventually
 from keelman.worker.tasks.start_queue import MOST
+from support.eventually import eventually
 from support.worker.processes import ENDED, FENCED, LinkSide, Run, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

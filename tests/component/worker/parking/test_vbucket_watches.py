@@ -9,10 +9,10 @@ import pytest
 from keelman.connect.watches import VbucketPosition, VbucketWatch
 from keelman.connectors.couchbase.keys import official_keys, reached_by
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
 from keelman.worker.parking.vbucket_watches import VbucketWatches, WatchedVbuckets
 from support.couchbase.copies import official
 from support.couchbase.server import CouchbaseServer, couchbase_server
+from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 

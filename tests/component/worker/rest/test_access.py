@@ -17,10 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS, BadRecords, CopyProgress
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.eventually import eventually
 from recorded.rest.access_steps import EXTENSION
 from recorded.rest.record_access import exchange, jaas_file
+from support.certificates import PASSWORD, Authority
+from support.eventually import eventually
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

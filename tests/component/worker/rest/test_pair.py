@@ -19,8 +19,8 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.kafka.clients import admin_client
 from keelman.kafka.tables.reading import read_topic
 from keelman.runtime.http.protocol import MAX_HEAD_BYTES
-from keelman.testing.eventually import eventually
 from keelman.worker.rest.forwarding.signatures import ALGORITHM, AUTHORIZATION
+from support.eventually import eventually
 from support.worker.processes import LinkSide, WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component

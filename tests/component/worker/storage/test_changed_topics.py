@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient
 
 from component.connectors.test_mirror import alter
 from component.kafka.test_topic_table import more_partitions
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.typed import checked
 from keelman.worker.storage.topics import KafkaTopics
+from support.eventually import eventually
 from support.worker.processes import LinkSide, WorkerProcess, workers
+from support.worker_properties import OF_A_GROUP
 
 pytestmark = pytest.mark.component
 

@@ -11,8 +11,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from keelman.kafka.tables.reading import read_topic
-from keelman.testing.brokers.broker import running_broker
-from keelman.testing.eventually import eventually
+from support.brokers.broker import running_broker
+from support.eventually import eventually
 from support.kafka.topics import messages
 from support.worker.processes import LinkSide, WorkerProcess, workers
 

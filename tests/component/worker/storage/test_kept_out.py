@@ -14,8 +14,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.eventually import eventually
+from support.brokers.secure_broker import SECRET, USER, SecureBroker
+from support.eventually import eventually
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from keelman.kafka.tables.reading import Row, read_topic
-from keelman.testing.eventually import eventually
 from recorded.worker.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
+from support.eventually import eventually
 from support.places import RECORDED_FOLDER
 from support.spark.service import SparkService
 from support.worker.processes import LinkSide, WorkerProcess, workers

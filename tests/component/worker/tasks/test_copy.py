@@ -12,7 +12,7 @@ from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.clients import admin_client
 from keelman.rpc.channels import channel
 from keelman.runtime.logs.filter import ConnectorLines
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

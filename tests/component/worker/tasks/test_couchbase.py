@@ -16,9 +16,9 @@ from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
 from support.couchbase.copies import numbers, official
 from support.couchbase.server import CouchbaseServer, couchbase_server
+from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers

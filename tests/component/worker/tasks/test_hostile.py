@@ -11,8 +11,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
 from support.connectors.hostile_wheel import SINK, SOURCE, WAYS, hostile_wheel
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers

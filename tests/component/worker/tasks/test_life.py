@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.kafka.topics import create_topic
 from support.worker.processes import LinkSide, Run, WorkerProcess, workers
 

@@ -15,8 +15,8 @@ from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.kafka.clients import admin_client
 from keelman.kafka.tables.reading import Row, read_topic
 from keelman.model.work import Work
-from keelman.testing.eventually import eventually
 from keelman.worker.rest.forwarding import signatures
+from support.eventually import eventually
 from support.worker.processes import ENDED, RUNNING, LinkSide, WorkerProcess, survivors, workers
 
 pytestmark = pytest.mark.component

@@ -15,8 +15,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from keelman.testing.eventually import eventually
 from support.cli.system import FILE, Keelman
+from support.eventually import eventually
 
 ACCOUNT, OTHER_ACCOUNT = "123450006789", "999988887777"
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

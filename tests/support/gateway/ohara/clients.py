@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 from support.gateway.ohara.schemas import Schemas
 from support.gateway.system import System, running_system
 

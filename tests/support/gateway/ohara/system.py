@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
+from support.eventually import eventually
 from support.gateway.ohara.clients import JsClient, ScalaClient, client_of
 
 ADDRESSES: Mapping[str, str] = {"node01": "127.0.0.2", "node02": "127.0.0.3"}

@@ -14,7 +14,7 @@ from keelman.agent.shipping.delivery import Delivery
 from keelman.agent.shipping.kept import Kept
 from keelman.agent.shipping.source import Batch, Source, Stream
 from keelman.model.errors import Unavailable
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 
 class Target:

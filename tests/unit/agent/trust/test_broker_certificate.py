@@ -25,7 +25,7 @@ from keelman.rpc.server import Service, serve
 from keelman.runtime.home import write_file
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
 from keelman.state.trust.authority import Authority
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 HOLDER = Identity(IdentityKind.BROKER, "n1")
 CA, OTHER_CA = (Authority.made(datetime.now(UTC) - timedelta(days=1)) for _ in range(2))

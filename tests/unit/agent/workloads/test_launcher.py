@@ -23,7 +23,7 @@ from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import BrokerWorkload, Workload, WorkloadGoal, WorkloadSpec, WorkloadState
 from keelman.runtime.home import Home
 from keelman.runtime.processes.children import Record, write_record
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 NAME = "broker/x/0"
 

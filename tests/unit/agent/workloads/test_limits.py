@@ -28,8 +28,8 @@ from keelman.model.workload import NO_LIMITS, ResourceLimits
 from keelman.runtime.home import Home
 from keelman.runtime.processes.cgroups import Groups, Parent
 from keelman.runtime.processes.children import Record
-from keelman.testing.cgroup_tree import CgroupTree
-from keelman.testing.eventually import eventually
+from support.cgroup_tree import CgroupTree
+from support.eventually import eventually
 
 MIB = 2**20
 BOTH = ResourceLimits(1.5, 512 * MIB)

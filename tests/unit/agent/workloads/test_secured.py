@@ -18,8 +18,8 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailabl
 from keelman.rpc.credentials import Pems
 from keelman.rpc.membership import MemberFolder
 from keelman.runtime.home import Home, write_file
-from keelman.testing.certificates import Authority
 from keelman.workers.properties.basic_auth import EXTENSION
+from support.certificates import Authority
 
 AWAY = "10.0.0.2"
 PASSWORDS = {"rest.extension.classes": EXTENSION}

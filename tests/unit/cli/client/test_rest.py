@@ -12,7 +12,7 @@ from keelman.cli import exits
 from keelman.cli.client.rest import PASSWORD_FILE, USER, ConnectorRest, login
 from keelman.cli.exits import exit_code_of
 from keelman.model.errors import InvalidArgument, KeelmanError
-from keelman.testing.servers.http_server import HttpRequest, http_server
+from support.servers.http_server import HttpRequest, http_server
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from keelman.connect.schema import STRING
 from keelman.engine.records import registries
 from keelman.engine.records.registries import open_registry
 from keelman.engine.source.conversion import SourceConversion
-from keelman.testing.servers.http_server import HttpRequest, http_server
+from support.servers.http_server import HttpRequest, http_server
 
 URL = "schema.registry.url"
 AVRO = "io.confluent.connect.avro.AvroConverter"

@@ -18,9 +18,9 @@ from keelman.engine.records.registry_http import RegistryHttp, client_properties
 from keelman.model.errors import Unavailable
 from keelman.runtime.logs.redaction import Redactor
 from keelman.runtime.tls.contexts import server_context
-from keelman.testing.certificates import PASSWORD, Authority, as_jks
-from keelman.testing.servers.http_server import HttpRequest, http_server
 from keelman.worker.rest.validated_secrets import hidden_answer
+from support.certificates import PASSWORD, Authority, as_jks
+from support.servers.http_server import HttpRequest, http_server
 
 URL, TLS = "schema.registry.url", "schema.registry.ssl."
 ANSWER = b'{"schema": "\\"int\\""}'

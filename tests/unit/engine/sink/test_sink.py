@@ -17,7 +17,7 @@ from keelman.engine.sink.consumer.place import outdated
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.target import Target, target_name
 from keelman.kafka.properties.connector_clients import sink_member
-from keelman.testing.certificates import Authority
+from support.certificates import Authority
 
 WORKER = {
     "bootstrap.servers": "a:1",

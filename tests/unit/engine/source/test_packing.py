@@ -10,7 +10,7 @@ from keelman.connect.records import Column, Repeated, SourceBatch
 from keelman.engine.failure import RunFailure
 from keelman.engine.source.packing import SEND_BYTES, Packed, Packing
 from keelman.kafka.batches.record_batch import decode, read_header
-from keelman.testing.partitioner import partition_for
+from support.partitioner import partition_for
 
 Asked = Callable[[int, int], None]
 

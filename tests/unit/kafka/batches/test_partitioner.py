@@ -1,4 +1,4 @@
-"""A column of keys, held against the plain words of the algorithm in keelman.testing."""
+"""A column of keys, held against the plain words of the algorithm in support."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.kafka.batches.partitioner import murmur2, partition_for, partitions_for
-from keelman.testing import partitioner as reference
+from support import partitioner as reference
 
 # Enough copies of a few keys make a column long without costing the test much.
 KEYS = st.lists(st.binary(max_size=45) | st.sampled_from([b"k" * n for n in (255, 256, 257, 300)]), max_size=30)

@@ -11,7 +11,7 @@ from aiokafka.protocol.coordination import FindCoordinatorRequest
 from keelman.kafka import coordinator_lookup, reaching
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.model.errors import Unavailable
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 
 class Brokers:

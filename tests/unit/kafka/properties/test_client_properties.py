@@ -24,9 +24,9 @@ from keelman.kafka.properties.table import TABLE
 from keelman.kafka.security import oauth
 from keelman.kafka.security.jaas import OAUTHBEARER, PLAIN, SCRAM
 from keelman.model.errors import InvalidArgument, KeelmanError, Unauthenticated, Unavailable
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.servers.token_server import token_server
+from support.certificates import PASSWORD, Authority
 from support.places import RECORDED_FOLDER
+from support.servers.token_server import token_server
 
 RECORDED = json.loads((RECORDED_FOLDER / "data" / "clients.json").read_text())
 CLIENTS: dict[ClientKind, Any] = {"producer": Producer, "consumer": Consumer, "admin": AdminClient}

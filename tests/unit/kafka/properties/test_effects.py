@@ -32,12 +32,12 @@ from keelman.kafka.security import oauth
 from keelman.kafka.security.tls_sasl import tokens
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.tls.followed import FollowedContext
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.servers.token_server import token_server
 from keelman.workers.properties.known_properties import USED, ignored
+from support.certificates import PASSWORD, Authority
 from support.kafka.client_effects import EFFECTS, REFUSED, Effect
 from support.kafka.login_effects import BEARER, LOGINS, TIMES
 from support.places import ROOT
+from support.servers.token_server import token_server
 
 PAGE = (ROOT / "docs" / "client-properties.md").read_text()
 WORKER = {"bootstrap.servers": "h:1"}

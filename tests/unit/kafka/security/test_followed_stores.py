@@ -14,7 +14,7 @@ import pytest
 
 from keelman.kafka.security.tls_sasl import for_aiokafka
 from keelman.model.errors import InvalidArgument
-from keelman.testing.certificates import PASSWORD, Authority, Issued
+from support.certificates import PASSWORD, Authority, Issued
 
 
 @contextlib.asynccontextmanager

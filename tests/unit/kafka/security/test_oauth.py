@@ -12,8 +12,8 @@ from keelman.kafka.security import oauth
 from keelman.kafka.security.oauth import URL_KEY, allow_urls, tokens
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.runtime.tls.contexts import server_context
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.servers.token_server import TokenServer, token_server
+from support.certificates import PASSWORD, Authority
+from support.servers.token_server import TokenServer, token_server
 
 CLIENT = {"clientId": "me", "clientSecret": "se cret", "scope": "kafka", "extension_cluster": "lkc"}
 

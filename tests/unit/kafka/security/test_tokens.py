@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from keelman.kafka.bootstrap_errors import NoToken, TokenProvider, TokenRefused
 from keelman.kafka.security.tokens import Token, Tokens
 from keelman.model.errors import Unauthenticated, Unavailable
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 REFUSED = Unauthenticated("url: it answered 401", reason="NO_TOKEN")
 AWAY = Unavailable("url: it does not answer", reason="NO_TOKEN")

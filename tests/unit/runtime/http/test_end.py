@@ -13,7 +13,7 @@ from starlette.responses import Response
 from keelman.runtime.http import protocol as http_protocol
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 

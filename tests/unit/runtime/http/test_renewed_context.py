@@ -10,7 +10,7 @@ from cryptography import x509
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.http.tls import renewed_context
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import Authority, Issued
+from support.certificates import Authority, Issued
 
 
 async def answer(scope: object, receive: object, send: object) -> None:

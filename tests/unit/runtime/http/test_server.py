@@ -19,7 +19,7 @@ from keelman.runtime.http import bodies as http_bodies
 from keelman.runtime.http import protocol as http_protocol
 from keelman.runtime.http.bodies import BoundedBodies
 from keelman.runtime.http.server import serve_http
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 LIMIT = 100_000
 

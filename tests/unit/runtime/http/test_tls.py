@@ -20,7 +20,7 @@ from keelman.runtime.http import server as http_server
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.tls.contexts import server_context
-from keelman.testing.certificates import PASSWORD, Authority, Issued
+from support.certificates import PASSWORD, Authority, Issued
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 SECONDS = 60.0

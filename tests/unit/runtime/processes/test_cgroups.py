@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from keelman.runtime.processes.cgroups import Groups, KernelTree, Parent, Tree, find_parent
-from keelman.testing.cgroup_tree import CgroupTree
-from keelman.testing.eventually import eventually
+from support.cgroup_tree import CgroupTree
+from support.eventually import eventually
 
 MOUNT = "/sys/fs/cgroup"
 V2 = f"30 25 0:26 / {MOUNT} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"

@@ -18,7 +18,7 @@ import pytest
 from keelman.runtime.processes import children, exit_record
 from keelman.runtime.processes.children import Child, Exit, Record
 from keelman.runtime.processes.process_trees import family, is_marked, start_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 FAMILY = "import subprocess as s, sys; s.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(600)'], {more}); "

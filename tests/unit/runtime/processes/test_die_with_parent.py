@@ -12,7 +12,7 @@ import pytest
 
 from keelman.runtime.processes.die_with_parent import kept
 from keelman.runtime.processes.process_trees import start_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reapers are Linux's")
 

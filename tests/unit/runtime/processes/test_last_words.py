@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 # Starts the command, says what it is given, and does what its first argument says.
 LIVES = """

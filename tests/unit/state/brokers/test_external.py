@@ -15,7 +15,7 @@ from keelman.state.brokers import external
 from keelman.state.brokers.external import AT_ONCE, ExternalProbe
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.store import Store, open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SHARED = {"group.id": "g"}

@@ -22,7 +22,7 @@ from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
 from keelman.state.store import Store, Transaction, open_store, subjects_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 KIND = OperationKind.APPLY_CONNECTOR
 ORDERS = Target("connector_definition", "orders", 3, "RUNNING")

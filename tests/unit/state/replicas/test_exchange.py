@@ -11,8 +11,8 @@ import pytest
 
 from keelman.state.replicas.exchange import COMMITTED, EXCHANGED, PAYLOAD_BYTES, Exchange, _parts
 from keelman.state.replicas.heard import Heard
-from keelman.testing.eventually import eventually
-from keelman.testing.fake_time import FakeProcess, FakeTimeLoop
+from support.eventually import eventually
+from support.fake_time import FakeProcess, FakeTimeLoop
 
 BEAT = 2.0
 

@@ -17,7 +17,7 @@ from keelman.state.secrets import rekey
 from keelman.state.secrets.key_change import KeyChange
 from keelman.state.secrets.key_source import read_keys
 from keelman.state.store import open_store
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 SPEC = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})
 

@@ -19,7 +19,7 @@ from keelman.state.replicas.heard import Heard
 from keelman.state.sessions import sessions
 from keelman.state.sessions.sessions import Sessions
 from keelman.state.store import open_store, subjects_of
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 PROPERTIES = {
     "config.providers": "s",

@@ -14,9 +14,9 @@ from keelman.connectors.java import jvm
 from keelman.connectors.registry import Registry, Step
 from keelman.model.errors import FailedPrecondition, NotFound
 from keelman.runtime.java.ivy import Progress
-from keelman.testing.plugins.jar_files import SOURCE, class_bytes, jar_bytes
 from keelman.worker.asking.plugin_set import PluginSet
 from keelman.worker.asking.third_party import ThirdParty, infos_of
+from support.plugins.jar_files import SOURCE, class_bytes, jar_bytes
 
 SEA, STAMP = "com.acme.SeaSourceConnector", "com.acme.Stamp$Value"
 

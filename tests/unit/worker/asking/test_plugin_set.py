@@ -11,11 +11,11 @@ from keelman.connectors import registry
 from keelman.connectors.java import jvm
 from keelman.connectors.registry import find_connector
 from keelman.model.errors import InvalidArgument, NotFound
-from keelman.testing.plugins import jar_files
-from keelman.testing.plugins.plugin_wheel import MODULE, wheel
 from keelman.worker.asking import plugin_set
 from keelman.worker.asking.plugin_set import PluginSet
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty
+from support.plugins import jar_files
+from support.plugins.plugin_wheel import MODULE, wheel
 
 FULL, RIVAL = "com.acme.WeatherSourceConnector", "org.rival.WeatherSourceConnector"
 

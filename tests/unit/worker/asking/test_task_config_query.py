@@ -13,7 +13,6 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
 from keelman.worker.asking import connector_class
 from keelman.worker.asking import task_config_query as query
 from keelman.worker.asking.answer_freshness import due_at
@@ -21,6 +20,7 @@ from keelman.worker.asking.task_config_query import TaskConfigQuery
 from keelman.worker.restart_policy import RestartPolicy
 from keelman.worker.tasks.effective_config import without_limits
 from keelman.worker.tasks.limits import limits_of
+from support.eventually import eventually
 
 LATE_SECONDS = 2.0  # a busy machine does not take as long for what does not hang
 

@@ -10,12 +10,12 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Direction
 from keelman.connectors.registry import all_connectors, find_connector
 from keelman.model.errors import NotFound
-from keelman.testing.eventually import eventually
-from keelman.testing.plugins.plugin_wheel import ENTRY_POINTS, MODULE, wheel
 from keelman.worker import connector_facts
 from keelman.worker.asking import third_party
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty, plugin_of, problems_of
 from keelman.worker.rest.key_notes import KeyNotes
+from support.eventually import eventually
+from support.plugins.plugin_wheel import ENTRY_POINTS, MODULE, wheel
 
 FULL, BROKEN = "com.acme.WeatherSourceConnector", "com.acme.BrokenConnector"
 WORKER = {f"{role}.converter": "StringConverter" for role in ("key", "value")}

@@ -17,7 +17,6 @@ from keelman.engine.source.boundary import boundary_for, commit_interval_seconds
 from keelman.engine.source.producer_options import producer_options
 from keelman.engine.source.split import bulk_of
 from keelman.kafka.properties.connector_clients import merged
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.asking.third_party import problems_of
 from keelman.worker.config.typed import checked
 from keelman.worker.group.placement import wants_of
@@ -26,6 +25,7 @@ from keelman.worker.restart_policy import policy_of
 from keelman.worker.tasks.limits import limits_of
 from keelman.worker.tasks.watermark import stall_seconds
 from support.documented import documented_keys, lacking
+from support.worker_properties import OF_A_GROUP
 
 Config = Mapping[str, str]
 Observe = Callable[[Config], Any]

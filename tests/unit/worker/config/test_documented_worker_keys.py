@@ -20,7 +20,6 @@ from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.security import oauth
 from keelman.runtime.java.machine_options import MachineOptions
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.property_notes import log_notes
 from keelman.worker.config.secrets import Secrets
 from keelman.worker.config.typed import checked
@@ -31,6 +30,7 @@ from keelman.worker.tasks.watermark import stall_seconds
 from keelman.workers.properties.plugin_bounds import plugin_bounds
 from keelman.workers.properties.plugin_folders import libraries_of
 from support.documented import documented_keys, lacking
+from support.worker_properties import OF_A_GROUP
 
 Raw = Mapping[str, str]
 Observe = Callable[[Raw], Any]

@@ -7,13 +7,13 @@ import pytest
 import structlog
 
 from keelman.model.errors import InvalidArgument
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.property_notes import log_notes
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import checked, read_properties
 from keelman.workers.properties.known_properties import ignored, near, unknown
 from support.places import ROOT
 from support.worker.refused_properties import ILLEGAL
+from support.worker_properties import OF_A_GROUP
 
 PLAIN = {"bootstrap.servers", "key.converter", "value.converter"}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from keelman.model.errors import InvalidArgument, Unavailable
-from keelman.testing.worker_properties import OF_A_GROUP, alone
 from keelman.worker.config.source import PROPERTY, PropertySource
 from keelman.worker.config.typed import read_properties
 from keelman.worker.short_flags import FLAG_OF, wrong
+from support.worker_properties import OF_A_GROUP, alone
 
 SECRET = "hidden-4711"
 FILE_PROVIDER = {

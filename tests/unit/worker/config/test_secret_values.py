@@ -12,11 +12,11 @@ from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs import redaction
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
 from keelman.worker.asking.task_config_query import TaskConfigQuery
 from keelman.worker.config import secrets as module
 from keelman.worker.config.own_references import with_values
 from keelman.worker.config.secrets import Secrets
+from support.eventually import eventually
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 PROVIDERS = {"config.providers": "file", "config.providers.file.class": f"{PACKAGE}.FileConfigProvider"}

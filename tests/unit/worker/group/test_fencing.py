@@ -9,13 +9,13 @@ import pytest
 
 from keelman.model.errors import Unauthenticated
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import alone
 from keelman.worker.config.typed import checked
 from keelman.worker.group import fencing as module
 from keelman.worker.group.fencing import Fencing
 from keelman.worker.standalone import StandaloneStore
+from support.eventually import eventually
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 KEY = "producer.override.ssl.key.password"

@@ -14,8 +14,6 @@ from keelman.kafka.groups.protocol import Described, Member
 from keelman.model.errors import Unavailable
 from keelman.model.work import CONNECTOR_TASK, Assignment, Work
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import alone
 from keelman.worker import addressed
 from keelman.worker.config.typed import checked
 from keelman.worker.errors import Elsewhere, RestError
@@ -31,7 +29,9 @@ from keelman.worker.storage.status_state import topic_key, topic_value
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.eventually import eventually
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 URL = "http://w:1/"

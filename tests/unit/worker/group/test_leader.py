@@ -13,8 +13,6 @@ from keelman.model.errors import Exhausted
 from keelman.model.work import Work
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import alone
 from keelman.worker.config.typed import checked
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.placement import CONNECTOR_KEY
@@ -22,7 +20,9 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import FAILED, RUNNING, UNASSIGNED, Status
 from keelman.workers.properties.typed import WorkerProperties
+from support.eventually import eventually
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 PROVIDER = {
     "config.providers": "file",

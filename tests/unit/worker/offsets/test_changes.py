@@ -19,8 +19,6 @@ from keelman.kafka.groups.changes import HAS_MEMBERS, GroupChanges
 from keelman.model.errors import FailedPrecondition
 from keelman.model.work import Work
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import alone
 from keelman.worker.config.typed import checked
 from keelman.worker.errors import Elsewhere, RestError
 from keelman.worker.offsets import sink_offsets
@@ -31,7 +29,9 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.eventually import eventually
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 SINK = {"connector.class": "FileStreamSink", "topics": "t", "tasks.max": "1"}
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "tasks.max": "1"}

@@ -10,9 +10,9 @@ import pytest
 
 from keelman.connect.watches import FileWatch
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
 from keelman.worker.parking import file_watches
 from keelman.worker.parking.file_watches import FileWatches, WatchedFile
+from support.eventually import eventually
 
 
 def watch(path: Path) -> FileWatch:

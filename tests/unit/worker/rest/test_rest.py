@@ -16,7 +16,6 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.model.work import Work
 from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.logs.levels import LogLevels
-from keelman.testing.eventually import eventually
 from keelman.worker.errors import RestError
 from keelman.worker.offsets.sink_offsets import parsed_sink_offsets
 from keelman.worker.rest import bodies, loggers
@@ -27,6 +26,7 @@ from keelman.worker.rest.views import Views
 from keelman.worker.storage.config_records import commit_record, connector_record, task_records
 from keelman.worker.storage.config_state import ConfigState
 from keelman.worker.storage.status_state import Status, StatusState, key_of, topic_key, topic_value
+from support.eventually import eventually
 
 QUIET = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 JSON = st.recursive(

@@ -8,12 +8,12 @@ import pytest
 
 from keelman.model.errors import Unavailable
 from keelman.model.work import Work
-from keelman.testing.eventually import eventually
 from keelman.worker.asking.task_config_query import Answer
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import connector_of
 from keelman.worker.storage.status_state import FAILED, Status, key_of
+from support.eventually import eventually
 from unit.worker.group.test_leader import SOURCE, leading
 
 

@@ -13,14 +13,14 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.writer import Record
 from keelman.model.work import Work
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import alone
 from keelman.worker.config.typed import checked
 from keelman.worker.standalone import MemoryTable, StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import Status, key_of, topic_key, topic_value
 from keelman.worker.storage.topic_tracking import TopicTracking
+from support.eventually import eventually
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 ME, OTHER = "me:1", "other:1"
 CONFIG = {"name": "c", "connector.class": "FileStreamSource"}

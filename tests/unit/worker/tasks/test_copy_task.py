@@ -18,13 +18,13 @@ from keelman.connect.watches import FileWatch, Watch
 from keelman.model.errors import NotFound
 from keelman.model.work import Work
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
 from keelman.worker.restart_policy import RestartPolicy
 from keelman.worker.tasks.copy_task import WAIT_SECONDS, CopyTask
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.meters import Meters
 from keelman.worker.tasks.start_queue import StartQueue
 from keelman.worker.tasks.task_host import TaskHost
+from support.eventually import eventually
 
 RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED
 FENCED = copy.COPY_RUN_STATE_FENCED

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from keelman.model.work import Work
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.typed import checked
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_state import ConfigState
 from keelman.worker.tasks.grants import Grants
+from support.worker_properties import OF_A_GROUP
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 SINK = {"connector.class": "FileStreamSink", "file": "/nowhere/out", "topics": "lines"}

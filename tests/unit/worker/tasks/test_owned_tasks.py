@@ -10,13 +10,13 @@ from keelman.api.copy.v1 import watch_pb2 as watches
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.model.work import Work
 from keelman.runtime.supervise import Siblings
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import alone
 from keelman.worker.config.typed import checked
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.eventually import eventually
 from support.worker.store import store_callbacks
+from support.worker_properties import alone
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "t", "tasks.max": "1"}
 WATCH = watches.Watch(file=watches.FileWatch(path="/nowhere/in", size=0, inode=1))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from keelman.model.plugins.plugin import PluginClass, PluginKind
-from keelman.testing.plugins import jar_files as java
-from keelman.testing.plugins.plugin_wheel import FULL, wheel
 from keelman.workers.plugins.archive import ArchiveRefused, Bounds
 from keelman.workers.plugins.inspection import inspect, inspect_folder
+from support.plugins import jar_files as java
+from support.plugins.plugin_wheel import FULL, wheel
 
 WEATHER = java.class_bytes("com/acme/WeatherSource", java.SOURCE)
 SERVICE = "org.apache.kafka.connect.source.SourceConnector"

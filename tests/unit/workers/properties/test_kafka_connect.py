@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.workers.properties.kafka_connect import KEYS, refusals
 from support.places import RECORDED_FOLDER
+from support.worker_properties import OF_A_GROUP
 
 FACTS = json.loads((RECORDED_FOLDER / "data" / "worker_facts.json").read_text())
 TYPED = ("INT", "LONG", "SHORT", "BOOLEAN", "DOUBLE")

@@ -8,14 +8,14 @@ import pytest
 
 from keelman.connect.config.providers import SCOPE
 from keelman.model.errors import InvalidArgument
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import read_properties
 from keelman.worker.rest.front.front import peer_tls
 from keelman.workers.properties.listeners import server_tls
 from keelman.workers.properties.refusals import refusals
+from support.certificates import PASSWORD, Authority
 from support.worker.refused_properties import ENVIRONMENT, ILLEGAL, REFUSED, TAKEN
+from support.worker_properties import OF_A_GROUP
 
 KEYSTORE, PASSWORD_OF = "ssl.keystore.location", "ssl.keystore.password"
 CASES = {**REFUSED, **{f"{key} {value}": {key: value} for key, value, _ in ILLEGAL}}

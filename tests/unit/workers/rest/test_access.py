@@ -13,8 +13,6 @@ import pytest
 from keelman.gateway.settings import Settings
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.typed import checked
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front.front import open_front, peer_tls
@@ -22,7 +20,9 @@ from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing, Rest
 from recorded.rest.record_access import jaas_file
+from support.certificates import PASSWORD, Authority
 from support.worker.refused_properties import EXTENSION
+from support.worker_properties import OF_A_GROUP
 
 LOGGERS = Outgoing("GET", b"/admin/loggers")
 """What a worker answers before it has a group too."""

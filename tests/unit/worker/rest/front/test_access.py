@@ -13,8 +13,6 @@ import pytest
 
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.basic_auth import read_basic_auth
 from keelman.worker.config.typed import checked
 from keelman.worker.rest.application import RestApi
@@ -25,7 +23,9 @@ from keelman.workers.properties.listeners import METRICS, client_tls, server_tls
 from keelman.workers.properties.typed import WorkerProperties
 from recorded.rest.access_steps import EXTENSION, SECTIONS
 from recorded.rest.record_access import exchange, jaas_file
+from support.certificates import PASSWORD, Authority
 from support.places import RECORDED_FOLDER
+from support.worker_properties import OF_A_GROUP
 
 ANSWERS: Mapping[str, Any] = json.loads((RECORDED_FOLDER / "rest" / "access.json").read_text())
 # Jetty itself refuses these paths, before Connect sees them; here a connector's name may hold an escaped slash.

@@ -17,15 +17,15 @@ from keelman.runtime.http.server import serve_http
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.tls.contexts import client_context, server_context
-from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.eventually import eventually
-from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.typed import checked
 from keelman.worker.rest.answers import SHUTTING_DOWN, STARTING
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.forwarding.peers import Peers
 from keelman.worker.rest.front import front as front_module
 from keelman.worker.rest.front.front import open_front, peer_tls
+from support.certificates import PASSWORD, Authority
+from support.eventually import eventually
+from support.worker_properties import OF_A_GROUP
 
 HALF = b"Host: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n\r\n"
 BODY = b'{"level":"OFF"}'

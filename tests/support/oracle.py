@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from keelman.testing.numbered import Number, parsed
+from support.numbered import Number, parsed
 
 OFFENDERS_SHOWN = 5
 STUCK_SECONDS = 60.0

@@ -21,7 +21,7 @@ from keelman.runtime.home import cache_folder
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import JavaMissing, find
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.program import Program
+from support.program import Program
 
 LOCK = Path(__file__).with_name("apicurio_registry.lock")
 MINIMUM_JAVA = 21

@@ -26,7 +26,7 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from keelman.testing.proxy import Ends, Proxy, Tunnel
+from support.proxy import Ends, Proxy, Tunnel
 
 PRODUCE = 0
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28

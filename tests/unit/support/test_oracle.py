@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from keelman.testing.numbered import Number, Stream, line, parsed
-from keelman.testing.oracle import VERDICTS, Report, Sample, judge
+from support.numbered import Number, Stream, line, parsed
+from support.oracle import VERDICTS, Report, Sample, judge
 
 COUNT = 200
 Lines = list[bytes | None]

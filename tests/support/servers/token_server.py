@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from keelman.testing.servers.http_server import HttpRequest, http_server
+from support.servers.http_server import HttpRequest, http_server
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +10,9 @@ from pathlib import Path
 
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.kafka_proxy import KafkaProxy
-from keelman.testing.program import Program
+from support.brokers.kafka_proxy import KafkaProxy
+from support.places import with_tests
+from support.program import Program
 
 START_SECONDS = 240.0  # on a machine with twenty times as much to do as it can, one takes a minute
 INTERNAL_PARTITIONS = 3
@@ -39,7 +39,7 @@ class BrokerProcess(Program):
     lasting: bool = False
     """Runs as it is shipped, with both of Java's compilers, which pays after a minute under load."""
     module: str = "keelman.broker"
-    """What is run; `keelman.testing.brokers.broker_3_9` is one of Kafka 3.9."""
+    """What is run; `support.brokers.broker_3_9` is one of Kafka 3.9."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     """More variables of its environment."""
@@ -59,7 +59,7 @@ class BrokerProcess(Program):
         command = [sys.executable, "-m", self.module, "run", "--home", str(self.home)]
         command += ["--port", str(self.port), "--controller-port", str(self.controller_port)]
         command += [f"--start-seconds={START_SECONDS:g}", *(() if self.lasting else SHORT_LIVED), *self.flags]
-        plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_BROKER_")}
+        plain = {k: v for k, v in with_tests().items() if not k.startswith("KEELMAN_BROKER_")}
         await self.run(command, env=plain | dict(self.env))
 
     async def start(self) -> None:

@@ -19,8 +19,8 @@ import httpx
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.program import Program
 from keelman.workers.rest.asking import is_momentary
+from support.program import Program
 
 START_SECONDS = 180.0
 REBALANCE_SECONDS = 60.0

@@ -10,8 +10,8 @@ from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest_v0
 from aiokafka.protocol.api import Request
 
 from keelman.connect.java.text import string_hash
-from keelman.testing.brokers.broker import INTERNAL_PARTITIONS
-from keelman.testing.eventually import eventually
+from support.brokers.broker import INTERNAL_PARTITIONS
+from support.eventually import eventually
 
 MOVE_SECONDS = 60.0
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"

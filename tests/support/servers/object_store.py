@@ -16,7 +16,7 @@ from typing import Any
 
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.eventually import eventually
+from support.eventually import eventually
 
 SOCKETS = Path("/tmp")
 """Where it makes sockets beside its ports, whatever it is told."""

@@ -21,8 +21,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.broker import START_SECONDS, BrokerProcess
-from keelman.testing.brokers.cluster_parts import GROUPS, MOVE_SECONDS, QUICK, Led, Reassign, coordinating, until
+from support.brokers.broker import START_SECONDS, BrokerProcess
+from support.brokers.cluster_parts import GROUPS, MOVE_SECONDS, QUICK, Led, Reassign, coordinating, until
 
 T = TypeVar("T")
 

@@ -19,11 +19,11 @@ from keelman.broker.prepare import prepare
 from keelman.broker.properties import written
 from keelman.kafka.security.oauth import URL_KEY
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.broker import answers
-from keelman.testing.brokers.cluster_parts import until
-from keelman.testing.certificates import PASSWORD, Authority, Issued
-from keelman.testing.program import Program
-from keelman.testing.proxy import Proxy
+from support.brokers.broker import answers
+from support.brokers.cluster_parts import until
+from support.certificates import PASSWORD, Authority, Issued
+from support.program import Program
+from support.proxy import Proxy
 
 USER, SECRET = "alice", "it's; a secret"
 START_SECONDS, ANSWER_SECONDS = 180.0, 60.0

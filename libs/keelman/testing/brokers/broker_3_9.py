@@ -1,6 +1,0 @@
-"""A Kafka 3.9 broker, which has no transaction version 2: `python -m keelman.testing.brokers.broker_3_9`."""
-
-from keelman.testing.brokers.older_broker import run
-
-if __name__ == "__main__":
-    run("3_9")
