@@ -271,8 +271,13 @@ async def test_every_rpc_lets_in_whom_the_page_says(system: System) -> None:
     served = {service_of(*one).full_name for one in (*nouns, ("connect", "connector"))} | OWN
     operation = await begun_operation(system)
     async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
-        told = await http.get("/clusters/mine/echo", headers={"Authorization": AUTHORIZATION["viewer"]})
-    assert "authorization" not in dict(told.json()["headers"])  # a token ends at the gateway
+
+        async def headers_at_worker() -> dict[str, str] | None:
+            answer = await http.get("/clusters/mine/echo", headers={"Authorization": AUTHORIZATION["viewer"]})
+            return dict(answer.json().get("headers", ())) or None  # none while the worker is about to start
+
+        headers = await eventually(headers_at_worker, what="the worker of mine answers")
+    assert "authorization" not in headers  # a token ends at the gateway
     async with grpc.aio.insecure_channel(system.gateway.address) as link:
 
         async def walk(cell: Cell) -> None:
