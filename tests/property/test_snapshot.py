@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keelman.model.annotations import Annotations, Origin
 from keelman.model.cluster import (
-    Annotations,
     BrokerCluster,
     ClusterGoal,
     ExternalBrokers,
     ManagedBrokers,
-    Origin,
     WorkerCluster,
     WorkerClusterSpec,
 )

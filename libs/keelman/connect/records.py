@@ -11,7 +11,7 @@ from keelman.connect.java.text import utf8_text
 from keelman.connect.schema import Schema
 
 if TYPE_CHECKING:
-    from keelman.connect.bad_records.failed_record import FailedRecord
+    from keelman.connect.failed_record import FailedRecord
     from keelman.connect.record import Record
 
 Partition = Mapping[str, Any]

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
+from keelman.model.annotations import NO_ANNOTATIONS, Annotations
 from keelman.model.autoscale import NOT_SCALED, Autoscale, Scaling
 from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugins.plugin_set import NO_HISTORY, PluginHistory, PluginRef, PluginSet, WentBack
@@ -50,29 +51,6 @@ class RolloutState(StrEnum):
     ROLLING = "ROLLING"
     HALTED = "HALTED"
     """A worker did not come up with the change; the others keep the former state."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The owner of a resource under a name of its own: an API, a scope in it and a key that is unique there."""
-
-    api: str
-    scope: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Annotations:
-    """A cluster's description and labels, and data of APIs built on ours: none of it reaches a process."""
-
-    description: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    origin: Origin | None = None
-    extra: Mapping[str, Any] | None = None
-    """JSON that is stored and returned, and never read."""
-
-
-NO_ANNOTATIONS = Annotations()
 
 
 class BrokerTls(StrEnum):

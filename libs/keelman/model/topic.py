@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+from keelman.model.annotations import NO_ANNOTATIONS, Annotations
 from keelman.model.errors import InvalidArgument
 from keelman.model.resource import Resource
 

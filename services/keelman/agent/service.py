@@ -24,7 +24,7 @@ from keelman.agent.shipping.shipping import Shipping, bucket_keys_file
 from keelman.agent.supervisor import Supervisor
 from keelman.agent.trust.broker_certificate import Certificate
 from keelman.agent.trust.secrets import SecretFiles
-from keelman.agent.trust.trust import Trust
+from keelman.agent.trust.trust import StateAddress, Trust
 from keelman.agent.workloads.commands import Command
 from keelman.agent.workloads.launcher import Launcher
 from keelman.agent.workloads.limits import make_limiter
@@ -33,6 +33,7 @@ from keelman.agent.workloads.surroundings import Surroundings
 from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1.session_service_pb2 import NodeSecrets, Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.rpc.credentials import Tls
 from keelman.rpc.identity import IdentityKind
 from keelman.rpc.membership import MemberFolder
 from keelman.rpc.server import Service, serve
@@ -53,7 +54,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
     workload was touched.
     """
     home, node, address = settings.folder, settings.node_name, settings.workload_address
-    trust = Trust.of(settings, node)
+    trust = _trust(settings, node)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(lock(home))
         writable("agent.home", home.workloads)
@@ -115,6 +116,16 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         )  # fmt: skip
         parts = [one.run for one in (trust.member, certificate, supervisor, sessions) if one is not None]
         await first_of(stop.wait(), supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
+
+
+def _trust(settings: Settings, node: str) -> Trust:
+    return Trust.of(
+        node,
+        Tls.of("agent", settings.tls_certificate, settings.tls_key),
+        StateAddress(settings.state_address, settings.hosts, settings.state_ca),
+        MemberFolder(settings.folder.member(IdentityKind.NODE)),
+        trust=settings.trust,
+    )
 
 
 def _certificate(settings: Settings, home: Home, trust: Trust, surroundings: Surroundings) -> Certificate | None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from keelman.gateway.access.caller import CALLER
+from keelman.gateway.caller import CALLER
 from keelman.gateway.request_body import ClientGone, body_of
 from keelman.gateway.state import State
 from keelman.model.errors import Exhausted, KeelmanError, NotFound

@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
-from keelman.gateway.access.caller import caller_of
+from keelman.gateway.caller import caller_of
 from keelman.gateway.metrics import exposition
 from keelman.gateway.proxy import Proxy
 from keelman.gateway.state import State

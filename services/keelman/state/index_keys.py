@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from keelman.model.cluster import BrokerCluster, ManagedBrokers, Origin, WorkerCluster
+from keelman.model.annotations import Origin
+from keelman.model.cluster import BrokerCluster, ManagedBrokers, WorkerCluster
 from keelman.model.connectors.connector_definition import ConnectorDefinition
 from keelman.model.connectors.dedicated_connector import FORMER_SPEC, DedicatedConnector
 from keelman.model.connectors.worker_configuration import WorkerConfiguration

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from keelman.model.access.secret import Secret
-from keelman.model.cluster import BrokerCluster, ClusterGoal, Origin, WorkerCluster
+from keelman.model.annotations import Origin
+from keelman.model.cluster import BrokerCluster, ClusterGoal, WorkerCluster
 from keelman.model.connectors.connector_definition import ConnectorDefinition
 from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.connectors.worker_configuration import WorkerConfiguration

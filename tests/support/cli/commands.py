@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from keelman.cli.machine.system import Process, System
+from keelman.cli.client.system import Process, System
 from keelman.runtime.home import Home
 from support.cli.system import Ran
 from support.gateway.system import System as Running

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from keelman.connect.converters.registry_converter import RegistryConverter
 from keelman.connect.records import Column
-from keelman.connect.registry.converter import RegistryConverter
 from keelman.connect.registry.interface import SCHEMA_NOT_FOUND, Reference, Registered, RegistryError, SchemaText
 from keelman.connect.schema import Field, Schema, Struct
 

@@ -18,10 +18,10 @@ from keelman.connect.records import Offset, Partition
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.java import jvm
-from keelman.connectors.java.border.record_views import JavaSteps
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.sink.writer import open_writer
 from keelman.connectors.java.source.reader import open_reader
+from keelman.connectors.java.steps.record_views import JavaSteps
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find
 from support.copying.harness import OneTask

@@ -6,7 +6,8 @@ from keelman.api.connect.v1.autoscale_pb2 import Autoscale
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.cli.autoscaling import autoscale_of, autoscale_text
-from keelman.cli.fields import GivenChange, apply
+from keelman.cli.specs.fields import apply
+from keelman.cli.specs.options import GivenChange
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.times import to_duration
 

@@ -12,9 +12,10 @@ from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerClusterSpec, WorkerNodes
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
-from keelman.cli.fields import Given, GivenChange, apply, check_given
 from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, WORKER_CLUSTERS, Kind
 from keelman.cli.sizes import size_of
+from keelman.cli.specs.fields import apply, check_given
+from keelman.cli.specs.options import Given, GivenChange
 from keelman.model.errors import InvalidArgument
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from keelman.api.connect.v1 import plugin_pb2, topic_pb2
 from keelman.api.node.v1 import workload_pb2
-from keelman.model.cluster import Annotations, Origin
+from keelman.model.annotations import Annotations, Origin
 from keelman.model.workload import PluginFile, ProcessState, WorkerSpec, WorkloadStatus
 from keelman.rpc.mapping import message_of, value_of
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from keelman.connect.avro.names import AvroOptions
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.converters.registry_converter import RegistryConverter, keep, kept
 from keelman.connect.errors import DataError
 from keelman.connect.records import Column
-from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import SchemaKind, SchemaText, header, schema_id
 from keelman.connect.schema import Schema
 

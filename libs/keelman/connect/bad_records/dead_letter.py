@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
+from keelman.connect.failed_record import Format
 from keelman.connect.offsets import in_json
 from keelman.connect.records import Headers, Offset, Partition, SourceBatch
 
@@ -38,10 +39,6 @@ RECORD_BYTES = _OURS + "record.bytes"
 CONNECTS = (TOPIC, PARTITION, OFFSET, CONNECTOR, TASK, STAGE, CLASS, EXCEPTION, MESSAGE, TRACE)
 OURS = (SOURCE_PARTITION, SOURCE_OFFSET, TARGET_PARTITION, KEY_FORMAT, VALUE_FORMAT, RECORD_BYTES)
 _PLACES = {name: place for place, name in enumerate(CONNECTS + OURS)}
-
-Format = Literal["bytes", "json", "text"]
-"""The form of a dead letter's key or value: its original bytes; JsonConverter's schema and payload, if a source had not
-made bytes yet, also for nulls with a schema; or its text in Java, if even that cannot be made."""
 
 
 class LetterProducer(Protocol):

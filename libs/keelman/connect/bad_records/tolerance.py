@@ -9,52 +9,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from keelman.connect.bad_records.dead_letter import Whence
 from keelman.connect.config.connector_keys import DEAD_LETTERS, common_keys
 from keelman.connect.config.error_keys import BUDGET, BUDGET_PERCENT, BUDGET_WINDOW, budget_keys, dead_letter_keys
 from keelman.connect.errors import ConnectError, DataError, RetriableConnectError, in_one_line
+from keelman.connect.failed_record import Stage
 from keelman.connect.offsets import in_json
 
 FIRST_DELAY_MS = 300
 MAX_LINE = 2_000
 MIN_FOR_PERCENT = 10
 """With fewer bad records a share of them means nothing."""
-
-StageName = Literal[
-    "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "TRANSFORMATION", "TASK_PUT", "KAFKA_PRODUCE"
-]
-CONVERTER_STAGES: Mapping[str, StageName] = {
-    "key": "KEY_CONVERTER",
-    "value": "VALUE_CONVERTER",
-    "header": "HEADER_CONVERTER",
-}
-TRANSFORMATION: StageName = "TRANSFORMATION"
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A place where a record can fail: the stage's name in Connect, the step's full Java class, and both for people."""
-
-    name: StageName
-    class_name: str
-    text: str
-
-
-def converter_stage(role: str, class_name: str) -> Stage:
-    """Returns the stage of a converter; `role` is key, value or header."""
-    return Stage(CONVERTER_STAGES[role], class_name, f"{role} converter {simple(class_name)}")
-
-
-def transform_stage(alias: str, class_name: str) -> Stage:
-    """Returns the stage of a transform under its alias."""
-    return Stage(TRANSFORMATION, class_name, f"transform {alias}: {simple(class_name)}")
-
-
-def simple(class_name: str) -> str:
-    """Returns a Java class without its package: `MaskField$Value`."""
-    return class_name.rpartition(".")[2]
 
 
 class RecordTooLarge(ConnectError):

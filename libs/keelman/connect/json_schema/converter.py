@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, one_of_any_case
+from keelman.connect.converters.registry_converter import RegistryConverter, keep, kept
 from keelman.connect.errors import DataError
 from keelman.connect.json_schema.document import SchemaDocument, document
 from keelman.connect.json_schema.read_schema import read_schema
@@ -15,7 +16,6 @@ from keelman.connect.json_schema.reading import ValueReader
 from keelman.connect.json_schema.write_schema import JsonSchemaOptions, write_schema
 from keelman.connect.json_schema.writing import ValueWriter
 from keelman.connect.records import Column
-from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
 from keelman.connect.schema import Schema
 

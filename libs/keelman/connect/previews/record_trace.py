@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from keelman.connect.bad_records.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.converter import Converter
 from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.failed_record import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.converters.registry_converter import RegistryConverter, keep, kept
 from keelman.connect.errors import DataError
 from keelman.connect.protobuf.write_schema import ProtobufOptions, write_schema
 from keelman.connect.records import Column
-from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
 from keelman.connect.schema import Schema
 

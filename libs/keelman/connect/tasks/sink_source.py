@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from keelman.connect.bad_records.tolerance import Stage
+from keelman.connect.failed_record import Stage
 from keelman.connect.records import Headers, TopicPartition
 
 T = TypeVar("T")

@@ -159,7 +159,7 @@ class JavaConnector(Connector):
     @classmethod
     def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
         """Returns the connector's Java steps. Raises ConfigValueError, ConnectError."""
-        from keelman.connectors.java.border.record_views import JavaSteps  # noqa: PLC0415  as above
+        from keelman.connectors.java.steps.record_views import JavaSteps  # noqa: PLC0415  as above
 
         return JavaSteps(cls.loader, config, worker, open_registry)
 

@@ -50,7 +50,7 @@ def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_s
 
     def make(config: Mapping[str, str]) -> Any:
         _start(quick=quick)
-        made = importlib.import_module("keelman.connectors.java.border.steps_in_python")
+        made = importlib.import_module("keelman.connectors.java.steps.steps_in_python")
         versions = _versions(plugin, step.class_name) or {UNDEFINED: _loader(plugin)}
         loader = fitting(step.class_name, versions, config.get(VERSION))
         return made.made_step(loader, step.class_name, step.kind, config)

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from confluent_kafka import Message
 
-from keelman.connect.bad_records.dead_letter import DeadLetter, Format
+from keelman.connect.bad_records.dead_letter import DeadLetter
 from keelman.connect.bad_records.replayed import MAX_EXAMPLES, Replayed
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
+from keelman.connect.failed_record import Format
 from keelman.connect.previews.preview import View
 from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, StepFailure, Written, opened
 from keelman.connect.record import Record

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from keelman.connect.bad_records.dead_letter import Format, Whence, Why, context_headers
+from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
 from keelman.connect.bad_records.tolerance import Budget, Policy, RecordFailure, RecordTooLarge, refused, shortened
 from keelman.connect.errors import RetriableConnectError, in_one_line
+from keelman.connect.failed_record import Format
 from keelman.connect.records import Headers
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure, trace

@@ -11,9 +11,10 @@ from functools import partial
 from typing import TypeVar
 
 from keelman.connect.bad_records.dead_letter import Whence
-from keelman.connect.bad_records.tolerance import RecordFailure, Stage, converter_stage, transform_stage
+from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.converter import Converter, Role
+from keelman.connect.failed_record import Stage, converter_stage, transform_stage
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry, Reference, Registered, Registry, SchemaText

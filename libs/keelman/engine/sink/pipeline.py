@@ -9,7 +9,8 @@ from confluent_kafka import Message
 
 from keelman.connect import contract
 from keelman.connect.bad_records.dead_letter import Whence
-from keelman.connect.bad_records.tolerance import Policy, RecordFailure, Stage
+from keelman.connect.bad_records.tolerance import Policy, RecordFailure
+from keelman.connect.failed_record import Stage
 from keelman.connect.plugin import SinkTask, Writer
 from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
 from keelman.engine.control import Control, GaveUp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from keelman.connect.bad_records.tolerance import Stage
+from keelman.connect.failed_record import Stage
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control

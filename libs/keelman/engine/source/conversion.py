@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from keelman.connect.bad_records.dead_letter import Format, Whence
-from keelman.connect.bad_records.failed_record import FailedRecord
-from keelman.connect.bad_records.tolerance import RecordFailure, Stage
+from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.json_converter import JsonConverter
+from keelman.connect.failed_record import FailedRecord, Format, Stage
 from keelman.connect.java.text import java_text
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, SourceBatch

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+from keelman.model.annotations import NO_ANNOTATIONS, Annotations
 from keelman.model.errors import InvalidArgument
 from keelman.model.resource import Resource
 

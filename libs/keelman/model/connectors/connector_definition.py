@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+from keelman.model.annotations import NO_ANNOTATIONS, Annotations
 from keelman.model.resource import Resource
 
 

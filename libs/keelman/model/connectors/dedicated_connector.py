@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
+from keelman.model.annotations import NO_ANNOTATIONS, Annotations
 from keelman.model.autoscale import Autoscale
-from keelman.model.cluster import NO_ANNOTATIONS, Annotations, WorkerEngine
+from keelman.model.cluster import WorkerEngine
 from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.resource import Resource

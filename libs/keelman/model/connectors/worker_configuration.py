@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
-from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+from keelman.model.annotations import NO_ANNOTATIONS, Annotations
 from keelman.model.errors import NotFound
 from keelman.model.resource import Resource
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from keelman.model.cluster import Origin
+from keelman.model.annotations import Origin
 from keelman.model.errors import InvalidArgument
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from keelman.model.cluster import NO_ANNOTATIONS, Annotations, Origin
+from keelman.model.annotations import NO_ANNOTATIONS, Annotations, Origin
 from keelman.model.errors import InvalidArgument
 from keelman.model.resource import Resource
 

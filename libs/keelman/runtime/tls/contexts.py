@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Mapping
 
 from keelman.model.errors import InvalidArgument
-from keelman.runtime.http.tls import OutspokenContext
 from keelman.runtime.tls.pairs import load_pair
+from keelman.runtime.tls.server_contexts import OutspokenContext
 from keelman.runtime.tls.stores import STORES, Identity, check_kinds, names_identity, read_identity, read_trusted
 
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from keelman.agent.settings import Settings
 from keelman.model.errors import InvalidArgument, KeelmanError, PermissionDenied, Unavailable
 from keelman.rpc.channels import Channel, channel, checked_peer, root_certificates
 from keelman.rpc.credentials import Newest, PemFiles, Pems, Tls
@@ -45,6 +45,16 @@ class StateLink:
 
 
 @dataclass(frozen=True, slots=True)
+class StateAddress:
+    """Where an agent finds state services: their addresses, the agent's own `hosts` for its certificate, and the PEM
+    file of the CA that they are checked with."""
+
+    address: str
+    hosts: tuple[str, ...]
+    ca: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Trust:
     """The credentials and rules of the agent's server and its links to state services; `member` has its certificate
     renewed."""
@@ -55,29 +65,26 @@ class Trust:
     member: Member | None = None
 
     @classmethod
-    def of(cls, settings: Settings, node: str) -> Trust:
-        """Reads the files that the settings name, or those that joining has left in the home.
+    def of(cls, node: str, tls: Tls | None, state: StateAddress, folder: MemberFolder, *, trust: str) -> Trust:
+        """Returns the trust of a node's agent with this certificate of its own, and with what joining has left in the
+        folder. `trust` is the setting of that name.
 
         Raises InvalidArgument and FailedPrecondition for files that cannot be used.
         """
-        tls = Tls.of("agent", settings.tls_certificate, settings.tls_key)
-        if settings.trust != INSTALLATION:
-            roots = root_certificates("agent.state_ca", settings.state_ca)
-            checked_peer(
-                "agent.state_address", settings.state_address, ca="state_ca", certificates=roots, trust=settings.trust
-            )
+        if trust != INSTALLATION:
+            roots = root_certificates("agent.state_ca", state.ca)
+            checked_peer("agent.state_address", state.address, ca="state_ca", certificates=roots, trust=trust)
             return cls(tls, _plain_link(roots, tls))
-        if tls is not None or settings.state_ca is not None:
-            if tls is None or settings.state_ca is None:
+        if tls is not None or state.ca is not None:
+            if tls is None or state.ca is None:
                 missing = "tls_certificate" if tls is None else "state_ca"
                 raise InvalidArgument.of(
                     f"agent.{missing}", "", "a PEM file: with trust = installation tls_certificate, tls_key and "
                     "state_ca go together, and without them the agent uses what it joined with",
                 )  # fmt: skip
-            files = PemFiles("agent", tls.certificate, tls.key, settings.state_ca)
+            files = PemFiles("agent", tls.certificate, tls.key, state.ca)
             return cls(files.newest, StateLink(files.newest), askers)
-        holder, folder = Identity(IdentityKind.NODE, node), MemberFolder(settings.folder.member(IdentityKind.NODE))
-        member = renewing(holder, folder, settings.state_address, settings.hosts)
+        member = renewing(Identity(IdentityKind.NODE, node), folder, state.address, state.hosts)
         return cls(member.newest, StateLink(member.newest, STATE_NAME), askers, member)
 
 

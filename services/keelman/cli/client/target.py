@@ -15,8 +15,8 @@ from pathlib import Path
 
 from keelman.cli.client.contexts import NAME, Context, Contexts
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.system import running_system
 from keelman.cli.exits import OK
-from keelman.cli.machine.system import running_system
 from keelman.cli.options import ContextName, GatewayAddress, HomeFolder
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.channels import channel

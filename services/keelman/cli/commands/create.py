@@ -16,7 +16,6 @@ from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.cli import kinds
-from keelman.cli.broker_fields import tls_of
 from keelman.cli.client.effects import wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import begin, follow
@@ -26,13 +25,15 @@ from keelman.cli.commands.connectors.dedicated import create_dedicated
 from keelman.cli.commands.files.contents import check_no_wait, create_from_file
 from keelman.cli.commands.files.plugin_imports import create_import, import_source
 from keelman.cli.configuration import class_of, given_config
-from keelman.cli.fields import Given, apply, check_given, said
 from keelman.cli.kinds import Kind, cluster_and_name, kind_of
 from keelman.cli.options import Cluster, ConfigFile, Form, Waiting, check_meant, command_group, kind_word, option
 from keelman.cli.output import columns
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
-from keelman.cli.spec_edits import split_names
+from keelman.cli.specs.broker_fields import tls_of
+from keelman.cli.specs.edits import split_names
+from keelman.cli.specs.fields import apply, check_given, said
+from keelman.cli.specs.options import Given
 from keelman.cli.waiting import progress_line
 from keelman.model.errors import InvalidArgument
 

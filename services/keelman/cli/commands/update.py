@@ -15,11 +15,12 @@ from keelman.cli.commands.connectors.dedicated import update_dedicated
 from keelman.cli.commands.files.contents import change_by_file, check_no_wait
 from keelman.cli.commands.manifests.applying import apply_and_print
 from keelman.cli.commands.many import Many, each
-from keelman.cli.fields import GivenChange, apply, check_given
 from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import ConfigFile, NameUnlessMany, PlainName, Waiting, command_group, kind_word
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
+from keelman.cli.specs.fields import apply, check_given
+from keelman.cli.specs.options import GivenChange
 from keelman.model.errors import InvalidArgument
 
 app = command_group()

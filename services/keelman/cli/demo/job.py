@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.cli.client.gateway import connect
+from keelman.cli.client.system import System
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
 from keelman.cli.demo.compare import Verdict, verdict
 from keelman.cli.demo.copying import WORKER_CLUSTER, Copy, begin_copy
@@ -19,7 +20,6 @@ from keelman.cli.demo.text import Facts, check_text
 from keelman.cli.demo.watching import watch_copy
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, print_error
 from keelman.cli.machine.options import Options
-from keelman.cli.machine.system import System
 from keelman.cli.output.words import size
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable

@@ -7,10 +7,10 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Callable
 
+from keelman.cli.client.system import System, running_system
 from keelman.cli.demo.phases import Phases
 from keelman.cli.machine.detached import Detached, Message, start_detached
 from keelman.cli.machine.options import Options
-from keelman.cli.machine.system import System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings

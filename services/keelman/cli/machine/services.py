@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.agent.workloads.logs import last_line
-from keelman.cli.machine.system import Process
+from keelman.cli.client.system import Process
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import Home, private_folder, write_file, write_json

@@ -18,10 +18,10 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway, connect
+from keelman.cli.client.system import Process, Service, System, running_system
 from keelman.cli.machine.leftovers import kill_workloads, stop_workloads
 from keelman.cli.machine.options import NO_PORTS, Options, keep_node
 from keelman.cli.machine.services import READY_SECONDS, Running, ServicePlan, check_ports, free_settings, last_words
-from keelman.cli.machine.system import Process, Service, System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import AlreadyExists, FailedPrecondition, KeelmanError, NotFound, Unavailable
 from keelman.rpc.channels import channel

@@ -11,8 +11,8 @@ from typing import Any
 
 from keelman.connect.config.providers import SECRET_NAMES
 from keelman.gateway.access.accounts import BUCKET, Account
-from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
+from keelman.gateway.caller import Caller
 from keelman.model.access.roles import Role
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_name

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile
 from keelman.gateway.access.accounts import WHOLE, Account
-from keelman.gateway.access.caller import EVERYBODY, Caller
 from keelman.gateway.access.signatures import AccessKey
+from keelman.gateway.caller import EVERYBODY, Caller
 from keelman.gateway.settings import Settings
 from keelman.model.access.roles import token_digest
 from keelman.model.errors import InvalidArgument, PermissionDenied, Unauthenticated

@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keelman.gateway.access.caller import CALLER, EVERYBODY, Caller
 from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.rights import RPCS, Needs, needs_of_route
 from keelman.gateway.access.scopes import EACH, Lookup, refused_scope
+from keelman.gateway.caller import CALLER, EVERYBODY, Caller
 from keelman.gateway.ohara.wire import errors as ohara
 from keelman.gateway.ohara.wire.call import failed as ohara_answer
 from keelman.gateway.proxy import named_cluster, split_path

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.rights import MANAGED_CONNECT, ROUTES, RPCS, Needs
+from keelman.gateway.caller import Caller
 from keelman.model.access.roles import Right, Role
 
 NOBODY, BAD = "no caller", "bad token"

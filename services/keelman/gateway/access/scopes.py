@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from keelman.gateway.access.caller import Caller
+from keelman.gateway.caller import Caller
 from keelman.model.errors import PermissionDenied
 
 

@@ -20,7 +20,7 @@ from keelman.rpc.credentials import Newest, RootsFile, Tls
 from keelman.rpc.guarded import Guarded
 from keelman.rpc.server import Health, Service, serve
 from keelman.runtime.http.server import serve_http
-from keelman.runtime.http.tls import renewed_context
+from keelman.runtime.tls.server_contexts import renewed_context
 
 
 class Access:

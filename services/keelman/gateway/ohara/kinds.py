@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from keelman.gateway.ohara.definitions.setting import SettingDef, Type
 from keelman.gateway.ohara.wire.errors import NO_SUCH, OharaError
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of
 from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.setting_def import SettingDef, Type
 from keelman.gateway.ohara.wire.wording import not_found, not_stored
 
 PLURALS = {

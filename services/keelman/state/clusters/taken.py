@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from keelman.model.cluster import ManagedBrokers, Origin, WorkerClusterSpec
+from keelman.model.annotations import Origin
+from keelman.model.cluster import ManagedBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.state.planning.places import port_owners

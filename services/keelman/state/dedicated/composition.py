@@ -6,8 +6,9 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 
+from keelman.model.annotations import Annotations, Origin
 from keelman.model.autoscale import Autoscale
-from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec, WorkerEngine
+from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerClusterSpec, WorkerEngine
 from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.log_delivery import LogDelivery

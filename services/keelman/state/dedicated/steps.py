@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.model.cluster import Annotations
+from keelman.model.annotations import Annotations
 from keelman.model.connectors.dedicated_connector import (
     FORMER_SPEC,
     UNKNOWN_CODE,

@@ -14,7 +14,7 @@ from sqlmodel import Field
 from keelman.api.connect.v1 import operation_pb2
 from keelman.api.connect.v1 import operation_service_pb2 as pb
 from keelman.api.connect.v1 import operation_service_pb2_grpc as grpc
-from keelman.model.cluster import Origin
+from keelman.model.annotations import Origin
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.operation import Operation, OperationKind, Step, Target
 from keelman.rpc.mapping import message_of

@@ -10,7 +10,7 @@ from keelman.api.connect.v1 import secret_pb2
 from keelman.api.connect.v1 import secret_service_pb2 as pb
 from keelman.api.connect.v1 import secret_service_pb2_grpc as grpc
 from keelman.model.access.secret import Secret, checked_secret_name, checked_values
-from keelman.model.cluster import Annotations
+from keelman.model.annotations import Annotations
 from keelman.model.errors import AlreadyExists, Exhausted, FailedPrecondition, InvalidArgument
 from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR

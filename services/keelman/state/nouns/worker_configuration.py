@@ -11,7 +11,7 @@ from keelman.api.connect.v1 import worker_configuration_pb2
 from keelman.api.connect.v1 import worker_configuration_service_pb2 as pb
 from keelman.api.connect.v1 import worker_configuration_service_pb2_grpc as grpc
 from keelman.connect.config.secret_keys import literal_secrets
-from keelman.model.cluster import Annotations
+from keelman.model.annotations import Annotations
 from keelman.model.connectors.worker_configuration import ConfigurationRevision, WorkerConfiguration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.mapping import message_of

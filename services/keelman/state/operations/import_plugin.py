@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from keelman.model.cluster import Origin
+from keelman.model.annotations import Origin
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
 from keelman.model.operation import Operation, OperationState
 from keelman.model.plugins.plugin import Plugin, PluginKind, plugin_key

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
-from keelman.model.cluster import Origin
+from keelman.model.annotations import Origin
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin import Plugin, checked_version, plugin_key
 from keelman.model.rules.names import checked_name

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from keelman.api.connect.v1 import origin_pb2
-from keelman.model.cluster import Annotations
+from keelman.model.annotations import Annotations
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin_import import PluginImport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from google.protobuf.struct_pb2 import Struct, Value
 
-from keelman.model.cluster import Origin
+from keelman.model.annotations import Origin
 from keelman.model.errors import AlreadyExists, Conflict, Exhausted, InvalidArgument
 from keelman.model.rules.names import checked_name
 from keelman.state.snapshot import Resource, Snapshot

@@ -11,7 +11,8 @@ import pytest
 
 from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2
 from keelman.api.event.v1 import event_pb2
-from keelman.model.cluster import Annotations, ExternalBrokers, WorkerClusterSpec
+from keelman.model.annotations import Annotations
+from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.errors import translated
 from keelman.state.nouns import broker_cluster, worker_cluster

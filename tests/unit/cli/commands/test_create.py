@@ -10,7 +10,7 @@ import pytest
 from keelman.api.connect.v1.broker_cluster_pb2 import ManagedBrokers
 from keelman.cli import kinds
 from keelman.cli.commands.create import Creation, broker_spec, check_options, connector_config, worker_spec
-from keelman.cli.fields import Given
+from keelman.cli.specs.options import Given
 from keelman.model.errors import InvalidArgument
 
 

@@ -13,9 +13,10 @@ from keelman.cli.commands.records.dead_letters import replay_lines, since
 from keelman.cli.commands.records.preview import preview_lines
 from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
 from keelman.connect.bad_records.replayed import MAX_TEXT, Replayed
-from keelman.connect.bad_records.tolerance import RecordFailure, converter_stage
+from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError
+from keelman.connect.failed_record import converter_stage
 from keelman.connect.previews.record_trace import OnStep, OpenSteps, RecordTrace, StepFailure, pass_over
 from keelman.connect.record import Record
 from keelman.connect.records import Column, SourceBatch

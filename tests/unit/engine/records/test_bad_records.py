@@ -12,8 +12,9 @@ import pytest
 from confluent_kafka import Message
 
 from keelman.connect.bad_records.dead_letter import DeadLetter, Whence, Why, read_letter
-from keelman.connect.bad_records.tolerance import Budget, Policy, RecordFailure, RecordRefused, converter_stage
+from keelman.connect.bad_records.tolerance import Budget, Policy, RecordFailure, RecordRefused
 from keelman.connect.errors import RetriableConnectError
+from keelman.connect.failed_record import converter_stage
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.schema import STRING

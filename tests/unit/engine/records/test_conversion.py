@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.bad_records.failed_record import FailedRecord
-from keelman.connect.bad_records.tolerance import Policy, RecordRefused, converter_stage
+from keelman.connect.bad_records.tolerance import Policy, RecordRefused
 from keelman.connect.errors import DataError, RetriableConnectError
+from keelman.connect.failed_record import FailedRecord, converter_stage
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.registry.interface import SCHEMA_NOT_FOUND, RegistryError, SchemaKind, SchemaText

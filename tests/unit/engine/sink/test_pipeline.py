@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.bad_records.tolerance import RecordRefused, Stage, converter_stage
+from keelman.connect.bad_records.tolerance import RecordRefused
+from keelman.connect.failed_record import Stage, converter_stage
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.tasks.sink_source import WrittenRecord

@@ -9,8 +9,8 @@ import pytest
 
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile, read_access_file
 from keelman.gateway.access.accounts import WHOLE, Account
-from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.callers import Callers
+from keelman.gateway.caller import Caller
 from keelman.gateway.settings import Settings
 from keelman.model.access.roles import Role, token_digest
 from keelman.model.errors import InvalidArgument

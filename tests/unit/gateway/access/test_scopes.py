@@ -2,8 +2,8 @@
 
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorChanges, ConnectorName, UnreachableClusters
 from keelman.api.connect.v1.connector_service_pb2 import WatchConnectorsResponse
-from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.scopes import CONNECTOR_CHANGES
+from keelman.gateway.caller import Caller
 from keelman.model.access.roles import Role
 
 

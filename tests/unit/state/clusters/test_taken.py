@@ -5,13 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from keelman.model.annotations import Annotations, Origin
 from keelman.model.cluster import (
-    Annotations,
     BrokerCluster,
     ClusterGoal,
     ExternalBrokers,
     ManagedBrokers,
-    Origin,
     WorkerCluster,
     WorkerClusterSpec,
 )

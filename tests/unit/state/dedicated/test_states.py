@@ -14,8 +14,8 @@ from keelman.api.connect.v1.connector_pb2 import (
     Connector,
     ConnectorTask,
 )
+from keelman.model.annotations import Annotations
 from keelman.model.cluster import (
-    Annotations,
     BrokerCluster,
     BrokerClusterStatus,
     BrokersSeen,

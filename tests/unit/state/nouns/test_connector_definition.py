@@ -13,7 +13,8 @@ from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_ABSENT, DEFINITION_GOAL_RUNNING
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
-from keelman.model.cluster import Annotations, ClusterGoal, ExternalBrokers, Origin, WorkerClusterSpec
+from keelman.model.annotations import Annotations, Origin
+from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerClusterSpec
 from keelman.model.connectors.connector_definition import ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.state.hub import Hub

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from keelman.api.connect.v1 import worker_configuration_service_pb2 as wf
-from keelman.model.cluster import Annotations, ClusterGoal, ExternalBrokers, Origin
+from keelman.model.annotations import Annotations, Origin
+from keelman.model.cluster import ClusterGoal, ExternalBrokers
 from keelman.model.connectors.dedicated_connector import (
     Capacity,
     DedicatedConnectorSpec,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers, Origin
+from keelman.model.annotations import Origin
+from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers
 from keelman.model.operation import Failure, Operation, OperationKind, Step, StepState, Target
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.nouns.registry import NOUNS

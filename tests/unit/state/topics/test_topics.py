@@ -7,13 +7,12 @@ import pytest
 
 from keelman.kafka.topic_brokers import ConfigValue
 from keelman.kafka.topic_configs import TOPIC_CONFIGS, same_value, value_problem
+from keelman.model.annotations import Annotations, Origin
 from keelman.model.cluster import (
-    Annotations,
     BrokerCluster,
     ClusterGoal,
     ExternalBrokers,
     ManagedBrokers,
-    Origin,
     WorkerCluster,
     WorkerClusterSpec,
 )

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from keelman.connect.bad_records.dead_letter import Format
-from keelman.connect.bad_records.failed_record import FailedRecord
+from keelman.connect.failed_record import FailedRecord, Format
 from keelman.connect.records import Column, Headers, Offset, Partition, SourceBatch
 from keelman.connect.tasks.source_task import SourceTarget
 from keelman.connectors.java.configs import json_converter

@@ -23,7 +23,6 @@ from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tasks.own_metric import OwnMetric
 from keelman.connect.tasks.source_task import SourceTask
-from keelman.connectors.java.border.record_views import RecordViews
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
@@ -36,6 +35,7 @@ from keelman.connectors.java.source.offsets import TaskOffsets
 from keelman.connectors.java.source.one_by_one import OneByOne
 from keelman.connectors.java.source.poll_thread import Poll, PollThread
 from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
+from keelman.connectors.java.steps.record_views import RecordViews
 from keelman.connectors.java.stopping import flush_seconds, stop_seconds
 from keelman.engine.control import CutShort
 from keelman.engine.own_metrics import reported

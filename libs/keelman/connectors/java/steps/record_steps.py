@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keelman.connect.bad_records.tolerance import Stage, converter_stage
+from keelman.connect.failed_record import Stage, converter_stage
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connectors.java.border.python_converter import OURS_ALONE, python_converter
 from keelman.connectors.java.configs import string_map

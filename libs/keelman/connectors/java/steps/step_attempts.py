@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from keelman.connect.bad_records.tolerance import Stage
 from keelman.connect.errors import ConnectError
+from keelman.connect.failed_record import Stage
 from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.steps.transforms import JavaStep

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keelman.connect.bad_records.tolerance import Stage, transform_stage
 from keelman.connect.config.types import Type, parse_type
 from keelman.connect.errors import ConfigValueError
+from keelman.connect.failed_record import Stage, transform_stage
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
 from keelman.connectors.java.handles import Handles

@@ -12,8 +12,9 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import follow
 from keelman.cli.client.target import Target
 from keelman.cli.configuration import class_of, given_config
-from keelman.cli.fields import Given, GivenChange, apply
 from keelman.cli.output.printing import print_one
+from keelman.cli.specs.fields import apply
+from keelman.cli.specs.options import Given, GivenChange
 from keelman.runtime.conflicts import again
 
 _KIND = kinds.DEDICATED_CONNECTORS

@@ -12,9 +12,10 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
-from keelman.cli.fields import Given, GivenChange, said
 from keelman.cli.kinds import SECRETS, WORKER_CONFIGURATIONS, Kind
 from keelman.cli.output.printing import print_one
+from keelman.cli.specs.fields import said
+from keelman.cli.specs.options import Given, GivenChange
 from keelman.model.errors import InvalidArgument
 
 _MISSING = {

@@ -7,8 +7,9 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.imports import fetch
 from keelman.cli.client.target import Target
-from keelman.cli.fields import Given, said
 from keelman.cli.output.printing import print_one
+from keelman.cli.specs.fields import said
+from keelman.cli.specs.options import Given
 from keelman.model.errors import InvalidArgument
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.system import running_system
 from keelman.cli.client.target import Target, home_of
 from keelman.cli.doctor.clusters import broker_findings, definition_findings, topic_findings, worker_findings
 from keelman.cli.doctor.finding import Finding
@@ -15,7 +16,6 @@ from keelman.cli.doctor.here import gateway_findings, home_findings
 from keelman.cli.doctor.nodes import node_findings
 from keelman.cli.doctor.storage_topics import reported_findings, storage_findings
 from keelman.cli.exits import FAILED, OK
-from keelman.cli.machine.system import running_system
 from keelman.cli.options import TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, on_one_line, print_document
 from keelman.cli.output.words import quantity

@@ -7,10 +7,10 @@ import os
 import signal
 from collections.abc import Callable
 
+from keelman.cli.client.system import running_system
 from keelman.cli.client.target import home_of
 from keelman.cli.exits import OK
 from keelman.cli.machine.leftovers import living, stop_workloads
-from keelman.cli.machine.system import running_system
 from keelman.cli.machine.up import GRACE_SECONDS, lock, starting_up
 from keelman.cli.options import HomeFolder, command_group
 from keelman.cli.waiting import progress_line, until

@@ -10,10 +10,10 @@ import psutil
 
 from keelman.cli import kinds
 from keelman.cli.client.gateway import connect
+from keelman.cli.client.system import Service, System, running_system
 from keelman.cli.client.target import home_of
 from keelman.cli.exits import FAILED, OK
 from keelman.cli.machine.leftovers import living
-from keelman.cli.machine.system import Service, System, running_system
 from keelman.cli.options import Form, HomeFolder, command_group
 from keelman.cli.output.printing import checked_format, print_document
 from keelman.cli.output.words import quantity, size

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
+from keelman.cli.client.system import System, running_system
 from keelman.cli.client.target import home_of
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, exit_code_of, print_error
 from keelman.cli.machine.detached import Message, Starter, start_detached
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.services import last_words
-from keelman.cli.machine.system import System, running_system
 from keelman.cli.machine.up import GRACE_SECONDS, Stage, run
 from keelman.cli.options import HomeFolder, Settings, command_group
 from keelman.cli.waiting import progress_line, until

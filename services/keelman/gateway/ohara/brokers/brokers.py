@@ -12,8 +12,8 @@ from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster
 from keelman.api.connect.v1.topic_pb2 import TOPIC_GOAL_PRESENT
 from keelman.api.connect.v1.topic_service_pb2 import ListTopicsRequest
-from keelman.gateway.ohara.brokers.specs import ALL, NODE_NAMES, changed_spec, ports_of, spec_of
 from keelman.gateway.ohara.clusters import starting
+from keelman.gateway.ohara.clusters.broker_specs import ALL, NODE_NAMES, changed_spec, ports_of, spec_of
 from keelman.gateway.ohara.clusters.known import (
     BROKER,
     PLACED,

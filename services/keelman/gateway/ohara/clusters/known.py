@@ -15,7 +15,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, Br
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.gateway.ohara.brokers import specs
+from keelman.gateway.ohara.clusters import broker_specs, worker_specs
 from keelman.gateway.ohara.clusters.ports import Holder
 from keelman.gateway.ohara.clusters.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as ZOOKEEPER_SETTINGS
@@ -26,7 +26,6 @@ from keelman.gateway.ohara.state.stored import Stored, StoredDocument
 from keelman.gateway.ohara.wire.keys import API, OWN_PREFIX, ObjectKey, key_of, own_name, shown_key, unshown_key
 from keelman.gateway.ohara.wire.values import Settings, default_of
 from keelman.gateway.ohara.wire.wording import not_found
-from keelman.gateway.ohara.workers import specs as worker_specs
 from keelman.model.errors import NotFound
 
 WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
@@ -168,8 +167,8 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
     key = shown_key(cluster.name, cluster.spec.origin)
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
         return None
-    settings = specs.settings_of(cluster, key, hosts, brokers)
-    ports = {*specs.ports_of(cluster.spec)}
+    settings = broker_specs.settings_of(cluster, key, hosts, brokers)
+    ports = {*broker_specs.ports_of(cluster.spec)}
     for one in brokers:
         made = one.spec.broker
         ports |= {made.port, made.controller_port, made.metrics_port}
@@ -182,7 +181,7 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
         ports=frozenset(ports - {0}),
         uses=key_of(settings["zookeeperClusterKey"]),
         modified=cluster.update_time.ToMilliseconds(),
-        life=_in_words_of(specs.life(cluster, hosts, brokers), {cluster.name: key}),
+        life=_in_words_of(broker_specs.life(cluster, hosts, brokers), {cluster.name: key}),
         processes=tuple(brokers),
     )
 

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from keelman.gateway.ohara.definitions.connector import CONNECTOR, KIND, OHARA_CONNECTOR, UNKNOWN, meta
-from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, SettingDef, Type
 from keelman.gateway.ohara.definitions.stream import STREAM
+from keelman.gateway.ohara.wire.setting_def import Definitions, Necessary, SettingDef, Type
 
 Json = dict[str, Any]
 _TYPES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keelman.gateway.ohara.connectors.config import COLUMNS
+from keelman.gateway.ohara.definitions.config import COLUMNS
 from keelman.gateway.ohara.definitions.connector import DATA_TYPES
 from keelman.gateway.ohara.wire.errors import bad_value
 from keelman.gateway.ohara.wire.json_types import is_number, type_name

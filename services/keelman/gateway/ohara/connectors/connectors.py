@@ -13,10 +13,10 @@ from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, DefinitionGoal
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.gateway.ohara.connectors.columns import check_columns
-from keelman.gateway.ohara.connectors.config import CLASS, COLUMNS, INTERNAL, TOPIC_KEYS, WORKER_KEY
 from keelman.gateway.ohara.connectors.life import answers, is_there, is_wanted, life
 from keelman.gateway.ohara.connectors.specs import ConnectorSettings, answer_of, filled_of, settings_of, spec_of
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
+from keelman.gateway.ohara.definitions.config import CLASS, COLUMNS, INTERNAL, TOPIC_KEYS, WORKER_KEY
 from keelman.gateway.ohara.definitions.connector import CHECK_RULE, CHECK_RULES, CONNECTOR
 from keelman.gateway.ohara.state import lookups
 from keelman.gateway.ohara.state.changing import settled, undisturbed

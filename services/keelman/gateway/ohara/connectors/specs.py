@@ -17,7 +17,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, ConnectorDefinitionSpec
 from keelman.gateway.ohara.connectors.class_settings import Json, defaults, is_ohara
-from keelman.gateway.ohara.connectors.config import (
+from keelman.gateway.ohara.definitions.config import (
     BYTES_CONVERTER,
     CLASS,
     CONNECTOR_KEY,
@@ -32,9 +32,9 @@ from keelman.gateway.ohara.connectors.config import (
     kafka_name,
 )
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
-from keelman.gateway.ohara.definitions.setting import Necessary
 from keelman.gateway.ohara.state.structs import struct_of, value_of
 from keelman.gateway.ohara.wire.keys import API, ObjectKey
+from keelman.gateway.ohara.wire.setting_def import Necessary
 from keelman.gateway.ohara.wire.values import Settings, default_of
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"

@@ -13,8 +13,8 @@ import orjson
 
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.gateway.ohara.connectors.class_settings import Json, class_of_keys, generic_class
-from keelman.gateway.ohara.connectors.config import is_ohara_class
 from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
+from keelman.gateway.ohara.definitions.config import is_ohara_class
 from keelman.model.errors import DeadlineExceeded, Internal, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline

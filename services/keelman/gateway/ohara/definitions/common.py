@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, LEGAL_WORD
+from keelman.gateway.ohara.wire.setting_def import Necessary, Permission, SettingDef, Type
 
 VERSION = "0.11.1"
 """The version of Ohara's API, as served here and as the tag of image names."""

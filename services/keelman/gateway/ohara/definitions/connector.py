@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keelman.gateway.ohara.connectors import config
+from keelman.gateway.ohara.definitions import config
 from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
-from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, Permission, SettingDef, Type, table
+from keelman.gateway.ohara.wire.setting_def import Definitions, Necessary, Permission, SettingDef, Type, table
 
 CHECK_RULE = "check.rule"
 CHECK_RULES = ("NONE", "PERMISSIVE", "ENFORCING")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from keelman.gateway.ohara.definitions.common import TAGS
-from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type, table
-from keelman.gateway.ohara.state.hosts import LEGAL_HOSTNAME
+from keelman.gateway.ohara.wire.setting_def import Necessary, Permission, SettingDef, Type, table
 
+LEGAL_HOSTNAME = r"[a-zA-Z0-9.\-]{1,63}$"
 HOSTNAME, PORT, USER, PASSWORD = "hostname", "port", "user", "password"
 SSH_PORT = 22
 

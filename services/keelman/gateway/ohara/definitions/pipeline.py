@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
-from keelman.gateway.ohara.definitions.setting import SettingDef, Type, table
+from keelman.gateway.ohara.wire.setting_def import SettingDef, Type, table
 
 ENDPOINTS = "endpoints"
 

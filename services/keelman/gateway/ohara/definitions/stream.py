@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keelman.gateway.ohara.definitions import common
-from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type, table
+from keelman.gateway.ohara.wire.setting_def import Necessary, Permission, SettingDef, Type, table
 
 JAR_KEY, CLASS, FROM, TO = "jarKey", "stream.class", "from", "to"
 BROKER_CLUSTER_KEY = "brokerClusterKey"

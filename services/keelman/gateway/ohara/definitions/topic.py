@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
-from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type, table
+from keelman.gateway.ohara.wire.setting_def import Necessary, SettingDef, Type, table
 
 BROKER_CLUSTER_KEY = "brokerClusterKey"
 PARTITIONS, REPLICATIONS = "numberOfPartitions", "numberOfReplications"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.gateway.ohara.definitions import common
-from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type, table
+from keelman.gateway.ohara.wire.setting_def import Necessary, Permission, SettingDef, Type, table
 
 CONFIG, OFFSET, STATUS = "config", "offset", "status"
 TOPIC_KINDS = (CONFIG, OFFSET, STATUS)

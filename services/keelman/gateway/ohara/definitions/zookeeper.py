@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.gateway.ohara.definitions import common
-from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type, table
+from keelman.gateway.ohara.wire.setting_def import Necessary, SettingDef, Type, table
 
 DATA_DIR, PEER_PORT, ELECTION_PORT = "dataDir", "peerPort", "electionPort"
 PORTS = ("clientPort", "jmxPort", PEER_PORT, ELECTION_PORT)

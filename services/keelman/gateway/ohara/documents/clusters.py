@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from keelman.gateway.ohara.definitions import shabondi, stream
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
-from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, SettingDef, Type
 from keelman.gateway.ohara.documents.stored import StoredKind
 from keelman.gateway.ohara.wire.call import Call
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value, illegal_state, no_such, unsupported_operation
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
 from keelman.gateway.ohara.wire.resource import Json
+from keelman.gateway.ohara.wire.setting_def import Definitions, Necessary, SettingDef, Type
 from keelman.gateway.ohara.wire.values import Settings
 
 NODE_NAMES = "nodeNames"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
-from keelman.gateway.ohara.definitions.setting import table
 from keelman.gateway.ohara.documents.stored import StoredKind
+from keelman.gateway.ohara.wire.setting_def import table
 
 
 class Objects(StoredKind):

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from keelman.gateway.ohara.connectors.config import CLASS, WORKER_KEY
 from keelman.gateway.ohara.definitions import shabondi, stream
+from keelman.gateway.ohara.definitions.config import CLASS, WORKER_KEY
 from keelman.gateway.ohara.definitions.connector import KIND, UNKNOWN
 from keelman.gateway.ohara.definitions.pipeline import ENDPOINTS, PIPELINE
 from keelman.gateway.ohara.documents.stored import StoredKind

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from keelman.gateway.ohara.definitions.setting import Definitions, SettingDef
 from keelman.gateway.ohara.kinds import Kinds
 from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.state.stored import Stored, StoredDocument
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key
 from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.setting_def import Definitions, SettingDef
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, not_found
 from keelman.model.errors import AlreadyExists

@@ -15,8 +15,8 @@ from starlette.responses import Response, StreamingResponse
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
 from keelman.gateway.ohara.connectors.class_settings import generic_class
-from keelman.gateway.ohara.connectors.config import is_ohara_class
 from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
+from keelman.gateway.ohara.definitions.config import is_ohara_class
 from keelman.gateway.ohara.files.form import TAGS, Upload, uploaded
 from keelman.gateway.ohara.files.keys import VERSION, file_key, files_by_key
 from keelman.gateway.ohara.kinds import Kinds

@@ -7,10 +7,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from keelman.gateway.ohara.connectors.config import WORKER_KEY
 from keelman.gateway.ohara.connectors.life import is_wanted
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
-from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type
+from keelman.gateway.ohara.definitions.config import WORKER_KEY
 from keelman.gateway.ohara.routes import Endpoint
 from keelman.gateway.ohara.state import lookups
 from keelman.gateway.ohara.state.control import Control
@@ -18,6 +17,7 @@ from keelman.gateway.ohara.wire.call import Call, ok
 from keelman.gateway.ohara.wire.errors import illegal_argument
 from keelman.gateway.ohara.wire.keys import key_of
 from keelman.gateway.ohara.wire.resource import Json
+from keelman.gateway.ohara.wire.setting_def import Necessary, SettingDef, Type
 from keelman.gateway.ohara.wire.values import created
 from keelman.gateway.ohara.wire.wording import checked_running
 from keelman.model.errors import KeelmanError

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from starlette.responses import Response
 
 from keelman.gateway.ohara.connectors.class_settings import Json, class_info, generic_class
-from keelman.gateway.ohara.connectors.config import CLASS, WORKER_KEY, is_ohara_class
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.definitions import shabondi
 from keelman.gateway.ohara.definitions.broker import BROKER
 from keelman.gateway.ohara.definitions.common import VERSION
+from keelman.gateway.ohara.definitions.config import CLASS, WORKER_KEY, is_ohara_class
 from keelman.gateway.ohara.definitions.connector import KIND, UNKNOWN, meta
-from keelman.gateway.ohara.definitions.setting import Definitions
 from keelman.gateway.ohara.definitions.stream import STREAM
 from keelman.gateway.ohara.definitions.topic import TOPIC
 from keelman.gateway.ohara.definitions.worker import WORKER
@@ -24,6 +23,7 @@ from keelman.gateway.ohara.state import lookups
 from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.wire.call import Call, ok_with_nulls
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of
+from keelman.gateway.ohara.wire.setting_def import Definitions
 from keelman.gateway.ohara.wire.wording import not_found
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger

@@ -9,20 +9,20 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from keelman.connect.config.secret_keys import shown_value
-from keelman.gateway.ohara.connectors import config
 from keelman.gateway.ohara.connectors.class_settings import Json, own_setting, setting_of
 from keelman.gateway.ohara.connectors.connectors import SENT, checked_settings, without_internal
 from keelman.gateway.ohara.connectors.life import answers
 from keelman.gateway.ohara.connectors.specs import ConnectorSettings, spec_of
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
+from keelman.gateway.ohara.definitions import config
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
-from keelman.gateway.ohara.definitions.setting import by_key
 from keelman.gateway.ohara.routes import Endpoint
 from keelman.gateway.ohara.state import lookups
 from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.wire.call import Call, ok_with_nulls
 from keelman.gateway.ohara.wire.errors import illegal_argument
 from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
+from keelman.gateway.ohara.wire.setting_def import by_key
 from keelman.gateway.ohara.wire.values import created
 from keelman.gateway.ohara.wire.wording import checked_running
 from keelman.model.errors import Internal, InvalidArgument, NotFound

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from keelman.api.node.v1 import node_service_pb2 as pb
 from keelman.gateway.ohara.clusters.known import BROKER, PLACED, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known, read_known
-from keelman.gateway.ohara.definitions.node import HOSTNAME, NODE, PASSWORD, PORT, SSH_PORT, USER
+from keelman.gateway.ohara.definitions.node import HOSTNAME, LEGAL_HOSTNAME, NODE, PASSWORD, PORT, SSH_PORT, USER
 from keelman.gateway.ohara.nodes.view import AGENT_USER, COVERED, NO_GROUP, node_json
 from keelman.gateway.ohara.state.control import Control
-from keelman.gateway.ohara.state.hosts import HIDDEN, LEGAL_HOSTNAME, Host, is_hostname, node_key, own_node
+from keelman.gateway.ohara.state.hosts import HIDDEN, Host, is_hostname, node_key, own_node
 from keelman.gateway.ohara.state.stored import Stored, StoredDocument
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument
 from keelman.gateway.ohara.wire.keys import ObjectKey

@@ -10,7 +10,6 @@ from keelman.gateway.ohara.definitions.broker import SENT_ONLY as SENT_TO_BROKER
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 from keelman.gateway.ohara.definitions.node import NODE
 from keelman.gateway.ohara.definitions.pipeline import PIPELINE
-from keelman.gateway.ohara.definitions.setting import Definitions
 from keelman.gateway.ohara.definitions.shabondi import SHABONDI
 from keelman.gateway.ohara.definitions.stream import STREAM
 from keelman.gateway.ohara.definitions.topic import TOPIC
@@ -35,6 +34,7 @@ from keelman.gateway.ohara.openapi.schemas import (
     ref,
     sent_object,
 )
+from keelman.gateway.ohara.wire.setting_def import Definitions
 
 START_STOP = ("start", "stop")
 CLUSTER_STATE = one_of("PENDING", "RUNNING", "FAILED", "UNKNOWN")

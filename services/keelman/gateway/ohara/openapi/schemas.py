@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keelman.gateway.ohara.definitions.setting import EMPTY, INTEGERS, Necessary, SettingDef, Type
+from keelman.gateway.ohara.wire.setting_def import EMPTY, INTEGERS, Necessary, SettingDef, Type
 
 Schema = dict[str, Any]
 

@@ -12,7 +12,6 @@ from keelman.gateway.ohara.state.stored import StoredDocument
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
 from keelman.gateway.ohara.wire.wording import not_stored
 
-LEGAL_HOSTNAME = r"[a-zA-Z0-9.\-]{1,63}$"
 HIDDEN = "deleted"
 """The field in a node's document that marks a node deleted here while its agent was registered."""
 _HOSTNAME = re.compile(r"[a-zA-Z0-9.\-]{1,63}")

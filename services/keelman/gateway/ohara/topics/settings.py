@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.api.connect.v1.topic_pb2 import Topic, TopicSpec
-from keelman.gateway.ohara.connectors.config import kafka_name
+from keelman.gateway.ohara.definitions.config import kafka_name
 from keelman.gateway.ohara.definitions.topic import (
     BROKER_CLUSTER_KEY,
     CLEANUP_POLICY,

@@ -10,8 +10,8 @@ from functools import partial
 from keelman.api.connect.v1 import topic_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DEGRADED, CLUSTER_STATE_RUNNING, BrokerCluster
 from keelman.api.connect.v1.topic_pb2 import TOPIC_GOAL_ABSENT, TOPIC_GOAL_PRESENT, Topic, TopicGoal
-from keelman.gateway.ohara.connectors.config import TOPIC_KEYS
 from keelman.gateway.ohara.definitions import shabondi, stream
+from keelman.gateway.ohara.definitions.config import TOPIC_KEYS
 from keelman.gateway.ohara.definitions.topic import BROKER_CLUSTER_KEY, TOPIC
 from keelman.gateway.ohara.kinds import Kinds
 from keelman.gateway.ohara.state import lookups

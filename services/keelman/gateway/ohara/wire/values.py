@@ -8,10 +8,10 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from keelman.gateway.ohara.definitions.setting import EMPTY, INTEGERS, Necessary, Permission, SettingDef, Type, by_key
 from keelman.gateway.ohara.wire.errors import bad_value
 from keelman.gateway.ohara.wire.json_types import empty_strings, is_number, type_name, without_nulls
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of
+from keelman.gateway.ohara.wire.setting_def import EMPTY, INTEGERS, Necessary, Permission, SettingDef, Type, by_key
 
 Settings: TypeAlias = dict[str, Any]
 RANDOM_LENGTH = 25

@@ -13,6 +13,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, CL
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
+from keelman.gateway.ohara.clusters import worker_specs
 from keelman.gateway.ohara.clusters.known import BROKER, WORKER, Cluster, read_known, worker_of
 from keelman.gateway.ohara.clusters.ports import check_ports
 from keelman.gateway.ohara.clusters.processes import RUNNING
@@ -30,7 +31,6 @@ from keelman.gateway.ohara.wire.keys import MAX_NAMES, ObjectKey, key_of, own_na
 from keelman.gateway.ohara.wire.resource import Json, Resource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
-from keelman.gateway.ohara.workers import specs
 from keelman.gateway.ohara.workers.reading import key_of_brokers, read_hosts, read_worker, users_of
 from keelman.gateway.ohara.workers.refusals import NO_PORTS, worded
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, KeelmanError, NotFound
@@ -57,7 +57,7 @@ class Workers(Resource):
 
     async def create(self, settings: Settings) -> Json:
         """Creates a stopped worker cluster."""
-        complete = created(specs.ALL, settings)
+        complete = created(worker_specs.ALL, settings)
         return await self._create(ObjectKey(complete["group"], complete["name"]), complete)
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
@@ -65,12 +65,12 @@ class Workers(Resource):
         for _ in range(TRIES):
             hosts, present = await read_worker(self._control, key)
             if present is None:
-                return await self._create(key, created(specs.ALL, settings | key.json))
+                return await self._create(key, created(worker_specs.ALL, settings | key.json))
             if present.life.state:
                 raise must_be_stopped(WORKER, key)
-            complete = edited(specs.ALL, present.settings, settings)
+            complete = edited(worker_specs.ALL, present.settings, settings)
             refs, brokers = await self._references(complete, hosts)
-            spec, fields = specs.changed_spec(present.made.spec, present.settings, complete, brokers.name, refs)
+            spec, fields = worker_specs.changed_spec(present.made.spec, present.settings, complete, brokers.name, refs)
             with suppress(Conflict):
                 return _shown(await self._update(present, spec, fields), hosts, brokers)
         raise illegal_state(f"{key} is being changed by others: try again")
@@ -125,8 +125,8 @@ class Workers(Resource):
         if present is not None:
             raise exists(WORKER, key)
         request = pb.CreateWorkerClusterRequest(
-            spec=specs.new_spec(settings, key, brokers.name, refs),
-            choose_ports=specs.CLIENT_PORT not in settings or specs.JMX_PORT not in settings,
+            spec=worker_specs.new_spec(settings, key, brokers.name, refs),
+            choose_ports=worker_specs.CLIENT_PORT not in settings or worker_specs.JMX_PORT not in settings,
         )
         for number in range(1, MAX_NAMES + 1):
             request.name = own_name(key, number)
@@ -137,7 +137,7 @@ class Workers(Resource):
                 if not await self._is_deleted(request.name):
                     break
             except KeelmanError as error:
-                raise worded(error, key, await read_known(self._control), specs.ports_of(request.spec)) from None
+                raise worded(error, key, await read_known(self._control), worker_specs.ports_of(request.spec)) from None
         raise exists(WORKER, key)
 
     async def _is_deleted(self, name: str) -> bool:
@@ -189,7 +189,7 @@ class Workers(Resource):
         """Sets the nodes of a worker cluster; returns False if another caller changed it meanwhile."""
         spec = WorkerClusterSpec()
         spec.CopyFrom(present.made.spec)
-        specs.put_nodes(spec, hostnames)
+        worker_specs.put_nodes(spec, hostnames)
         with suppress(Conflict):
             await self._update(present, spec, ["nodes"])
             return True
@@ -202,7 +202,7 @@ class Workers(Resource):
             return unchanged
         request = pb.UpdateWorkerClusterRequest(name=present.made.name, etag=present.made.etag, spec=spec)
         request.update_mask.paths.extend(fields)
-        made: WorkerCluster = (await self._ask(request, present.key, specs.ports_of(spec))).worker_cluster
+        made: WorkerCluster = (await self._ask(request, present.key, worker_specs.ports_of(spec))).worker_cluster
         return as_sent(made, spec)
 
     async def _read(self, key: ObjectKey) -> tuple[Hosts, Cluster]:
@@ -216,7 +216,7 @@ class Workers(Resource):
         """Returns the files and the broker cluster that settings name. Raises OharaError for the first that does not
         exist, in the order files, nodes, broker cluster."""
         refs = await refs_of(self._control, settings)
-        hosts.check(settings[specs.NODE_NAMES])
+        hosts.check(settings[worker_specs.NODE_NAMES])
         key = key_of(settings[BROKER_CLUSTER_KEY])
         brokers = await lookups.broker_cluster(self._control, key)
         if brokers is None:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keelman.connect.bad_records.tolerance import StageName
+from keelman.connect.failed_record import StageName
 from keelman.model.errors import DeadlineExceeded
 from keelman.worker.errors import RestError
 from keelman.worker.previews.previews import MAX_RECORDS, USUAL_RECORDS

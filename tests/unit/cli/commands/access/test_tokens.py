@@ -8,7 +8,7 @@ import pytest
 
 from keelman.cli.main import main
 from keelman.gateway.access.access_file import read_access_file
-from keelman.gateway.access.caller import Caller
+from keelman.gateway.caller import Caller
 from keelman.model.access.roles import Role, token_digest
 
 

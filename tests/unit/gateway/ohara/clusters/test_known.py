@@ -10,7 +10,7 @@ from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import worker_cluster_pb2 as workers
 from keelman.api.node.v1 import workload_pb2 as work
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE, Node, NodeStatus
-from keelman.gateway.ohara.brokers.specs import changed_spec, settings_of, spec_of
+from keelman.gateway.ohara.clusters.broker_specs import changed_spec, settings_of, spec_of
 from keelman.gateway.ohara.clusters.known import (
     BROKER,
     WORKER,

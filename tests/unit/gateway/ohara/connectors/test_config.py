@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from keelman.gateway.ohara.connectors.config import kafka_config, plain_text
+from keelman.gateway.ohara.definitions.config import kafka_config, plain_text
 from keelman.gateway.ohara.wire.keys import ObjectKey
 
 KEY = ObjectKey("g", "ftp")

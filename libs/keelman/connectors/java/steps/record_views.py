@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from keelman.connect.bad_records.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.failed_record import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connect.previews.record_trace import OnStep, StepFailure, StepResult, Written, pass_over
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Headers

@@ -12,7 +12,7 @@ from keelman.cli.sizes import size_of
 from keelman.model.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from keelman.cli.fields import GivenChange
+    from keelman.cli.specs.options import GivenChange
 
 NONE = "none"
 """The value that clears a selector, ports or other values."""

@@ -8,8 +8,8 @@ import ssl
 from cryptography import x509
 
 from keelman.runtime.http.server import serve_http
-from keelman.runtime.http.tls import renewed_context
 from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.tls.server_contexts import renewed_context
 from support.certificates import Authority, Issued
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from keelman.cli.client.system import Process, Service, System, read_system, running_system
 from keelman.cli.client.target import place_of
-from keelman.cli.machine.system import Process, Service, System, read_system, running_system
 from keelman.runtime.home import Home
 
 

@@ -9,13 +9,13 @@ from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpe
 from keelman.cli import plugin_refs
 from keelman.cli.autoscaling import edit_autoscale
 from keelman.cli.configuration import pairs
-from keelman.cli.spec_edits import NONE, edit_limits, edit_log_delivery, edit_map, selector_of
+from keelman.cli.specs.edits import NONE, edit_limits, edit_log_delivery, edit_map, selector_of
 from keelman.model.errors import InvalidArgument
 
 
 def edit_dedicated(given: Any, removed: Sequence[str] | None, spec: DedicatedConnectorSpec) -> Iterable[str]:
     """Changes the spec by the given options; yields the paths of the given fields. `given` is a Given of
-    keelman.cli.fields, `removed` are keys of the configuration. Raises InvalidArgument."""
+    keelman.cli.specs.fields, `removed` are keys of the configuration. Raises InvalidArgument."""
     if given.bootstrap_servers:
         spec.external.bootstrap_servers = given.bootstrap_servers
         yield "external"

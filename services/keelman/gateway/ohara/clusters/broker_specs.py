@@ -9,12 +9,12 @@ from keelman.api.connect.v1 import broker_cluster_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster, BrokerClusterSpec
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.gateway.ohara.clusters.processes import FAILED, PENDING, RUNNING, Life, life_of
+from keelman.gateway.ohara.clusters.worker_specs import routes_of
 from keelman.gateway.ohara.definitions.broker import BROKER, KAFKA, KAFKA_0_12, SENT_ONLY, ZOOKEEPER_CLUSTER_KEY
 from keelman.gateway.ohara.state.hosts import Hosts, own_node
 from keelman.gateway.ohara.state.structs import struct_of, value_of
 from keelman.gateway.ohara.wire.keys import API, ObjectKey
 from keelman.gateway.ohara.wire.values import Settings, default_of
-from keelman.gateway.ohara.workers.specs import routes_of
 
 ALL = (*BROKER, *SENT_ONLY)
 CLIENT_PORT, JMX_PORT, NODE_NAMES = "clientPort", "jmxPort", "nodeNames"

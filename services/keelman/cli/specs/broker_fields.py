@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, BrokerTls
 from keelman.cli.sizes import size_of
-from keelman.cli.spec_edits import edit_map, edit_nodes, edit_routes
+from keelman.cli.specs.edits import edit_map, edit_nodes, edit_routes
 from keelman.model.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from keelman.cli.fields import Given, GivenChange
+    from keelman.cli.specs.options import Given, GivenChange
 
 MIB, MIN_HEAP_MIB = 1 << 20, 128
 TLS = {

@@ -1,0 +1,1 @@
+"""The options of `create` and `update`, and how they change specs."""
