@@ -37,15 +37,15 @@ records that were created after its deletion are in the new topic, once.
 A connector that a fault makes FAILED is restarted by hand
 (`POST /connectors/NAME/restart?includeTasks=true&onlyFailed=true`): after a transaction that is longer than the
 brokers' `transaction.max.timeout.ms`, and after a missing right. Partitions that are added to a topic while it is read
-take all records from then on. Batches are refused by a `max.message.bytes` of 2,000. The rights are removed one after another,
-by ACLs: to write to the target, to read the source, to use the transactional id, to read the group, to write to the
-offsets topic. Sessions of 4 s, rights and certificates are tested on a broker with SASL_SSL. The broker's certificate
-is out of date for 8 s, before another replaces it. When its *CA* changes, all connections break too, and the clients'
-trust store on disk is replaced: before that by a store with both CAs, so that nothing fails, or 4 s later by a store
-with the new CA alone. A broker of 3.7 or 3.9 is started as a broker of 4.3; then the cluster's features are raised, so
-that transactions of version 2 follow those of version 1. Three brokers are rolled from 3.7 to 3.9, and from that to
-4.3. A lone broker of 3.9 does not come back on data of 3.7, nor on its own data: its controller does not fence a
-registration that has sent it no heartbeat yet, and accepts no other (`DUPLICATE_BROKER_REGISTRATION`) before the
+take all records from then on. Batches are refused by a `max.message.bytes` of 2,000. The rights are removed one after
+another, by ACLs: to write to the target, to read the source, to use the transactional id, to read the group, to write
+to the offsets topic. Sessions of 4 s, rights and certificates are tested on a broker with SASL_SSL. The broker's
+certificate is out of date for 8 s, before another replaces it. When its *CA* changes, all connections break too, and
+the clients' trust store on disk is replaced: before that by a store with both CAs, so that nothing fails, or 4 s later
+by a store with the new CA alone. A broker of 3.7 or 3.9 is started as a broker of 4.3; then the cluster's features are
+raised, so that transactions of version 2 follow those of version 1. Three brokers are rolled from 3.7 to 3.9, and from
+that to 4.3. A lone broker of 3.9 does not come back on data of 3.7, nor on its own data: its controller does not fence
+a registration that has sent it no heartbeat yet, and accepts no other (`DUPLICATE_BROKER_REGISTRATION`) before the
 session is over, which keelman makes endless for a broker that is alone.
 *Epochs used up*: three transactions before the producer ids end. Clocks are set half an hour ahead and behind.
 
