@@ -11,49 +11,52 @@ from chaos.chaos_faults import FAULTS
 from chaos.chaos_paths import PATHS
 
 PathAndFault = tuple[str, str]
-HEAD = """# Faults and what became of the records
+HEAD = """# Faults and their effects on records
 
 `make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker,
-Spark service, two workers) and lets one fault happen at a time, at moments that the seed chooses; a bounce is twelve
-ends and starts of three workers in turn. Rows of 20,000 records a run were made with `--records 20000`. Then everything
-must arrive and is stopped cleanly, and the oracle (`support.oracle`) compares what was sent with what committed
-readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
-and the sinks read. Slots run in the Spark service's own JVM, for faults of executors on a standalone cluster. Each poll
-of the Java source has up to 500 records, which share one offset; its boundary is `poll`.
+Spark service, two workers) and causes one fault at a time, at moments that the seed chooses; a bounce is twelve ends
+and starts of three workers in turn. Rows of 20,000 records a run were made with `--records 20000`. Then all records
+must arrive, and everything is stopped in order. The oracle (`support.oracle`) compares the records that were
+sent with those that committed readers see, and the offsets with the data. Aborted transactions of another producer are
+mixed into the topics that the mirror and the sinks read. Slots run in the Spark service's own JVM; for faults of
+executors they run on a standalone cluster. Each poll of the Java source has up to 500 records, which share one offset;
+its boundary is `poll`.
 
-The faults on three brokers are on a cluster whose topics have three replicas, of which two must be in sync, and
-whose groups forget their offsets after a minute. *Latency*: seconds from a record's feeding to its being visible when
-all was got over, the median of two seconds in which some 70 records a second come; looked at 20 times a second.
+The faults on three brokers are on a cluster whose topics have three replicas, of which two must be in sync, and whose
+groups drop their offsets after a minute. *Latency*: seconds from the creation of a record until it is visible, after
+the fault and its effects are over: the median of two seconds with some 70 records a second, measured 20 times a second.
 
-An unclean election takes from a topic what only the lost replica had, acknowledged or not. What is promised then: what
-the source topic holds in the end is copied once, in its order, and what it has lost is copied once or not at all,
-depending on whether it was copied before. No promise is made for a *target* topic that loses records by an unclean
-election: what was committed and is gone is not copied again. When a source topic is deleted and made again, all records
-of the new one are copied; those of the former one that had not been copied are lost with it. When a *target* topic is
-deleted and made again, what it held is lost with it; whatever was fed after it was deleted is in the new one, once.
+An unclean election removes from a topic the records that only the lost replica had, acknowledged or not. The promise
+is then: the records that the source topic holds in the end are copied once, in their order, and the records that it has
+lost are copied once or not at all, depending on whether they were copied before. There is no promise for a *target*
+topic that loses records by an unclean election: committed records that are gone are not copied again. When a source
+topic is deleted and created again, all records of the new topic are copied; records of the former topic that had not
+been copied are lost with it. When a *target* topic is deleted and created again, its records are lost with it; all
+records that were created after its deletion are in the new topic, once.
 
-What a fault makes FAILED is started again by hand (`POST /connectors/NAME/restart?includeTasks=true&onlyFailed=true`):
-a transaction that is longer than the brokers' `transaction.max.timeout.ms`, a right that is missing. Partitions that a
-topic gets while it is read take all records from then on. Batches are refused by a `max.message.bytes` of 2,000. The
-rights are taken one after another, by ACLs: to write to the target, to read the source, to use the transactional id, to
-read the group, to write to the offsets topic. Sessions of 4 s, rights and certificates are on a broker with SASL_SSL.
-The broker's certificate is over for 8 s, before another takes its place. When its *CA* changes, all connections break
-too, and the clients' trust store on disk is replaced: before that by one with both CAs, so that nothing fails, or 4 s
-later by one with the new CA alone. A broker of 3.7 or 3.9 is started as one of 4.3; then the cluster's features are
+A connector that a fault makes FAILED is restarted by hand
+(`POST /connectors/NAME/restart?includeTasks=true&onlyFailed=true`): after a transaction that is longer than the
+brokers' `transaction.max.timeout.ms`, and after a missing right. Partitions that are added to a topic while it is read
+take all records from then on. Batches are refused by a `max.message.bytes` of 2,000. The rights are removed one after
+another, by ACLs: to write to the target, to read the source, to use the transactional id, to read the group, to write
+to the offsets topic. Sessions of 4 s, rights and certificates are tested on a broker with SASL_SSL. The broker's
+certificate is out of date for 8 s, before another replaces it. When its *CA* changes, all connections break too, and
+the clients' trust store on disk is replaced: before that by a store with both CAs, so that nothing fails, or 4 s later
+by a store with the new CA alone. A broker of 3.7 or 3.9 is started as a broker of 4.3; then the cluster's features are
 raised, so that transactions of version 2 follow those of version 1. Three brokers are rolled from 3.7 to 3.9, and from
-that to 4.3. A lone broker of 3.9 does not come back on data of 3.7, nor on its own: its controller does not fence a
-registration that has sent it no heartbeat yet, and takes no other (`DUPLICATE_BROKER_REGISTRATION`) before the session
-is over, which keelman makes endless for a broker that is alone.
+that to 4.3. A lone broker of 3.9 does not come back on data of 3.7, nor on its own data: its controller does not fence
+a registration that has sent it no heartbeat yet, and accepts no other (`DUPLICATE_BROKER_REGISTRATION`) before the
+session is over, which keelman makes endless for a broker that is alone.
 *Epochs used up*: three transactions before the producer ids end. Clocks are set half an hour ahead and behind.
 
 *Others* append a numbered line to the file, rename it, or copy and truncate it, four times, each before or after a
 kill -9 of all slots. Their lines must stay and, from a source's file, be copied, once. No slot writes between a copy
-and its truncation: what comes then is lost to everybody. Rows that name two faults have both at once.
+and its truncation: lines of that time are lost to all readers. Rows that name two faults have both at once.
 
-*Foreign*: records that nobody sent, or that were aborted. *Stuck*: partitions where committed readers stood still
-behind the end for more than 60 s. *Offsets*: those that differ from the last visible record. *Stood still*: seconds
-after the fault in which nothing new became visible though records waited, the longest such time of a run; with a
-freeze the time frozen is in it. A fault may strike several times in a run (each slot, each worker).
+*Foreign*: records that were never sent, or that were aborted. *Stuck*: partitions in which committed readers stayed
+before the end for more than 60 s. *Offsets*: those that differ from the last visible record. *Stood still*: seconds
+after the fault in which no new record became visible though records waited, the longest such time of a run; for a
+freeze this includes the time of the freeze. A fault may occur several times in a run (each slot, each worker).
 
 Run with {cpus} processors, shared with other work, so the seconds are upper bounds; *records* are those of all runs of
 a row. Runs: {runs}. Not clean: {bad}. Not run to their end: {broken}.

@@ -38,7 +38,7 @@ def test_the_lists_are_those_that_the_documentation_has() -> None:
     }
     assert rows["`producer.` allowed"] == list(ALLOWED["producer."])
     assert rows["`consumer.` allowed"] == list(ALLOWED["consumer."])
-    assert rows["denied, what begins with"] == list(DENIED_PREFIXES)
+    assert rows["denied, all that begin with"] == list(DENIED_PREFIXES)
     assert rows["denied"] == sorted(DENIED)
     assert [len(ALLOWED["producer."]), len(ALLOWED["consumer."]), len(DENIED_PREFIXES), len(DENIED)] == [14, 18, 17, 13]
 
