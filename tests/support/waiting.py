@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], what: str, seconds: float = 120.0, every: float = 0.02) -> T:
+def until(condition: Callable[[], T | None], what: str, seconds: float = 120.0, every: float = 0.02) -> T:
     """What the condition gives, once that is something. For threads; `eventually` is for coroutines.
 
     What brokers refuse is asked for again, as of the first group of a new broker; an AssertionError ends the wait."""

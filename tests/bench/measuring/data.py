@@ -11,6 +11,8 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from support.kafka.topics import creation
+
 LINE_BYTES = 100
 # Clients that outlive their broker would say so every 50 ms.
 QUIET = {"log_level": 0}
@@ -155,18 +157,14 @@ class Topics:
             time.sleep(0.05)
 
     def _made(self, new: NewTopic, deadline: float) -> None:
-        again = False
+        create = creation(lambda: self._admin, new)
         while True:
             try:
-                self._admin.create_topics([new])[new.topic].result(60)
+                create()
+                return
             except KafkaException as error:
-                if again and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                    return  # made by a request whose answer was lost
                 if not passes(error) or time.monotonic() > deadline:
                     raise
-            else:
-                return
-            again = True
             time.sleep(0.05)
 
     def _led(self, topic: str) -> int:

@@ -16,13 +16,14 @@ from typing import TypeVar
 import psutil
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import AlterPartitionReassignmentsResponse_v0
-from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
 from support.brokers.broker import START_SECONDS, BrokerProcess
 from support.brokers.cluster_parts import GROUPS, MOVE_SECONDS, QUICK, Led, Reassign, coordinating, until
+from support.kafka.topics import creation
 
 T = TypeVar("T")
 
@@ -130,19 +131,7 @@ class BrokerCluster:
         each `.`."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=settings)
-        tries = 0
-
-        def made() -> bool:
-            nonlocal tries
-            tries += 1
-            try:
-                self._client().create_topics([new])[topic].result(MOVE_SECONDS)
-            except KafkaException as error:  # an earlier try may have done it, and its answer came too late
-                if tries == 1 or error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
-            return True
-
-        await self._until_answered(made)
+        await self._until_answered(creation(self._client, new, MOVE_SECONDS))
         for partition in range(len(replicas)):
             await self.leader_of(topic, partition)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import psutil
-from confluent_kafka import ElectionType, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.kafka.batches.wire import WireRequest
@@ -28,6 +28,7 @@ from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
 from support.brokers.broker import BrokerProcess
 from support.eventually import eventually
+from support.kafka.topics import creation
 from support.proxy import Proxy, Weather
 from support.waiting import until
 
@@ -89,20 +90,7 @@ class Trio:
 
     def _create(self, topic: NewTopic) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        lost = False
-
-        def created() -> bool:
-            nonlocal lost
-            try:
-                admin.create_topics([topic])[topic.topic].result(60)
-            except KafkaException as error:
-                if lost and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                    return True  # the answer to the first request was lost
-                lost = True
-                raise
-            return True
-
-        until(created, f"topic {topic.topic} is created")
+        until(creation(lambda: admin, topic), f"topic {topic.topic} is created")
 
     async def leader(self, topic: str, by: str = "") -> Leader:
         """That of partition 0, as one of these brokers knows it."""

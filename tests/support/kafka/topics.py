@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -37,6 +38,25 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
         return sum(one.leader >= 0 for one in client.list_topics(topic, 60).topics[topic].partitions.values())
 
     until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
+
+
+def creation(client: Callable[[], AdminClient], new: NewTopic, seconds: float = 60) -> Callable[[], bool]:
+    """A function that requests a topic and returns True. It may be called again after a KafkaException: a topic that
+    exists then was created by a request whose answer was lost. `client` gives the client of each request."""
+    again = False
+
+    def create() -> bool:
+        nonlocal again
+        try:
+            client().create_topics([new])[new.topic].result(seconds)
+        except KafkaException as error:
+            if not again or error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+        finally:
+            again = True
+        return True
+
+    return create
 
 
 def add_partitions(bootstrap: str, topic: str, partitions: int) -> None:
