@@ -24,7 +24,7 @@ from keelman.agent.shipping.shipping import Shipping, bucket_keys_file
 from keelman.agent.supervisor import Supervisor
 from keelman.agent.trust.broker_certificate import Certificate
 from keelman.agent.trust.secrets import SecretFiles
-from keelman.agent.trust.trust import StateAddress, Trust
+from keelman.agent.trust.trust import Trust
 from keelman.agent.workloads.commands import Command
 from keelman.agent.workloads.launcher import Launcher
 from keelman.agent.workloads.limits import make_limiter
@@ -122,9 +122,11 @@ def _trust(settings: Settings, node: str) -> Trust:
     return Trust.of(
         node,
         Tls.of("agent", settings.tls_certificate, settings.tls_key),
-        StateAddress(settings.state_address, settings.hosts, settings.state_ca),
         MemberFolder(settings.folder.member(IdentityKind.NODE)),
         trust=settings.trust,
+        state_address=settings.state_address,
+        state_ca=settings.state_ca,
+        hosts=settings.hosts,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,16 +46,6 @@ class StateLink:
 
 
 @dataclass(frozen=True, slots=True)
-class StateAddress:
-    """Where an agent finds state services: their addresses, the agent's own `hosts` for its certificate, and the PEM
-    file of the CA that they are checked with."""
-
-    address: str
-    hosts: tuple[str, ...]
-    ca: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Trust:
     """The credentials and rules of the agent's server and its links to state services; `member` has its certificate
     renewed."""
@@ -65,26 +56,36 @@ class Trust:
     member: Member | None = None
 
     @classmethod
-    def of(cls, node: str, tls: Tls | None, state: StateAddress, folder: MemberFolder, *, trust: str) -> Trust:
-        """Returns the trust of a node's agent with this certificate of its own, and with what joining has left in the
-        folder. `trust` is the setting of that name.
+    def of(
+        cls,
+        node: str,
+        tls: Tls | None,
+        folder: MemberFolder,
+        *,
+        trust: str,
+        state_address: str,
+        state_ca: Path | None,
+        hosts: Sequence[str],
+    ) -> Trust:
+        """Returns the trust of a node's agent. `tls` is the certificate that its settings name, `folder` holds the
+        certificate that it has got by joining, whose renewals are for `hosts`; the others are settings.
 
         Raises InvalidArgument and FailedPrecondition for files that cannot be used.
         """
         if trust != INSTALLATION:
-            roots = root_certificates("agent.state_ca", state.ca)
-            checked_peer("agent.state_address", state.address, ca="state_ca", certificates=roots, trust=trust)
+            roots = root_certificates("agent.state_ca", state_ca)
+            checked_peer("agent.state_address", state_address, ca="state_ca", certificates=roots, trust=trust)
             return cls(tls, _plain_link(roots, tls))
-        if tls is not None or state.ca is not None:
-            if tls is None or state.ca is None:
+        if tls is not None or state_ca is not None:
+            if tls is None or state_ca is None:
                 missing = "tls_certificate" if tls is None else "state_ca"
                 raise InvalidArgument.of(
                     f"agent.{missing}", "", "a PEM file: with trust = installation tls_certificate, tls_key and "
                     "state_ca go together, and without them the agent uses what it joined with",
                 )  # fmt: skip
-            files = PemFiles("agent", tls.certificate, tls.key, state.ca)
+            files = PemFiles("agent", tls.certificate, tls.key, state_ca)
             return cls(files.newest, StateLink(files.newest), askers)
-        member = renewing(Identity(IdentityKind.NODE, node), folder, state.address, state.hosts)
+        member = renewing(Identity(IdentityKind.NODE, node), folder, state_address, hosts)
         return cls(member.newest, StateLink(member.newest, STATE_NAME), askers, member)
 
 
