@@ -1,1 +1,1 @@
-"""TLS from Java's key and trust stores, and the meaning of its failures."""
+"""TLS from Java's key and trust stores, contexts of servers and clients, and the meaning of its failures."""

@@ -1,1 +1,1 @@
-"""Clusters of every kind side by side: their nodes and ports, and the checks before a start."""
+"""Clusters of every kind side by side: their specs, nodes and ports, and the checks before a start."""
