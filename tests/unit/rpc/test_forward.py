@@ -56,6 +56,7 @@ class Far(NodeServiceServicer, CopyRunServiceServicer, PluginServiceServicer):
         self.seconds_left: float | None = None
         self.go_on = asyncio.Event()
         self.watchers = 0
+        self.begun: list[str] = []
         self.uploads: list[str] = []
 
     async def UploadPlugin(self, requests: Any, context: Any) -> Any:
@@ -64,6 +65,7 @@ class Far(NodeServiceServicer, CopyRunServiceServicer, PluginServiceServicer):
         try:
             async for request in requests:
                 size += len(request.chunk)
+                self.begun.append(request.header.name)
                 if request.header.name == "full":
                     raise Conflict("no room")
             how = "whole"
@@ -245,6 +247,7 @@ async def test_a_clients_stream_that_is_refused_or_cut_off_ends_on_both_sides(tm
         call = stub.UploadPlugin(timeout=30)
         for piece in pieces("cut"):
             await call.write(piece)
+        await eventually(lambda: "cut" in far.begun)  # else the far end may never hear of the call
         call.cancel()
         await eventually(lambda: far.uploads[-2:] == ["cut off", "cut off"])
 
