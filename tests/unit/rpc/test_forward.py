@@ -68,6 +68,8 @@ class Far(NodeServiceServicer, CopyRunServiceServicer, PluginServiceServicer):
                 self.begun.append(request.header.name)
                 if request.header.name == "full":
                     raise Conflict("no room")
+            if "cut" in self.begun:  # gRPC ends a cancelled stream like a complete one, then cancels who works on it
+                await asyncio.Event().wait()
             how = "whole"
         finally:
             self.uploads.append(how)
