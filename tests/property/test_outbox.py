@@ -21,13 +21,13 @@ from keelman.state.events import relay as relaying
 from keelman.state.events.relay import Relay, relay_lease
 from keelman.state.events.watch import Tail
 from keelman.state.executor import Executor
-from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.broker_cluster import broker_cluster_message
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import worker_cluster_message
 from keelman.state.planning.draft import Limits
-from keelman.state.store import Store, load, open_store, subjects_of
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.store import Store, load, open_store, subjects_of
 from support.eventually import eventually
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))

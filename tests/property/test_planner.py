@@ -7,12 +7,12 @@ from keelman.model.cluster import ClusterGoal, ClusterState, ManagedBrokers, Wor
 from keelman.model.node import NodeState
 from keelman.model.plan import PlanAction
 from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.state.clusters.status import worker_cluster_status
 from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.places import has_labels
 from keelman.state.planning.planner import Plan
 from keelman.state.planning.scope import scope_of
-from keelman.state.planning.status import worker_cluster_status
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 # The planner's world is also what its transcripts are made with.
 from support.worlds.planner import LIMITS, World, changes

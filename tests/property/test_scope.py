@@ -9,7 +9,7 @@ from keelman.model.cluster import ClusterGoal, ManagedBrokers
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.planner import make_plan
 from keelman.state.planning.scope import scope_of
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 from support.worlds.planner import World, changes
 
 # So few ports that clusters wait for those of others.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from keelman.connect.config.secret_keys import shown_json
 from keelman.model.errors import FailedPrecondition
-from keelman.state.secrets.sealing import PREFIX, Sealer
+from keelman.state.database.sealing import PREFIX, Sealer
 
 SEALER, OTHER = (Sealer(os.urandom(32), Path(f"/keys/{name}")) for name in ("mine", "other"))
 KEYS = st.sampled_from(

@@ -17,7 +17,7 @@ from keelman.model.cluster import (
 )
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ResourceLimits, SparkSpec, WorkerSpec, Workload, WorkloadKind
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
 from support.state.snapshots import snapshot_of
 
 NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)

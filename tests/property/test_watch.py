@@ -21,11 +21,11 @@ from keelman.state.database.tables import OutboxRow
 from keelman.state.events import watch as watching
 from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
-from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.registry import CREATED, NOUNS, event_of
 from keelman.state.planning.draft import Limits
-from keelman.state.store import Store, open_store, subjects_of
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.store import Store, open_store, subjects_of
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 name = st.sampled_from(["a", "b", "c"])

@@ -14,8 +14,8 @@ from typing import Any
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
 from keelman.state.database.database import Database
+from keelman.state.database.sealing import Sealer
 from keelman.state.executor import Executor
-from keelman.state.hub import Hub
 from keelman.state.nouns.broker_cluster import BrokerClusterApi
 from keelman.state.nouns.node import NodeApi
 from keelman.state.nouns.worker_cluster import WorkerClusterApi
@@ -25,11 +25,11 @@ from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.leader import LEADER, Leader
 from keelman.state.replicas.lease import Lease
 from keelman.state.reports.reports import Reports
+from keelman.state.resources.hub import Hub
 from keelman.state.resources.noun import Parts
-from keelman.state.secrets.sealing import Sealer
+from keelman.state.resources.store import Change, Store, Transaction, subjects_of
 from keelman.state.service import PLAN_SECONDS
 from keelman.state.sessions.sessions import Sessions
-from keelman.state.store import Change, Store, Transaction, subjects_of
 from simulation.database import Server, SharedDatabase, SimulatedExchange
 from simulation.network import Network, Stream
 from simulation.rules import Rules

@@ -18,11 +18,11 @@ from typing import Any
 import structlog
 
 from keelman.state.database.database import sqlite_engine
-from keelman.state.migrations.migrate import migrate
+from keelman.state.database.migrations.migrate import migrate
+from keelman.state.database.sealing import Sealer
 from keelman.state.planning.planner import make_plan
+from keelman.state.resources.snapshot import NODE, WORKER_CLUSTER, WORKLOAD
 from keelman.state.secrets.sealed_rows import open_sealer
-from keelman.state.secrets.sealing import Sealer
-from keelman.state.snapshot import NODE, WORKER_CLUSTER, WORKLOAD
 from simulation.agents import Host
 from simulation.database import Server
 from simulation.disturbances import Disturbances

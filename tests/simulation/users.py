@@ -12,7 +12,7 @@ from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers_pb
 from keelman.api.node.v1 import node_service_pb2 as nodes_pb
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, KeelmanError, NotFound, Unavailable
-from keelman.state.snapshot import NODE, WORKER_CLUSTER
+from keelman.state.resources.snapshot import NODE, WORKER_CLUSTER
 from simulation.plane import StateService, World
 
 CALL_SECONDS = 4.0

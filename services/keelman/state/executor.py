@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.node import Node, NodeFigures
 from keelman.runtime.logs.logging import get_logger
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
 from keelman.state.nouns import plan as plans
 from keelman.state.nouns import workload as workloads
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.idle import IdleSparks
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.scope import Scope, everything, scope_of
-from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
-from keelman.state.store import Change, Store, Transaction
+from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
+from keelman.state.resources.store import Change, Store, Transaction
 
 log = get_logger()
 CHECK_SECONDS = 300.0

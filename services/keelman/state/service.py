@@ -22,15 +22,14 @@ from keelman.state.brokers.external import ExternalProbe
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.brokers.in_sync import InSyncProbe
 from keelman.state.clusters.worker_urls import WorkerUrls
+from keelman.state.definitions.applying import CALL_SECONDS
 from keelman.state.events.relay import Relay, relay_lease
 from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
-from keelman.state.hub import Hub
 from keelman.state.nouns import registry
 from keelman.state.nouns.connector import ConnectorReportApi
-from keelman.state.operations.apply_connector import CALL_SECONDS
+from keelman.state.operation_kinds import all_kinds
 from keelman.state.operations.kinds import Tools
-from keelman.state.operations.registry import all_kinds
 from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
@@ -43,13 +42,14 @@ from keelman.state.replicas.leader import LEADER, Leader, Part
 from keelman.state.replicas.lease import Lease
 from keelman.state.reports.reader import ReportsReader
 from keelman.state.reports.reports import Reports
+from keelman.state.resources.hub import Hub
 from keelman.state.resources.log_delivery import checked_buckets
 from keelman.state.resources.noun import Parts
+from keelman.state.resources.snapshot import BROKER_CLUSTER
+from keelman.state.resources.store import Store, open_store, subjects_of
 from keelman.state.secrets.key_change import LOOK_SECONDS, KeyChange
 from keelman.state.sessions.sessions import Sessions
 from keelman.state.settings import Settings, port_range
-from keelman.state.snapshot import BROKER_CLUSTER
-from keelman.state.store import Store, open_store, subjects_of
 from keelman.state.streams_api import CopyRunApi, SessionApi
 from keelman.state.topics.look import TopicLook
 from keelman.state.trust.api import services

@@ -12,7 +12,7 @@ from keelman.rpc.server import INSTALLATION
 from keelman.runtime.home import Home
 from keelman.runtime.logs.redaction import HIDDEN
 from keelman.runtime.settings import setting
-from keelman.state.secrets.key_source import KeyCommand, KeySource
+from keelman.state.database.key_source import KeyCommand, KeySource
 from keelman.workers.rest.settings import WorkerAccessSettings
 
 

@@ -14,12 +14,12 @@ from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import deadline, first_of
-from keelman.state.hub import Hub
 from keelman.state.reports.copy_runs import ENDED, Followed
 from keelman.state.reports.reports import Reports
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import NODE, WORKER_CLUSTER, WORKLOAD
+from keelman.state.resources.store import Store
 from keelman.state.sessions.sessions import Sessions
-from keelman.state.snapshot import NODE, WORKER_CLUSTER, WORKLOAD
-from keelman.state.store import Store
 from keelman.state.trust.callers import Callers
 
 

@@ -36,7 +36,7 @@ from keelman.state.database.tables import RelayRow
 from keelman.state.executor import Executor
 from keelman.state.nouns import broker_cluster, node, worker_cluster, workload
 from keelman.state.planning.draft import Limits
-from keelman.state.store import Store, open_store
+from keelman.state.resources.store import Store, open_store
 from support.eventually import eventually
 
 BROKERS = "brokers"

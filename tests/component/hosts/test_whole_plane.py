@@ -17,8 +17,8 @@ import pytest
 import sqlalchemy as sa
 
 from keelman.model.access.join_token import parsed_token
-from keelman.state.secrets.key_source import read_keys
-from keelman.state.secrets.sealing import Sealer
+from keelman.state.database.key_source import read_keys
+from keelman.state.database.sealing import Sealer
 from support.eventually import eventually
 from support.hosts.networks import RUNNING
 from support.hosts.operator import Commands

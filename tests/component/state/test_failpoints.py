@@ -20,12 +20,12 @@ from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.home import Home
+from keelman.state.clusters.status import with_status
+from keelman.state.database.failpoints import NAMES
 from keelman.state.database.tables import OutboxRow
-from keelman.state.failpoints import NAMES
 from keelman.state.nouns.registry import NOUNS
-from keelman.state.planning.status import with_status
 from keelman.state.plugins.database_storage import DatabaseStorage
-from keelman.state.store import open_store
+from keelman.state.resources.store import open_store
 from support.eventually import eventually
 from support.state.service import Agent, Clients, StateProcess, workers_pb
 from support.state.uploads import download, jar, upload

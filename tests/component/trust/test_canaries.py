@@ -16,8 +16,8 @@ from keelman.model.access.join_token import JoinRole, parsed_token
 from keelman.rpc.generated import stub_of
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.membership import MemberFolder
-from keelman.state.secrets.key_source import read_keys
-from keelman.state.secrets.sealing import Sealer
+from keelman.state.database.key_source import read_keys
+from keelman.state.database.sealing import Sealer
 from support.state.trust import Installation, installation
 
 pytestmark = pytest.mark.component

@@ -39,8 +39,8 @@ from keelman.rpc.membership import MemberFolder
 from keelman.runtime.home import Home
 from keelman.runtime.main import file_in_home
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
-from keelman.state.secrets.key_source import read_keys
-from keelman.state.secrets.sealing import Sealer
+from keelman.state.database.key_source import read_keys
+from keelman.state.database.sealing import Sealer
 from keelman.state.trust.authority import Authority
 from support.eventually import eventually
 from support.state.trust import Installation, installation

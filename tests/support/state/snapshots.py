@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 
 def snapshot_of(*named: Mapping[str, Any], **more: Mapping[str, Any]) -> Snapshot:

@@ -27,14 +27,14 @@ from keelman.model.workload import (
     WorkloadKind,
     WorkloadStatus,
 )
+from keelman.state.clusters.status import broker_cluster_status, worker_cluster_status
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.kept_brokers import brokers_of, running_mark
 from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.planning.scope import Scope
-from keelman.state.planning.status import broker_cluster_status, worker_cluster_status
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
 from support.state.snapshots import snapshot_of
 from support.worlds.script import ScriptWorld
 

@@ -10,7 +10,7 @@ from keelman.state.executor import FIGURES_SECONDS, Executor
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.idle import IdleSparks
-from keelman.state.store import open_store
+from keelman.state.resources.store import open_store
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 

@@ -15,13 +15,13 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.rpc.times import to_timestamp
-from keelman.state.clusters.properties import worker_properties
-from keelman.state.hub import Hub
-from keelman.state.planning.status import worker_cluster_status
+from keelman.state.clusters.status import worker_cluster_status
+from keelman.state.kafka.properties import worker_properties
 from keelman.state.reports.reports import Reports
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import Snapshot
 from keelman.state.service import run
 from keelman.state.settings import Settings, port_range
-from keelman.state.snapshot import Snapshot
 from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,10 +22,10 @@ from keelman.state.autoscaling.room import Room
 from keelman.state.autoscaling.steps import TASKS_FOLLOW, plan_of, target_of
 from keelman.state.dedicated.composition import configured_by, tasks_max_of
 from keelman.state.nouns.operation import begin
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Store
+    from keelman.state.resources.store import Store
 
 log = get_logger()
 LOOK_SECONDS = 1.0

@@ -16,7 +16,7 @@ from keelman.runtime.supervise import deadline
 from keelman.state.topics.reaching import asked_properties
 
 if TYPE_CHECKING:
-    from keelman.state.store import Store
+    from keelman.state.resources.store import Store
 
 log = get_logger()
 ANSWER_SECONDS = 5.0

@@ -12,7 +12,7 @@ from keelman.model.cluster import ClusterGoal, WorkerCluster
 from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.operation import Operation, StepState, Target
 from keelman.state.dedicated.steps import facts_of
-from keelman.state.operations.connector_steps import ASK, CONFIGURE
+from keelman.state.definitions.steps import ASK, CONFIGURE
 
 SET, AWAIT_WORKERS = "set-workers", "await-workers"
 WORKERS, FORMER_WORKERS, TASKS_MAX = "workers", "former_workers", "tasks_max"

@@ -13,8 +13,8 @@ from keelman.model.errors import KeelmanError, Unauthenticated
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.state.clusters.kafka_names import clash, users_of_kafka
-from keelman.state.snapshot import Snapshot
-from keelman.state.store import Store
+from keelman.state.resources.snapshot import Snapshot
+from keelman.state.resources.store import Store
 
 log = get_logger()
 SECONDS = 5.0

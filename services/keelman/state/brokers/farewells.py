@@ -18,10 +18,10 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.state.clusters.properties import group_of
+from keelman.state.kafka.properties import group_of
 from keelman.state.nouns.worker import rest_url
-from keelman.state.snapshot import WORKLOAD, Snapshot
-from keelman.state.store import Change, Store
+from keelman.state.resources.snapshot import WORKLOAD, Snapshot
+from keelman.state.resources.store import Change, Store
 
 log = get_logger()
 SECONDS = 30.0

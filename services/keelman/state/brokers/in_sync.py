@@ -13,7 +13,7 @@ from keelman.model.cluster import BrokerCluster, ClusterGoal
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.planning.kept_brokers import brokers_of, running_mark
-from keelman.state.store import Store
+from keelman.state.resources.store import Store
 
 log = get_logger()
 ASK_SECONDS = 5.0

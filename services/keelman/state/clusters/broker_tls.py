@@ -11,7 +11,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.server import is_loopback
 from keelman.runtime.tls.certificates import certificate_request, made_key
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 from keelman.state.trust.authority import AUTHORITY_YEARS, Authority
 
 TRUSTED = "ssl.truststore.certificates"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from keelman.model.cluster import BrokerClusterSpec, ManagedBrokers, WorkerClusterSpec
 from keelman.model.errors import Exhausted
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 Chance = Callable[[int], int]
 """Returns a random number from 0 to below the given one."""

@@ -12,11 +12,11 @@ from keelman.model.errors import InvalidArgument, Violation
 from keelman.model.rules.names import MAX_NAMED
 from keelman.state.clusters.broker_checks import client_problems
 from keelman.state.clusters.goals import saved
-from keelman.state.clusters.properties import SECURITY, raise_all
-from keelman.state.snapshot import SECRET, Snapshot
+from keelman.state.kafka.properties import SECURITY, raise_all
+from keelman.state.resources.snapshot import SECRET, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 FIELD = "spec.external.credential_profile"
 

@@ -11,12 +11,12 @@ from sqlmodel import Field
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, WorkerCluster
 from keelman.model.errors import FailedPrecondition
-from keelman.state.planning.status import with_status
+from keelman.state.clusters.status import with_status
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.snapshot import C
+from keelman.state.resources.snapshot import C
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 
 class ClusterColumns(ResourceRow):

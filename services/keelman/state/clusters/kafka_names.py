@@ -7,9 +7,9 @@ from datetime import datetime
 
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
-from keelman.state.clusters.properties import OFFSET_TOPIC, group_of, topics_of
+from keelman.state.kafka.properties import OFFSET_TOPIC, group_of, topics_of
 from keelman.state.resources.checks import origin_facts
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:

@@ -10,7 +10,7 @@ from keelman.model.errors import Conflict, FailedPrecondition
 from keelman.model.rules.names import MAX_NAMED
 from keelman.model.workload import BrokerSpec, ProcessState, Workload
 from keelman.state.planning.kept_brokers import brokers_of
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 ASK_SECONDS = 10.0
 

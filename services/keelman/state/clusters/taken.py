@@ -11,7 +11,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.state.planning.places import port_owners
 from keelman.state.resources.checks import origin_facts
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, TOPIC, WORKER_CLUSTER, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, TOPIC, WORKER_CLUSTER, Snapshot
 
 _Holder: TypeAlias = tuple[str, str]
 """Noun and name."""

@@ -10,7 +10,7 @@ from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.workload import ProcessState, WorkloadKind
 from keelman.state.nouns.worker import rest_url
 from keelman.state.resources.noun import Memberships
-from keelman.state.store import Store
+from keelman.state.resources.store import Store
 
 
 @dataclass(frozen=True, slots=True)

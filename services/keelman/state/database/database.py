@@ -20,10 +20,10 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.runtime.processes.lock_file import take_lock
+from keelman.state.database.failpoints import hit
+from keelman.state.database.migrations.migrate import migrate
+from keelman.state.database.sealing import SEALER, Sealer
 from keelman.state.database.tables import CounterRow, SealingRow
-from keelman.state.failpoints import hit
-from keelman.state.migrations.migrate import migrate
-from keelman.state.secrets.sealing import SEALER, Sealer
 
 POSTGRESQL = "postgresql://"
 BUSY_SECONDS = 10

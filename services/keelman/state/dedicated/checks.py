@@ -11,7 +11,7 @@ from keelman.state.dedicated.composition import FIXED, internal_topics
 from keelman.state.definitions.checks import check_config
 from keelman.state.resources.annotations import check_annotations
 from keelman.state.resources.checks import check_same
-from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
+from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, Snapshot
 
 MAX_TOPIC = 249
 CLASS = "connector.class"

@@ -12,8 +12,8 @@ from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerClusterS
 from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.log_delivery import LogDelivery
-from keelman.state.clusters.properties import OFFSET_TOPIC
-from keelman.state.snapshot import Snapshot
+from keelman.state.kafka.properties import OFFSET_TOPIC
+from keelman.state.resources.snapshot import Snapshot
 from keelman.workers.configurations import DEFAULT_PROPERTIES, ROLES, converters_of_plugins, properties_of, without
 
 KEELMAN = "keelman"

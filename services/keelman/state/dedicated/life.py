@@ -47,10 +47,10 @@ from keelman.state.operations.moves import ended
 from keelman.state.plugins.sets import resolved
 from keelman.state.resources.checks import check_etag, check_free
 from keelman.state.resources.rows import plain
-from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
+from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 SUPERSEDED = "its connector is being deleted"
 

@@ -11,7 +11,7 @@ from keelman.model.cluster import ClusterState
 from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.dedicated.states import NOTHING_REPORTED, Reported
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from keelman.state.resources.noun import Memberships

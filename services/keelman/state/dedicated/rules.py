@@ -13,7 +13,7 @@ from keelman.model.workload import START_QUEUED, Workload, WorkloadKind
 from keelman.state.dedicated.states import brokers_away, failure_reason, workers_reason
 from keelman.state.definitions.states import awaited, failure_of, has_failed
 from keelman.state.operations.moves import Done, Outcome, Waiting
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 LOOK_AGAIN_SECONDS = 0.2
 NO_NODE_AFTER = timedelta(seconds=5)

@@ -26,7 +26,7 @@ from keelman.model.workload import (
     WorkloadStatus,
 )
 from keelman.state.definitions.states import failure_of, has_failed
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 UNDER_WAY = {
     OperationKind.CREATE_DEDICATED: DedicatedState.CREATING,

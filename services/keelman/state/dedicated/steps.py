@@ -19,7 +19,7 @@ from keelman.model.connectors.dedicated_connector import (
 )
 from keelman.model.operation import Operation, OperationKind, OperationState
 from keelman.state.dedicated.composition import runtime_config
-from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, STEER, UID
+from keelman.state.definitions.steps import ASK, AWAIT, CONFIGURE, STEER, UID
 from keelman.state.resources.rows import plain, read
 
 REACH, START = "reach-brokers", "start-workers"

@@ -10,7 +10,7 @@ from keelman.model.rules.names import MAX_NAMED
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.resources.annotations import check_annotations
 from keelman.state.resources.checks import check_same
-from keelman.state.snapshot import CONNECTOR_DEFINITION, Snapshot
+from keelman.state.resources.snapshot import CONNECTOR_DEFINITION, Snapshot
 
 MAX_CONNECTOR = 255
 MAX_CONFIG_BYTES = 512 << 10

@@ -25,15 +25,15 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state.database.database import Database
+from keelman.state.database.failpoints import hit
 from keelman.state.database.tables import OutboxRow, RelayRow
-from keelman.state.events.brokers import EventsBrokers, events_brokers, events_moved
 from keelman.state.events.watch import Tail, WatchedChange
-from keelman.state.failpoints import hit
-from keelman.state.hub import Hub
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.replicas.lease import Lease, LeaseLost
-from keelman.state.snapshot import BROKER_CLUSTER
-from keelman.state.store import Store
+from keelman.state.reports.events_brokers import EventsBrokers, events_brokers, events_moved
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import BROKER_CLUSTER
+from keelman.state.resources.store import Store
 
 log = get_logger()
 KEPT = 10_000

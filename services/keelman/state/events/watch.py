@@ -23,10 +23,10 @@ from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
 from keelman.state.database.tables import OutboxRow
-from keelman.state.hub import Hub
 from keelman.state.nouns.registry import CREATED, NOUNS, event_bytes
-from keelman.state.snapshot import Snapshot
-from keelman.state.store import Store
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import Snapshot
+from keelman.state.resources.store import Store
 
 PART = 1000
 PART_BYTES = 1 << 20  # a client with default settings accepts messages of up to 4 MiB

@@ -37,13 +37,13 @@ from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.clusters.removal import check_removal, check_same_removed
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb, writing
-from keelman.state.secrets.hidden import kept_spec, shown_spec
-from keelman.state.snapshot import BROKER_CLUSTER
+from keelman.state.resources.snapshot import BROKER_CLUSTER
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 
 class BrokerClusterRow(ClusterColumns, table=True):

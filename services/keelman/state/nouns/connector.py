@@ -15,7 +15,7 @@ from keelman.rpc.pages import LARGEST_SIZE
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
 from keelman.state.resources.noun import Parts
-from keelman.state.snapshot import WORKER_CLUSTER
+from keelman.state.resources.snapshot import WORKER_CLUSTER
 
 LOOK_SECONDS = 1.0
 """How often a watch checks whether workers have fallen silent."""

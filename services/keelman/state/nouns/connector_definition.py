@@ -24,18 +24,18 @@ from keelman.rpc.masks import masked
 from keelman.rpc.times import to_timestamp
 from keelman.state.definitions.checks import check, check_change, check_worker_cluster
 from keelman.state.definitions.drift import drifts
+from keelman.state.definitions.steps import STEPS, facts_of
 from keelman.state.nouns.operation import begin, check_no_operation, with_operation
-from keelman.state.operations.connector_steps import STEPS, facts_of
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, list_page, verb, writing
-from keelman.state.secrets.hidden import kept_spec, shown_spec
-from keelman.state.snapshot import CONNECTOR_DEFINITION, Snapshot
+from keelman.state.resources.snapshot import CONNECTOR_DEFINITION, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 
 class ConnectorDefinitionRow(ResourceRow, table=True):

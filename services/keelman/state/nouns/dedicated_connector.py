@@ -23,9 +23,10 @@ from keelman.rpc.masks import masked
 from keelman.state.dedicated import life
 from keelman.state.dedicated.reported import reported_of
 from keelman.state.dedicated.states import standing
-from keelman.state.dedicated.wire import spec_message, spec_of
+from keelman.state.nouns.dedicated_wire import spec_message, spec_of
 from keelman.state.nouns.operation import with_operation
 from keelman.state.resources.checks import check_quota
+from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.log_delivery import check_buckets, problem_messages
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
@@ -41,11 +42,10 @@ from keelman.state.resources.serving import (
     verb,
     writing,
 )
-from keelman.state.secrets.hidden import kept_spec, shown_spec
-from keelman.state.snapshot import DEDICATED_CONNECTOR, OPERATION, Snapshot
+from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, OPERATION, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 Made = tuple[DedicatedConnector, Operation | None]
 

@@ -23,10 +23,10 @@ from keelman.state.resources.checks import check_etag, check_numbers
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Remembered, verb
-from keelman.state.snapshot import DOCUMENT, Snapshot
+from keelman.state.resources.snapshot import DOCUMENT, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 MAX_BYTES = 512 << 10  # its event has to fit into a record of Kafka
 MAX_SECRET_NAME = 255

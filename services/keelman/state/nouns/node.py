@@ -25,11 +25,11 @@ from keelman.state.resources.limits import limits_message
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, verb
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
 from keelman.state.trust.rows import without_certificate
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 
 class NodeRow(ResourceRow, table=True):

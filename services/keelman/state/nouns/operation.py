@@ -18,16 +18,16 @@ from keelman.model.annotations import Origin
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.operation import Operation, OperationKind, Step, Target
 from keelman.rpc.mapping import message_of
-from keelman.state.dedicated.wire import change_message
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
+from keelman.state.nouns.dedicated_wire import change_message
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, micros
 from keelman.state.resources.serving import NounApi, get, list_page, newest_page, verb
-from keelman.state.snapshot import OPERATION
+from keelman.state.resources.snapshot import OPERATION
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 MAX_REASON = 1024
 ASKED = "somebody asked it to end"

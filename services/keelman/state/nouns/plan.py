@@ -22,7 +22,7 @@ from keelman.state.resources.noun import Parts
 from keelman.state.resources.rows import micros, moment, plain, read
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 KEPT = 1000
 

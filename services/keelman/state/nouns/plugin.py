@@ -22,20 +22,20 @@ from keelman.rpc.masks import masked
 from keelman.rpc.pages import key_of, page, page_limit, token_for
 from keelman.rpc.server import Context
 from keelman.state.clusters.taken import check_origin
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
+from keelman.state.nouns.worker_plugins import worker_plugin_key, worker_plugins
 from keelman.state.plugins.files import Quotas, checked_piece
 from keelman.state.plugins.inspecting import inspect
 from keelman.state.plugins.uploads import check_texts, checked_header, extra_of, made_of, origin_of
-from keelman.state.plugins.worker_plugins import worker_plugin_key, worker_plugins
 from keelman.state.resources.checks import check_etag
+from keelman.state.resources.hidden import kept_extra, shown_extra
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Steps, has_labels, rpc, verb, write_once
-from keelman.state.secrets.hidden import kept_extra, shown_extra
-from keelman.state.snapshot import PLUGIN, Snapshot
+from keelman.state.resources.snapshot import PLUGIN, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 
 class PluginRow(ResourceRow, table=True):

@@ -21,14 +21,14 @@ from keelman.state.nouns.operation import begin
 from keelman.state.operations.import_steps import STEPS
 from keelman.state.resources.annotations import annotated, new_annotations, origin_page, reworded
 from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb
-from keelman.state.secrets.hidden import shown_spec
-from keelman.state.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
+from keelman.state.resources.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 DELETED = "its plugin import was deleted"
 

@@ -11,7 +11,7 @@ from keelman.api.event.v1 import event_pb2
 from keelman.rpc.server import Service
 from keelman.rpc.times import to_timestamp
 from keelman.state import nouns
-from keelman.state.nouns.batch import BatchApi
+from keelman.state.resources.batch import BatchApi
 from keelman.state.resources.noun import Noun, Parts
 
 _MODULES = [importlib.import_module(f"{nouns.__name__}.{found.name}") for found in pkgutil.iter_modules(nouns.__path__)]

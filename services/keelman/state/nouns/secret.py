@@ -15,16 +15,16 @@ from keelman.model.errors import AlreadyExists, Exhausted, FailedPrecondition, I
 from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 from keelman.state.clusters.credentials import rotated
-from keelman.state.planning.node_secrets import users_of
+from keelman.state.nouns.node_secrets import users_of
 from keelman.state.resources.annotations import checked_annotations
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, verb
-from keelman.state.snapshot import SECRET, Snapshot
+from keelman.state.resources.snapshot import SECRET, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 MAX_TOTAL_BYTES = 2 << 20  # one message of at most 4 MiB brings a node all values that its workers may read
 SECRETS = "secrets"  # the value under a key of this name is sealed as a whole

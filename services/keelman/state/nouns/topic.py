@@ -26,11 +26,11 @@ from keelman.state.nouns.operation import begin, check_no_operation, with_operat
 from keelman.state.operations.topic_steps import STEPS, facts_of
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, plain
 from keelman.state.resources.serving import NounApi, get, labelled_page, list_page, verb, writing
-from keelman.state.secrets.hidden import kept_spec, shown_spec
-from keelman.state.snapshot import TOPIC
+from keelman.state.resources.snapshot import TOPIC
 from keelman.state.topics.checks import check, check_change, check_no_storage_topic
 from keelman.state.topics.differences import differences
 from keelman.state.topics.reaching import asked_properties
@@ -38,7 +38,7 @@ from keelman.state.topics.seen import Seen
 from keelman.state.topics.states import is_gone, state_of
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 DEFAULT_PEEK, MAX_PEEK = 5, 1000
 DEFAULT_PEEK_SECONDS, MAX_PEEK_SECONDS = 3.0, 60.0

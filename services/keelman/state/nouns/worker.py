@@ -14,10 +14,10 @@ from keelman.state.nouns import workload as workloads
 from keelman.state.nouns.workload import status_message
 from keelman.state.planning.worker_specs import tried_again
 from keelman.state.resources.serving import NounApi, list_page, page_of, verb
-from keelman.state.snapshot import WORKLOAD
+from keelman.state.resources.snapshot import WORKLOAD
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 
 def rest_url(workload: Workload) -> str:

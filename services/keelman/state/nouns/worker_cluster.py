@@ -22,27 +22,27 @@ from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context
 from keelman.state.autoscaling.measuring import measured
-from keelman.state.autoscaling.wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.clusters.chosen_ports import with_worker_ports
 from keelman.state.clusters.goals import ClusterColumns, check_not_deleted, saved, with_goal
 from keelman.state.clusters.kafka_names import check_own_names
-from keelman.state.clusters.properties import group_of, notes_on
 from keelman.state.clusters.worker_checks import check, check_change
+from keelman.state.kafka.properties import group_of, notes_on
+from keelman.state.nouns.autoscale_wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.plugins.sets import check_engine, plugin_fields, resolved
 from keelman.state.reports.reports import judge
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import check_buckets, delivery_message, delivery_of, problem_messages
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, Remembered, get, list_page, verb, writing
-from keelman.state.secrets.hidden import kept_spec, shown_spec
-from keelman.state.snapshot import DEDICATED_CONNECTOR, WORKER_CLUSTER
+from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, WORKER_CLUSTER
 from keelman.state.topics.storage import storage_topics
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 Noted: TypeAlias = tuple[WorkerCluster, Sequence[str]]
 

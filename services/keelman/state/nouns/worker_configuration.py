@@ -18,15 +18,15 @@ from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.state.resources.annotations import annotated, check_description, new_annotations, origin_page, reworded
 from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, micros, plain, read
 from keelman.state.resources.serving import NounApi, get, list_page, verb
-from keelman.state.secrets.hidden import shown_spec
-from keelman.state.snapshot import WORKER_CONFIGURATION, Snapshot
+from keelman.state.resources.snapshot import WORKER_CONFIGURATION, Snapshot
 from keelman.workers.configurations import checked_content, shown_content
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 MAX_BYTES = 2 << 20  # a client with default settings accepts an answer of 4 MiB
 SECRETS = "secrets"  # the value under a key of this name is sealed as a whole

@@ -26,15 +26,15 @@ from keelman.model.workload import (
 )
 from keelman.rpc.enums import word
 from keelman.rpc.mapping import message_of, value_of
+from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import problem_messages, targets_message
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, list_page, page_of
-from keelman.state.secrets.hidden import shown_spec
-from keelman.state.snapshot import WORKLOAD
+from keelman.state.resources.snapshot import WORKLOAD
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 
 class WorkloadRow(SQLModel, table=True):

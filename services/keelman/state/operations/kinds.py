@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keelman.state.plugins.buckets import Buckets
     from keelman.state.plugins.files import PluginFiles
     from keelman.state.resources.noun import Planned
-    from keelman.state.store import Store, Transaction
+    from keelman.state.resources.store import Store, Transaction
     from keelman.state.topics.seen import Seen
 
 Work: TypeAlias = Callable[[Operation], Awaitable[Outcome]]

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from keelman.model.operation import Operation
 from keelman.runtime.logs.logging import get_logger
-from keelman.state.failpoints import hit
-from keelman.state.snapshot import OPERATION
-from keelman.state.store import Store
+from keelman.state.database.failpoints import hit
+from keelman.state.resources.snapshot import OPERATION
+from keelman.state.resources.store import Store
 
 log = get_logger()
 AT_ONCE = 500

@@ -14,13 +14,13 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings, wait_or_stop
-from keelman.state.failpoints import hit
-from keelman.state.hub import Hub
+from keelman.state.database.failpoints import hit
 from keelman.state.operations import moves
 from keelman.state.operations.kinds import Kind, StepWork, Work
 from keelman.state.replicas.lease import Lease, LeaseLost
-from keelman.state.snapshot import OPERATION, WORKER_CLUSTER
-from keelman.state.store import Store
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import OPERATION, WORKER_CLUSTER
+from keelman.state.resources.store import Store
 
 log = get_logger()
 AT_ONCE = 128

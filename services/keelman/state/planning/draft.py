@@ -24,7 +24,7 @@ from keelman.model.workload import (
 )
 from keelman.state.planning.kept_brokers import nodes_with_brokers, numbers_of
 from keelman.state.planning.places import Figures, Places, own_figures
-from keelman.state.snapshot import WORKLOAD, Snapshot
+from keelman.state.resources.snapshot import WORKLOAD, Snapshot
 
 PORT_TAKEN = "PORT_TAKEN"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from keelman.model.workload import Goal, spark_name
 from keelman.state.planning.sparks import is_used
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from keelman.model.cluster import BrokerCluster, BrokerTls, ManagedBrokers
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 QUORUM = 3
 WITH_TLS = frozenset({BrokerTls.SERVER, BrokerTls.MUTUAL})

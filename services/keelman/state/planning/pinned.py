@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.model.workload import Goal, Workload, WorkloadKind
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 
 def pinned_workloads(snapshot: Snapshot, node: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
 from keelman.model.node import Node, NodeFigures
 from keelman.model.workload import ResourceLimits
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 WORKER_CPUS, WORKER_MEMORY = 0.25, 256 << 20
 """The load counted for a worker without a limit."""

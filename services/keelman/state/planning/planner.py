@@ -24,7 +24,7 @@ from keelman.state.planning.places import Figures, own_figures
 from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.planning.sparks import plan_sparks
 from keelman.state.planning.workers import plan_workers
-from keelman.state.snapshot import WORKLOAD, Snapshot
+from keelman.state.resources.snapshot import WORKLOAD, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

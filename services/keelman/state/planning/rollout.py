@@ -16,7 +16,7 @@ from keelman.model.cluster import ClusterGoal, Rollout, RolloutState, WorkerClus
 from keelman.model.node import NodeState
 from keelman.model.plugins.plugin_set import PluginHistory, PluginSet, WentBack
 from keelman.model.workload import PLUGIN_PROBLEMS, Goal, ProcessState, Workload
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 MAX_RESTARTS = 1
 """One end of a process may be chance."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.node import Node
 from keelman.model.workload import Workload, WorkloadKind
-from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, Resource, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, Resource, Snapshot
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from keelman.model.cluster import WorkerCluster, WorkerEngine
 from keelman.model.log_delivery import targets_of
 from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.workload import Goal, PluginFile, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
-from keelman.state.clusters.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, listeners
-from keelman.state.clusters.properties import REPLICATION, worker_properties
+from keelman.state.kafka.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, listeners
+from keelman.state.kafka.properties import REPLICATION, worker_properties
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.places import port_owners
 from keelman.state.planning.sparks import spark_on, still_good

@@ -13,8 +13,8 @@ from sqlmodel import col, select
 
 from keelman.model.errors import NotFound
 from keelman.state.database.database import Database
+from keelman.state.database.failpoints import hit
 from keelman.state.database.tables import PluginChunkRow
-from keelman.state.failpoints import hit
 from keelman.state.plugins.storage import CHUNK_BYTES
 from keelman.state.resources.rows import micros, moment
 

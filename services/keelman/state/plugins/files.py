@@ -16,11 +16,11 @@ from keelman.model import errors
 from keelman.model.plugins.plugin import Plugin
 from keelman.runtime.background import Background
 from keelman.runtime.logs.logging import get_logger
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
 from keelman.state.plugins.storage import CHUNK_BYTES, PluginStorage
 
 if TYPE_CHECKING:
-    from keelman.state.store import Store
+    from keelman.state.resources.store import Store
 
 log = get_logger()
 PIECE_SECONDS = 60.0

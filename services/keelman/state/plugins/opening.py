@@ -14,8 +14,8 @@ from keelman.state.plugins.files import PluginFiles, Quotas
 from keelman.state.plugins.folder_storage import FolderStorage
 from keelman.state.plugins.s3_storage import S3Storage
 from keelman.state.plugins.storage import PluginStorage
+from keelman.state.resources.store import Store
 from keelman.state.settings import Settings
-from keelman.state.store import Store
 
 DATABASE = "database"
 

@@ -13,7 +13,7 @@ from keelman.model.plugins.plugin import Plugin, PluginKind
 from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.rules.names import MAX_NAMED
 from keelman.state.nouns.plugin import newest_first
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 _ENGINES = {
     worker_cluster_pb2.WORKER_ENGINE_UNSPECIFIED: WorkerEngine.KEELMAN,

@@ -17,8 +17,8 @@ from keelman.model.rules.shapes import check_labels
 from keelman.state.plugins.files import Received
 from keelman.state.resources.annotations import check_description
 from keelman.state.resources.checks import check_numbers
+from keelman.state.resources.hidden import kept_extra
 from keelman.state.resources.rows import moment
-from keelman.state.secrets.hidden import kept_extra
 from keelman.workers.plugins.inspection import Inspection
 
 MAX_FILE_NAME = 255

@@ -26,10 +26,10 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise, wait_or_stop
 from keelman.state.database.database import COMMITTED, reach
-from keelman.state.migrations.migrate import USED_LOCK
+from keelman.state.database.migrations.migrate import USED_LOCK
 from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.lease import identity
-from keelman.state.store import Store
+from keelman.state.resources.store import Store
 
 log = get_logger()
 EXCHANGED = "keelman_told"

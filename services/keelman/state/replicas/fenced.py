@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from keelman.state.replicas.lease import Lease
-from keelman.state.snapshot import Snapshot
-from keelman.state.store import Store, Transaction
+from keelman.state.resources.snapshot import Snapshot
+from keelman.state.resources.store import Store, Transaction
 
 
 class FencedStore(Store):

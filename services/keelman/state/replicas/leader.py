@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from keelman.model.errors import Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
 from keelman.state.replicas.lease import Lease, LeaseLost
 
 log = get_logger()

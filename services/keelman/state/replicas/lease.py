@@ -26,7 +26,7 @@ from keelman.state.database.database import Database
 from keelman.state.database.tables import HeldRow, LeaseRow
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 log = get_logger()
 

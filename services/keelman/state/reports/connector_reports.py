@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorState
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
 from keelman.rpc.pages import connector_key, key_of, key_parts, page_limit, token_for
-from keelman.state.hub import Hub
 from keelman.state.reports.connector_feed import ConnectorFeed
+from keelman.state.resources.hub import Hub
 from keelman.workers.connector_messages import is_in
 
 SILENT_SECONDS = 20.0  # a worker reports every 5 s

@@ -11,7 +11,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
 from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_timestamp
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
 # States in which a copy run has fenced its predecessor, which therefore has ended, whatever its last report was.

@@ -15,13 +15,13 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise
 from keelman.state.database.tables import OutboxRow
-from keelman.state.events.brokers import EventsBrokers, events_brokers, events_moved
-from keelman.state.hub import Hub
+from keelman.state.reports.events_brokers import EventsBrokers, events_brokers, events_moved
 from keelman.state.reports.reports import Reports
-from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
 
 if TYPE_CHECKING:
-    from keelman.state.store import Change, Store
+    from keelman.state.resources.store import Change, Store
 
 log = get_logger()
 SWEEP_SECONDS = 60.0

@@ -22,9 +22,9 @@ from keelman.model.workload import ProcessState, Workload
 from keelman.rpc.enums import word
 from keelman.rpc.times import from_duration, from_timestamp
 from keelman.runtime.logs.logging import get_logger
-from keelman.state.hub import Hub
 from keelman.state.reports.connector_reports import SILENT_SECONDS, ConnectorReports
 from keelman.state.reports.copy_runs import ALIVE, CopyRuns
+from keelman.state.resources.hub import Hub
 
 log = get_logger()
 NAMED = 3  # in a verdict

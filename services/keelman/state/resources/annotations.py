@@ -17,9 +17,9 @@ from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.state.clusters.taken import check_origin
 from keelman.state.resources.checks import check_numbers, check_quota
+from keelman.state.resources.hidden import kept_extra
 from keelman.state.resources.serving import has_labels, page_of
-from keelman.state.secrets.hidden import kept_extra
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 
 MAX_DESCRIPTION = 4096
 W = TypeVar("W", WorkerConfiguration, PluginImport)

@@ -11,10 +11,10 @@ from google.protobuf.struct_pb2 import Struct, Value
 from keelman.model.annotations import Origin
 from keelman.model.errors import AlreadyExists, Conflict, Exhausted, InvalidArgument
 from keelman.model.rules.names import checked_name
-from keelman.state.snapshot import Resource, Snapshot
+from keelman.state.resources.snapshot import Resource, Snapshot
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 R = TypeVar("R", bound=Resource)
 

@@ -18,10 +18,10 @@ from keelman.model.workload import Workload
 from keelman.state.resources.rows import Packed, resource_of, row_of
 
 if TYPE_CHECKING:
-    from keelman.state.hub import Hub
     from keelman.state.plugins.files import PluginFiles
     from keelman.state.reports.connector_reports import ConnectorReports
-    from keelman.state.store import Store
+    from keelman.state.resources.hub import Hub
+    from keelman.state.resources.store import Store
     from keelman.state.topics.seen import Seen
     from keelman.state.trust.authority import Authority
 

@@ -13,13 +13,13 @@ from google.protobuf.message import Message
 
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context
-from keelman.state.database.requests import once
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
+from keelman.state.resources.once import once
 
 if TYPE_CHECKING:
     from keelman.state.resources.noun import Parts
-    from keelman.state.snapshot import Snapshot
-    from keelman.state.store import Store, Transaction
+    from keelman.state.resources.snapshot import Snapshot
+    from keelman.state.resources.store import Store, Transaction
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")

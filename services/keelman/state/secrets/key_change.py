@@ -18,11 +18,11 @@ import sqlalchemy as sa
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.database import Database
+from keelman.state.database.key_source import KeySource, read_keys, replace_keys, setting_of
+from keelman.state.database.sealing import Sealer
 from keelman.state.database.tables import SealingRow
 from keelman.state.resources.rows import micros
-from keelman.state.secrets.key_source import KeySource, read_keys, replace_keys, setting_of
 from keelman.state.secrets.sealed_rows import reseal, wipe, write_proof
-from keelman.state.secrets.sealing import Sealer
 
 log = get_logger()
 LOOK_SECONDS = 1.0

@@ -11,10 +11,10 @@ from sqlmodel import col
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.state.database.database import POSTGRESQL, driver_url, reach
+from keelman.state.database.key_source import KEY_BYTES, KeySource, read_keys, replace_keys
+from keelman.state.database.sealing import Sealer
 from keelman.state.database.tables import SealingRow
-from keelman.state.secrets.key_source import KEY_BYTES, KeySource, read_keys, replace_keys
 from keelman.state.secrets.sealed_rows import rekey_file
-from keelman.state.secrets.sealing import Sealer
 
 FOLLOW_SECONDS = 60.0
 IN_USE = ("DATABASE_IN_USE", "IN_USE")

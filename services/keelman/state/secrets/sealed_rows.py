@@ -22,12 +22,12 @@ from keelman.connect.config.secret_keys import shown, shown_json
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.database import open_database
+from keelman.state.database.key_source import KeySource, made_key, new_key_file, read_keys, setting_of
+from keelman.state.database.migrations.migrate import MIGRATION_LOCK, USED_LOCK
+from keelman.state.database.sealing import Sealer, sealer_of, wrong_key
 from keelman.state.database.tables import OutboxRow, RequestRow, SealingRow
-from keelman.state.migrations.migrate import MIGRATION_LOCK, USED_LOCK
 from keelman.state.nouns.registry import NOUNS
-from keelman.state.secrets.hidden import PROPERTIES
-from keelman.state.secrets.key_source import KeySource, made_key, new_key_file, read_keys, setting_of
-from keelman.state.secrets.sealing import Sealer, sealer_of, wrong_key
+from keelman.state.resources.hidden import PROPERTIES
 from keelman.state.trust.rows import AUTHORITY, AuthorityRow
 
 log = get_logger()

@@ -21,17 +21,17 @@ from keelman.model.workload import ProcessState, Workload, WorkloadStatus
 from keelman.rpc.times import to_duration
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.state.failpoints import hit
-from keelman.state.hub import Hub
+from keelman.state.database.failpoints import hit
 from keelman.state.nouns import node as nodes
 from keelman.state.nouns import workload as workloads
 from keelman.state.nouns.node import figures_of
+from keelman.state.nouns.node_secrets import secrets_of
 from keelman.state.nouns.workload import assignment_message, status_of
-from keelman.state.planning.node_secrets import secrets_of
 from keelman.state.replicas.heard import Heard
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import NODE, SECRET, WORKLOAD
+from keelman.state.resources.store import Change, Store, carried_by, next_session
 from keelman.state.sessions.crash_loops import CrashLoops
-from keelman.state.snapshot import NODE, SECRET, WORKLOAD
-from keelman.state.store import Change, Store, carried_by, next_session
 
 log = get_logger()
 HELD_BEATS = 3

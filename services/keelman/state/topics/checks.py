@@ -9,9 +9,9 @@ from keelman.kafka.topic_configs import TOPIC_CONFIGS, value_problem
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ManagedBrokers
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Violation
 from keelman.model.topic import Topic, TopicGoal, TopicSpec, check_topic_counts, checked_topic
-from keelman.state.clusters.properties import raise_all
+from keelman.state.kafka.properties import raise_all
 from keelman.state.resources.annotations import check_annotations
-from keelman.state.snapshot import TOPIC, Snapshot
+from keelman.state.resources.snapshot import TOPIC, Snapshot
 
 MAX_VALUE = 10_000
 

@@ -18,13 +18,13 @@ from keelman.model.topic import Topic
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings, deadline
-from keelman.state.hub import Hub
-from keelman.state.snapshot import BROKER_CLUSTER, TOPIC
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import BROKER_CLUSTER, TOPIC
 from keelman.state.topics.reaching import asked_properties
 from keelman.state.topics.seen import NOT_SEEN, Seen, seen_of
 
 if TYPE_CHECKING:
-    from keelman.state.store import Change, Store
+    from keelman.state.resources.store import Change, Store
 
 log = get_logger()
 LOOK_SECONDS = 3.0

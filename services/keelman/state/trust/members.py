@@ -29,14 +29,14 @@ from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.server import is_loopback
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.certificates import normal_host, shown_time
+from keelman.state.database.sealing import sealer_of
 from keelman.state.resources.rows import micros, moment
-from keelman.state.secrets.sealing import sealer_of
 from keelman.state.trust.authority import Authority, checked_hosts, key_digest_of
 from keelman.state.trust.rows import AUTHORITY, AuthorityRow, CertificateRow, JoinTokenRow
 
 if TYPE_CHECKING:
-    from keelman.state.snapshot import Snapshot
-    from keelman.state.store import Store, Transaction
+    from keelman.state.resources.snapshot import Snapshot
+    from keelman.state.resources.store import Store, Transaction
 
 log = get_logger()
 MIN_TTL, DEFAULT_TTL, MAX_TTL = 60.0, 3600.0, 30 * 86400.0

@@ -15,8 +15,8 @@ from keelman.rpc.server import INSTALLATION, Authorize
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
+from keelman.state.resources.store import Store
 from keelman.state.settings import Settings
-from keelman.state.store import Store
 from keelman.state.trust.authority import Authority
 from keelman.state.trust.callers import Callers
 from keelman.state.trust.members import Members, open_members

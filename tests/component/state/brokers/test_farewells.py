@@ -28,8 +28,8 @@ from keelman.model.work import Assignment
 from keelman.model.workload import Goal, WorkerSpec, Workload
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.snapshot import WORKLOAD
-from keelman.state.store import Change, open_store
+from keelman.state.resources.snapshot import WORKLOAD
+from keelman.state.resources.store import Change, open_store
 from support.eventually import eventually
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]

@@ -11,7 +11,7 @@ from keelman.model.errors import AlreadyExists
 from keelman.state.database.tables import OutboxRow
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.registry import NOUNS
-from keelman.state.store import Change, Transaction, load, open_store, write_rows
+from keelman.state.resources.store import Change, Transaction, load, open_store, write_rows
 
 pytestmark = pytest.mark.component
 EXTERNAL = ExternalBrokers("127.0.0.1:1")

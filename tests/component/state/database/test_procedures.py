@@ -22,7 +22,7 @@ from keelman.api.connect.v1.worker_cluster_service_pb2 import UpdateWorkerCluste
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import is_marked
-from keelman.state.migrations.migrate import NEWEST, migrate
+from keelman.state.database.migrations.migrate import NEWEST, migrate
 from support.eventually import eventually
 from support.state.nodes import Nodes, running_nodes
 from support.state.service import RUNNING, Clients

@@ -10,7 +10,7 @@ from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import Unavailable
 from keelman.state.database import database
 from keelman.state.nouns import broker_cluster
-from keelman.state.store import Store, open_store
+from keelman.state.resources.store import Store, open_store
 
 pytestmark = pytest.mark.component
 EXTERNAL = ExternalBrokers("127.0.0.1:1")

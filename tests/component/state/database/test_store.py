@@ -17,15 +17,15 @@ from keelman.api.event.v1 import event_pb2
 from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.state.database.database import Database
+from keelman.state.database.key_source import made_key
+from keelman.state.database.migrations.migrate import NEWEST, migrate
 from keelman.state.database.tables import OutboxRow, RelayRow, SQLModel
 from keelman.state.events.relay import Relay, relay_lease
 from keelman.state.events.watch import Tail, changes_between
-from keelman.state.hub import Hub
-from keelman.state.migrations.migrate import NEWEST, migrate
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.secrets.key_source import made_key
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.store import load, open_store, revision_of
 from keelman.state.secrets.sealed_rows import rekey_file
-from keelman.state.store import load, open_store, revision_of
 from support.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -257,7 +257,7 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
     path = tmp_path / "state.db"
     script = (
         "import asyncio, sys\n"
-        "from keelman.state.store import open_store\n"
+        "from keelman.state.resources.store import open_store\n"
         "async def main():\n async with open_store(sys.argv[1]):\n  print('open', flush=True)\n"
         "  await asyncio.Event().wait()\nasyncio.run(main())"
     )

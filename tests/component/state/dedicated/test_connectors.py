@@ -30,7 +30,7 @@ from keelman.model.errors import Exhausted, FailedPrecondition
 from keelman.model.operation import OperationKind, Target
 from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, FORMER_WORKERS, REASON, WORKERS
 from keelman.state.nouns.operation import begin, check_no_operation
-from keelman.state.store import Store, open_store
+from keelman.state.resources.store import Store, open_store
 from support.eventually import eventually
 from support.state.dedicated import FAILED, Dedicated, file_source
 from support.state.service import Agent, Clients, state_in_loop

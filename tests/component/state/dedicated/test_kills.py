@@ -16,7 +16,7 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
 from keelman.api.connect.v1.operation_pb2 import OPERATION_ROLLBACK_DONE, OPERATION_STATE_CANCELED
 from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
-from keelman.state.failpoints import DEDICATED
+from keelman.state.database.failpoints import DEDICATED
 from support.eventually import eventually
 from support.state.dedicated import FAILED, SUCCEEDED, Dedicated, file_source
 from support.state.definitions import connected

@@ -12,15 +12,15 @@ from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.connectors.connector_definition import ConnectorDefinitionSpec
 from keelman.model.operation import Operation, OperationState
 from keelman.runtime.supervise import Siblings
-from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.connector_definition import apply, create, update
+from keelman.state.operation_kinds import all_kinds
 from keelman.state.operations.kinds import Tools
-from keelman.state.operations.registry import all_kinds
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
-from keelman.state.store import Store, open_store, subjects_of
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.store import Store, open_store, subjects_of
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest

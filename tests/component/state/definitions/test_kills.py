@@ -15,7 +15,7 @@ import pytest
 from keelman.api.connect.v1 import operation_pb2
 from keelman.api.connect.v1.operation_service_pb2 import CancelOperationRequest, ListOperationsRequest
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.state.failpoints import ON_WORKERS, OPERATIONS
+from keelman.state.database.failpoints import ON_WORKERS, OPERATIONS
 from support.eventually import eventually
 from support.state.definitions import ABSENT, FILE_SOURCE, RUNNING, STOPPED, Definitions, connected, worker_of
 from support.state.service import StateProcess, free_range

@@ -23,8 +23,8 @@ from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgum
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.processes.ports import free_ports
-from keelman.state.failpoints import IMPORTS
-from keelman.state.operations import import_plugin
+from keelman.state.database.failpoints import IMPORTS
+from keelman.state.plugins import importing as import_plugin
 from support.eventually import eventually
 from support.servers.object_store import KEY, SECRET, ObjectStore
 from support.state.service import Clients, StateProcess, state_in_loop

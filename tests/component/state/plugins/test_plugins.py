@@ -21,7 +21,7 @@ from keelman.model.errors import (
 )
 from keelman.rpc.errors import translated
 from keelman.state.plugins.database_storage import DatabaseStorage
-from keelman.state.store import open_store
+from keelman.state.resources.store import open_store
 from support.eventually import eventually
 from support.plugins import jar_files
 from support.servers.object_store import ObjectStore

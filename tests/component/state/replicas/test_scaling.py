@@ -22,7 +22,7 @@ from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_duration
 from keelman.runtime.supervise import Siblings
-from keelman.state.failpoints import AUTOSCALING
+from keelman.state.database.failpoints import AUTOSCALING
 from support.eventually import eventually
 from support.state.service import Agent, Clients, StateProcess, free_range
 

@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import FailedPrecondition
+from keelman.state.database.key_source import KeyCommand, made_key, read_keys, replace_keys
 from keelman.state.nouns import broker_cluster
+from keelman.state.resources.store import Store, open_store
 from keelman.state.secrets.key_change import HANDED_ON_SECONDS, KeyChange
-from keelman.state.secrets.key_source import KeyCommand, made_key, read_keys, replace_keys
-from keelman.state.store import Store, open_store
 
 pytestmark = pytest.mark.component
 SPEC = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})

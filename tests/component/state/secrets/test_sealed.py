@@ -16,8 +16,8 @@ from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.errors import translated
 from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.resources.store import open_store
 from keelman.state.secrets.sealed_rows import rekey_file
-from keelman.state.store import open_store
 from support.eventually import eventually
 from support.state.service import Agent, Clients, brokers_pb, state_in_loop, workers_pb
 

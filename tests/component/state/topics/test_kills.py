@@ -18,12 +18,12 @@ from keelman.model.errors import KeelmanError
 from keelman.model.operation import Operation, OperationKind, Step, StepState, Target
 from keelman.model.topic import NOT_APPLIED, TopicGoal, TopicSpec
 from keelman.rpc.channels import channel
-from keelman.state.failpoints import ON_BROKERS
-from keelman.state.operations.apply_topic import kind
+from keelman.state.database.failpoints import ON_BROKERS
 from keelman.state.operations.moves import Done, Waiting
 from keelman.state.operations.topic_steps import CREATE, STEPS, facts_of
 from keelman.state.resources.rows import plain
-from keelman.state.store import open_store
+from keelman.state.resources.store import open_store
+from keelman.state.topics.applying import kind
 from support.eventually import eventually
 from support.state.service import Clients, StateProcess
 from support.state.topics import ABSENT, PRESENT, Topics, states

@@ -15,8 +15,8 @@ from keelman.api.connect.v1.connector_pb2 import (
 )
 from keelman.kafka.feed import REPORT_TOPICS, consume
 from keelman.runtime.logs.redaction import HIDDEN
-from keelman.state.hub import Hub
 from keelman.state.reports.reports import Reports
+from keelman.state.resources.hub import Hub
 from support.eventually import eventually
 from support.worker.processes import LinkSide, WorkerProcess, workers
 

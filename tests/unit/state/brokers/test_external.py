@@ -14,7 +14,7 @@ from keelman.model.errors import Unauthenticated, Unavailable
 from keelman.state.brokers import external
 from keelman.state.brokers.external import AT_ONCE, ExternalProbe
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.store import Store, open_store
+from keelman.state.resources.store import Store, open_store
 from support.eventually import eventually
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

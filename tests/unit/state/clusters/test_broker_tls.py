@@ -12,7 +12,7 @@ from keelman.model.workload import BrokerSpec, WorkerSpec
 from keelman.runtime.tls.certificates import certificate_facts, private_key_digest
 from keelman.state.clusters.broker_tls import with_tls
 from keelman.state.nouns.broker_cluster import broker_cluster_message, create, update
-from keelman.state.store import open_store
+from keelman.state.resources.store import open_store
 from keelman.state.trust.authority import Authority
 from support.worlds.planner import World
 

@@ -10,7 +10,7 @@ from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.state.nouns import broker_cluster, secret
 from keelman.state.nouns.broker_cluster import broker_cluster_message
-from keelman.state.store import Store, open_store
+from keelman.state.resources.store import Store, open_store
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SPEC = ExternalBrokers("k:9093", {"security.protocol": "SASL_SSL", "client.rack": "a"}, credential_profile="prod/kafka")

@@ -9,9 +9,9 @@ import pytest
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
-from keelman.state import snapshot as snapshots
 from keelman.state.clusters.kafka_names import check_own_names, clash
-from keelman.state.clusters.kafkas import same_kafka
+from keelman.state.kafka.kafkas import same_kafka
+from keelman.state.resources import snapshot as snapshots
 from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

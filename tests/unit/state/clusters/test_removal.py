@@ -10,7 +10,7 @@ from keelman.model.cluster import BrokerCluster, ClusterGoal, ManagedBrokers
 from keelman.model.errors import Conflict, FailedPrecondition
 from keelman.model.workload import BrokerSpec, Goal, Workload
 from keelman.state.clusters.removal import check_nothing_lost, check_removal, check_same_removed
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

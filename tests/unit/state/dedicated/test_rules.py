@@ -27,7 +27,7 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import START_QUEUED, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.rules import START_WITHIN, coded, health, is_queued, watched, workers_outcome
 from keelman.state.operations.moves import Done, Waiting
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 from support.state.snapshots import snapshot_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -38,7 +38,7 @@ from keelman.model.operation import Failure, Operation, OperationKind, Operation
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.states import BROKERS_AWAY, NOTHING_REPORTED, UNDER_WAY, WORKERS_AWAY, Reported, standing
 from keelman.state.dedicated.steps import noted, specs_of
-from keelman.state.snapshot import Snapshot
+from keelman.state.resources.snapshot import Snapshot
 from support.state.snapshots import snapshot_of
 
 NOW, SECOND = datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=1)

@@ -17,7 +17,6 @@ from keelman.model.annotations import Annotations, Origin
 from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerClusterSpec
 from keelman.model.connectors.connector_definition import ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
-from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.connector_definition import (
     ConnectorDefinitionApi,
@@ -28,9 +27,10 @@ from keelman.state.nouns.connector_definition import (
     update,
 )
 from keelman.state.reports.reports import Reports
+from keelman.state.resources.hub import Hub
 from keelman.state.resources.noun import Parts
-from keelman.state.snapshot import WORKER_CLUSTER
-from keelman.state.store import Store, open_store
+from keelman.state.resources.snapshot import WORKER_CLUSTER
+from keelman.state.resources.store import Store, open_store
 
 CONFIG = {"connector.class": "x.Source", "db.password": "s3cret", "odd": " é\n\t", "empty": ""}
 SPEC = ConnectorDefinitionSpec("demo", "orders", CONFIG)

@@ -19,14 +19,14 @@ from keelman.model.connectors.dedicated_connector import (
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.model.operation import OperationKind, OperationState
 from keelman.state.dedicated.life import create, delete, pause, restart, resume, update
-from keelman.state.dedicated.wire import spec_message, spec_of
+from keelman.state.dedicated.operations import noted
 from keelman.state.nouns import broker_cluster, worker_configuration
 from keelman.state.nouns.dedicated_connector import dedicated_message
+from keelman.state.nouns.dedicated_wire import spec_message, spec_of
 from keelman.state.nouns.operation import operation_message
 from keelman.state.nouns.worker_cluster import own_name
-from keelman.state.operations.dedicated import noted
 from keelman.state.operations.moves import ended
-from keelman.state.store import Store, Transaction, open_store
+from keelman.state.resources.store import Store, Transaction, open_store
 
 CONFIG = {"connector.class": "x.Source", "db.password": "s3cret"}
 SPEC = DedicatedConnectorSpec(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keelman.model.document import Document, check_document_key, document_name, parts_of_name
 from keelman.model.errors import InvalidArgument
 from keelman.state.nouns.document import NOUN
-from keelman.state.snapshot import DOCUMENT, Snapshot
+from keelman.state.resources.snapshot import DOCUMENT, Snapshot
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 PART = st.text(st.sampled_from("ab/%2F5"), max_size=6)

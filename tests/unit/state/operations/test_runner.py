@@ -13,7 +13,6 @@ from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument, KeelmanError, NotFound, Unavailable
 from keelman.model.operation import Operation, OperationKind, OperationState, StepState, Target
 from keelman.runtime.supervise import Siblings
-from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.operation import begin, cancel, delete
 from keelman.state.operations.kinds import Kind, StepWork
@@ -21,7 +20,8 @@ from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
-from keelman.state.store import Store, Transaction, open_store, subjects_of
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.store import Store, Transaction, open_store, subjects_of
 from support.eventually import eventually
 
 KIND = OperationKind.APPLY_CONNECTOR

@@ -10,10 +10,10 @@ import pytest
 from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.copy.v1 import copy_run_service_pb2 as service
 from keelman.model.errors import NotFound, Unavailable
-from keelman.state.hub import Hub
 from keelman.state.reports.copy_runs import CopyRuns, Followed
 from keelman.state.reports.reports import Reports
-from keelman.state.snapshot import NODE, Snapshot
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import NODE, Snapshot
 from keelman.state.streams_api import CopyRunApi
 
 RUNNING, ENDED = pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_ENDED

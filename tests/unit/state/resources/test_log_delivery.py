@@ -14,7 +14,7 @@ from keelman.model.log_delivery import NO_TARGETS, LogTargets, targets_of
 from keelman.model.rules.log_checks import check_log_delivery
 from keelman.model.workload import Goal, LogProblem, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.nouns import workload
-from keelman.state.planning.node_secrets import secrets_of
+from keelman.state.nouns.node_secrets import secrets_of
 from keelman.state.resources.log_delivery import (
     check_buckets,
     checked_buckets,

@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from keelman.model.cluster import ExternalBrokers
 from keelman.state.database.database import Database
+from keelman.state.database.key_source import KeyCommand, made_key, read_keys, replace_keys
 from keelman.state.nouns import broker_cluster
+from keelman.state.resources.store import open_store
 from keelman.state.secrets.key_change import KeyChange
-from keelman.state.secrets.key_source import KeyCommand, made_key, read_keys, replace_keys
-from keelman.state.store import open_store
 
 FIRST, SECOND = b"1" * 32, b"2" * 32
 

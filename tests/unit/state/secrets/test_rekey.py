@@ -11,12 +11,12 @@ import pytest
 
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import Unavailable
+from keelman.state.database.key_source import read_keys
 from keelman.state.main import main
 from keelman.state.nouns import broker_cluster
+from keelman.state.resources.store import open_store
 from keelman.state.secrets import rekey
 from keelman.state.secrets.key_change import KeyChange
-from keelman.state.secrets.key_source import read_keys
-from keelman.state.store import open_store
 from support.eventually import eventually
 
 SPEC = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import FailedPrecondition
 from keelman.state.database.database import open_database
+from keelman.state.database.key_source import KeyCommand, KeySource
 from keelman.state.nouns import broker_cluster
+from keelman.state.resources.store import open_store
 from keelman.state.secrets import sealed_rows
-from keelman.state.secrets.key_source import KeyCommand, KeySource
-from keelman.state.store import open_store
 
 
 async def test_a_command_is_asked_before_the_transaction_and_beside_the_loop(

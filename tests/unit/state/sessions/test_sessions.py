@@ -13,12 +13,12 @@ from keelman.api.node.v1 import session_service_pb2 as pb
 from keelman.model.errors import Unavailable
 from keelman.model.workload import Goal, WorkerSpec, Workload
 from keelman.runtime.supervise import Siblings
-from keelman.state.hub import Hub
 from keelman.state.nouns import secret
 from keelman.state.replicas.heard import Heard
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.store import open_store, subjects_of
 from keelman.state.sessions import sessions
 from keelman.state.sessions.sessions import Sessions
-from keelman.state.store import open_store, subjects_of
 from support.eventually import eventually
 
 PROPERTIES = {

@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import select
 
 from keelman.model.errors import InvalidArgument, PermissionDenied
-from keelman.state.store import open_store
+from keelman.state.resources.store import open_store
 from keelman.state.trust.rows import SignatureRow
 from keelman.state.trust.signatures import KEPT, UsedSignatures
 

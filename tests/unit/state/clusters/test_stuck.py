@@ -8,7 +8,7 @@ import pytest
 from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, WorkerClusterSpec
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
-from keelman.state.planning.status import is_stuck, worker_cluster_status
+from keelman.state.clusters.status import is_stuck, worker_cluster_status
 from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from keelman.connect.config.secret_keys import is_secret_key, literal_secrets, shown_json
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.logs.redaction import REDACTOR
-from keelman.state.secrets.key_source import KeySource, setting_of
+from keelman.state.database.key_source import KeySource, setting_of
 
 PREFIX = "sealed:1:"
 SEALER = "sealer"  # of a session's info

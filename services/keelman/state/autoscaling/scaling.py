@@ -9,16 +9,16 @@ from keelman.model.cluster import WorkerCluster
 from keelman.model.operation import Operation
 from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, REASON, SET, noted, scaled
 from keelman.state.clusters.goals import saved
+from keelman.state.database.failpoints import hit
 from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS
-from keelman.state.failpoints import hit
-from keelman.state.operations.apply_connector import ConnectorSteps
-from keelman.state.operations.connector_steps import ASK, CONFIGURE, FORMER
+from keelman.state.dedicated.started_workers import START_SECONDS, StartedWorkers
+from keelman.state.definitions.applying import ConnectorSteps
+from keelman.state.definitions.steps import ASK, CONFIGURE, FORMER
 from keelman.state.operations.kinds import Kind, StepWork, Tools
 from keelman.state.operations.moves import Done, Outcome, Waiting
-from keelman.state.operations.started_workers import START_SECONDS, StartedWorkers
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 NOT_SCALED = "it is not autoscaled any more, or does not run"
 

@@ -12,6 +12,7 @@ from keelman.model import errors
 from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.operation import Operation
 from keelman.runtime.supervise import deadline
+from keelman.state.database.failpoints import hit
 from keelman.state.definitions.states import (
     LOOK_AGAIN_SECONDS,
     STEADY,
@@ -20,8 +21,7 @@ from keelman.state.definitions.states import (
     runs_without_tasks,
     state_of,
 )
-from keelman.state.failpoints import hit
-from keelman.state.operations.connector_steps import (
+from keelman.state.definitions.steps import (
     ASK,
     AWAIT,
     AWAIT_GONE,
@@ -42,7 +42,7 @@ from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.workers.rest.connectors import Connectors
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 CALL_SECONDS = 30.0
 PASSES = ("timed out", "a rebalance is expected")

@@ -13,7 +13,7 @@ from keelman.model.connectors.connector_definition import (
     DefinitionGoal,
 )
 from keelman.model.operation import Failure, Operation, OperationKind, OperationState, Step, StepState, Target
-from keelman.state.operations.connector_steps import STEPS, noted, takes_back
+from keelman.state.definitions.steps import STEPS, noted, takes_back
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD = {"config": {"a": "1", "name": "c"}, "state": "PAUSED"}

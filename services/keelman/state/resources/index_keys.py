@@ -16,8 +16,8 @@ from keelman.model.plugins.plugin import Plugin
 from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.topic import Topic
 from keelman.model.workload import WorkerSpec, Workload
-from keelman.state.clusters.kafkas import kafka_keys
-from keelman.state.clusters.properties import group_of, topics_of
+from keelman.state.kafka.kafkas import kafka_keys
+from keelman.state.kafka.properties import group_of, topics_of
 
 Key: TypeAlias = tuple[Any, ...]
 

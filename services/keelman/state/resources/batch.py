@@ -15,12 +15,12 @@ from keelman.rpc.batches import methods_in, packed
 from keelman.rpc.errors import code_name
 from keelman.rpc.server import Context, Service
 from keelman.runtime.logs.redaction import REDACTOR
-from keelman.state.database.requests import once
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
+from keelman.state.resources.once import once
 from keelman.state.resources.serving import NounApi, Steps, answer_to, steps_of
 
 if TYPE_CHECKING:
-    from keelman.state.store import Store, Transaction
+    from keelman.state.resources.store import Store, Transaction
 
 MAX_WRITES = 1000
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_RUNNING, CONNECTOR_STATE_UNASSIGNED, Connector
-from keelman.state.operations.apply_connector import ConnectorSteps
+from keelman.state.definitions.applying import ConnectorSteps
 
 BARE, AWAY = Connector(state=CONNECTOR_STATE_RUNNING), Connector(state=CONNECTOR_STATE_UNASSIGNED)
 

@@ -11,12 +11,12 @@ from sqlmodel import col
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_request_id
+from keelman.state.database.failpoints import hit
 from keelman.state.database.tables import RequestRow
-from keelman.state.failpoints import hit
 from keelman.state.resources.rows import micros
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 KEPT = timedelta(days=1)
 

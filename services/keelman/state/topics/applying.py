@@ -17,7 +17,7 @@ from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.operation import Operation, OperationState, StepState
 from keelman.model.topic import TopicApplied, TopicGoal, TopicSpec
 from keelman.runtime.supervise import deadline
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
 from keelman.state.operations.kinds import Kind, StepWork, Tools
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.topic_steps import ASK, AWAIT, AWAIT_GONE, CONFIGURE, CREATE, DELETE, GROW

@@ -22,9 +22,9 @@ from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.rules.names import found_by_name
 from keelman.model.topic import Topic
 from keelman.model.workload import Workload, WorkloadKind
-from keelman.state.clusters.kafkas import kafka_keys, same_kafka
-from keelman.state.index_keys import keys_of
-from keelman.state.layers import Layer
+from keelman.state.kafka.kafkas import kafka_keys, same_kafka
+from keelman.state.resources.index_keys import keys_of
+from keelman.state.resources.layers import Layer
 
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
 PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN

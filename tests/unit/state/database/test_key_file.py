@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.state.database import key_source
+from keelman.state.database.key_source import KeyCommand, made_key, read_keys, replace_keys
 from keelman.state.main import main
-from keelman.state.secrets import key_source
-from keelman.state.secrets.key_source import KeyCommand, made_key, read_keys, replace_keys
 from keelman.state.settings import Settings
 
 

@@ -12,8 +12,8 @@ from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, Target
 from keelman.model.workload import START_QUEUED, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.rules import START_WITHIN
+from keelman.state.dedicated.started_workers import StartedWorkers
 from keelman.state.operations.moves import Outcome, Waiting
-from keelman.state.operations.started_workers import StartedWorkers
 from support.state.snapshots import snapshot_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

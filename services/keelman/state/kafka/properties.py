@@ -9,7 +9,7 @@ from keelman.kafka.properties.table import ALL, TABLE
 from keelman.kafka.security.oauth import ALLOWED_KEY
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument, Violation
-from keelman.state.clusters.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
+from keelman.state.kafka.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
 from keelman.workers.properties import kafka_connect
 from keelman.workers.properties.known_properties import notes, notes_of_kafka_connect
 from keelman.workers.properties.refusals import refusals

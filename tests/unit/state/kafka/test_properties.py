@@ -10,7 +10,7 @@ from keelman.model.cluster import ExternalBrokers, ManagedBrokers, WorkerCluster
 from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.state.clusters.broker_checks import check
-from keelman.state.clusters.properties import check_worker_properties
+from keelman.state.kafka.properties import check_worker_properties
 from support.state.snapshots import snapshot_of
 from support.worker.refused_properties import ENVIRONMENT, EXTENSION, ILLEGAL, PLAIN, REFUSED
 

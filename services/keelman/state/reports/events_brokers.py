@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keelman.state.hub import Hub
-from keelman.state.snapshot import BROKER_CLUSTER
+from keelman.state.resources.hub import Hub
+from keelman.state.resources.snapshot import BROKER_CLUSTER
 
 if TYPE_CHECKING:
-    from keelman.state.store import Store
+    from keelman.state.resources.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,19 @@ from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgum
 from keelman.model.operation import Operation, OperationState
 from keelman.model.plugins.plugin import Plugin, PluginKind, plugin_key
 from keelman.model.plugins.plugin_import import VERSION, PluginContent, PluginImport, PluginImportState, code_of
-from keelman.state.failpoints import hit
+from keelman.state.database.failpoints import hit
 from keelman.state.operations.import_steps import FETCH
 from keelman.state.operations.kinds import Kind, StepWork, Tools
 from keelman.state.operations.moves import Done, Outcome
 from keelman.state.plugins.files import Quotas, Received
 from keelman.state.plugins.inspecting import inspect
 from keelman.state.resources.rows import moment
-from keelman.state.snapshot import PLUGIN
+from keelman.state.resources.snapshot import PLUGIN
 from keelman.workers.plugins.archive import ArchiveRefused
 from keelman.workers.plugins.inspection import Inspection
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 FETCH_SECONDS = 30.0
 """How long an unreachable server is tried again."""

@@ -31,7 +31,7 @@ from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.kept_brokers import brokers_of, nodes_with_brokers
 from keelman.state.planning.rollout import rollout_of
 from keelman.state.planning.sparks import needs_spark
-from keelman.state.snapshot import C, Snapshot
+from keelman.state.resources.snapshot import C, Snapshot
 
 
 def with_status(cluster: C, snapshot: Snapshot, now: datetime) -> C:

@@ -16,8 +16,8 @@ from keelman.model.cluster import (
 )
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
-from keelman.state.planning.status import broker_cluster_status, with_status
-from keelman.state.snapshot import Snapshot
+from keelman.state.clusters.status import broker_cluster_status, with_status
+from keelman.state.resources.snapshot import Snapshot
 from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

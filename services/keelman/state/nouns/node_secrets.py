@@ -11,7 +11,7 @@ from keelman.model.cluster import ExternalBrokers
 from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.workload import WorkerSpec
 from keelman.state.dedicated.composition import configured_by, runtime_config
-from keelman.state.snapshot import SECRET, Snapshot
+from keelman.state.resources.snapshot import SECRET, Snapshot
 
 
 def users_of(name: str, snapshot: Snapshot) -> list[str]:

@@ -1,6 +1,6 @@
 """What becomes of a broker cluster's client properties in its workers."""
 
-from keelman.state.clusters.properties import completed, for_workers
+from keelman.state.kafka.properties import completed, for_workers
 
 
 def test_who_one_is_to_the_brokers_stands_once_and_all_else_under_each_client() -> None:

@@ -21,21 +21,21 @@ from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unauthenticated, Unavailable
 from keelman.model.operation import Operation, OperationKind, OperationState, StepState
 from keelman.model.workload import WorkloadKind
+from keelman.state.database.failpoints import hit
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
 from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, watched
-from keelman.state.failpoints import hit
+from keelman.state.dedicated.started_workers import START_SECONDS, StartedWorkers
+from keelman.state.definitions.applying import DELETED, ConnectorSteps, calling, place_of
+from keelman.state.definitions.steps import ASK, AWAIT, CONFIGURE, FORMER, STEER, UID
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.operations.apply_connector import DELETED, ConnectorSteps, calling, place_of
-from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, FORMER, STEER, UID
 from keelman.state.operations.kinds import Kind, StepWork, Tools, Work
 from keelman.state.operations.moves import Done, Outcome, Waiting
-from keelman.state.operations.started_workers import START_SECONDS, StartedWorkers
 from keelman.state.resources.rows import read
-from keelman.state.snapshot import DEDICATED_CONNECTOR
+from keelman.state.resources.snapshot import DEDICATED_CONNECTOR
 
 if TYPE_CHECKING:
-    from keelman.state.store import Transaction
+    from keelman.state.resources.store import Transaction
 
 ASK_SECONDS = 5.0
 ASK_WITHIN = 60.0

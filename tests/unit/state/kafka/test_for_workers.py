@@ -1,6 +1,6 @@
 """What workers take of the client properties of their brokers."""
 
-from keelman.state.clusters.properties import for_workers
+from keelman.state.kafka.properties import for_workers
 
 
 def test_where_tokens_may_come_from_goes_with_how_they_are_asked_for() -> None:

@@ -23,16 +23,16 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.state.clusters.kafka_names import rivals_of, users_of_kafka
+from keelman.state.clusters.status import with_status
 from keelman.state.database.database import Database, Turn, open_database
+from keelman.state.database.failpoints import hit
+from keelman.state.database.key_source import KeySource
 from keelman.state.database.tables import CounterRow, OutboxRow
-from keelman.state.failpoints import hit
 from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event_bytes
-from keelman.state.planning.status import with_status
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import micros
-from keelman.state.secrets.key_source import KeySource
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 from keelman.state.secrets.sealed_rows import open_sealer, opened, sealed
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 
 R = TypeVar("R", bound=Resource)
 CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLUSTER}

@@ -17,12 +17,12 @@ from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation, OperationState
 from keelman.model.workload import Goal, ProcessState, ResourceLimits, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.life import create, update
+from keelman.state.dedicated.operations import kind, noted
 from keelman.state.dedicated.steps import INITIALIZE, UPDATE_WORKERS, VALIDATE
+from keelman.state.definitions.steps import FORMER
 from keelman.state.nouns import worker_configuration
-from keelman.state.operations.connector_steps import FORMER
-from keelman.state.operations.dedicated import kind, noted
 from keelman.state.operations.moves import Done, Waiting, begun, done, ended
-from keelman.state.store import Store, Transaction, open_store
+from keelman.state.resources.store import Store, Transaction, open_store
 
 CONFIG = {"connector.class": "x.Source"}
 SPEC = DedicatedConnectorSpec("orders", CONFIG, bootstrap_servers="b:2", capacity=Capacity(1))

@@ -3,7 +3,7 @@
 import pytest
 
 from keelman.model.errors import Internal, Unavailable
-from keelman.state.operations.apply_connector import calling
+from keelman.state.definitions.applying import calling
 
 IN_A_REBALANCE = ("Request timed out", "Request cannot be completed because a rebalance is expected")
 
