@@ -1,6 +1,8 @@
-"""Kafka's error codes and their names. Source: https://kafka.apache.org/protocol.html#protocol_error_codes"""
+"""Kafka's error codes, their names, and whether an error passes. Source: https://kafka.apache.org/protocol.html#protocol_error_codes"""
 
 from __future__ import annotations
+
+from aiokafka.errors import for_code
 
 _NAMES_FROM_1 = """
 OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION INVALID_FETCH_SIZE LEADER_NOT_AVAILABLE
@@ -33,8 +35,25 @@ INVALID_REGISTRATION TRANSACTION_ABORTABLE
 
 NAMES = {-1: "UNKNOWN_SERVER_ERROR", 0: "NONE"} | dict(enumerate(_NAMES_FROM_1.split(), start=1))
 CODES = {name: code for code, name in NAMES.items()}
+# Error codes that the library does not know or treats as permanent.
+_PASSING = frozenset(
+    CODES[name]
+    for name in (
+        "UNKNOWN_SERVER_ERROR",
+        "REPLICA_NOT_AVAILABLE",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "OFFSET_NOT_AVAILABLE",
+    )
+)
 
 
 def name_of(code: int) -> str:
     """Returns the name, or the number of an unknown code."""
     return NAMES.get(code, f"ERROR_{code}")
+
+
+def passes(code: int) -> bool:
+    """Whether another leader, or the same leader later, may answer otherwise."""
+    problem = for_code(code)
+    return bool(code in _PASSING or (code and (problem.retriable or problem.invalid_metadata)))

@@ -10,7 +10,7 @@ from functools import partial
 
 from keelman.kafka.batches.coordinator import Coordinator
 from keelman.kafka.batches.produce_failure import ProduceFailure
-from keelman.kafka.batches.wire import InitProducerId, ProducerId
+from keelman.kafka.batches.producer_requests import InitProducerId, ProducerId
 from keelman.kafka.clients import Client, low_level_client
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import deadline, supervise

@@ -14,19 +14,11 @@ from aiokafka.protocol.admin import CreatePartitionsRequest, DeleteTopicsRequest
 
 from keelman.kafka.clients import no_broker
 from keelman.kafka.connections import answer_of
-from keelman.kafka.error_codes import CODES, name_of
-from keelman.kafka.fetching.client import FetchClient, open_client
-from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.leader_epochs import (
-    AskMetadata,
-    BrokerAddress,
-    MetadataAnswer,
-    TopicInfo,
-    metadata_of,
-    passes,
-)
+from keelman.kafka.error_codes import CODES, name_of, passes
 from keelman.kafka.fetching.log_bounds import log_bounds
 from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED
+from keelman.kafka.leaders.client import LeaderClient, open_client
+from keelman.kafka.leaders.metadata import AskMetadata, BrokerAddress, MetadataAnswer, Part, TopicInfo, metadata_of
 from keelman.kafka.topic_requests import TIMEOUT_MS, ChangeConfig, ConfigChanged, CreatedTopic, CreateTopic
 from keelman.model.errors import FailedPrecondition, KeelmanError, PermissionDenied, Unavailable
 
@@ -59,7 +51,7 @@ class TopicBrokers:
     """Opened with `open`. Its methods raise Unavailable when no broker answers (a retry may help),
     PermissionDenied where access rules forbid it, and FailedPrecondition for other refusals of the brokers."""
 
-    def __init__(self, client: FetchClient, properties: Mapping[str, str]) -> None:
+    def __init__(self, client: LeaderClient, properties: Mapping[str, str]) -> None:
         self._client = client
         self._properties = properties
 

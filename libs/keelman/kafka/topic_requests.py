@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from keelman.kafka.batches.wire import WireRequest
-from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
+from keelman.kafka.wire.fields import NO_TAGS, Fields, compact, varint
+from keelman.kafka.wire.requests import WireRequest
 
 _NO_ID = bytes(16)
 _TOPIC, _BROKER = b"\x02", b"\x04"

@@ -18,7 +18,7 @@ from keelman.kafka.batches.producer import BatchProducer, ProduceFailure, Produc
 from keelman.kafka.batches.record_batch import pack
 from keelman.kafka.batches.transaction_limit import longest_transaction_ms
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.fetching.client import open_client
+from keelman.kafka.leaders.client import open_client
 from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthenticated, Unavailable
 
 Record: TypeAlias = tuple[bytes, bytes | None]

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
 
+from keelman.kafka.batches.producer_requests import EndTxnWithEpoch, InitProducerId, ProduceAdding
 from keelman.kafka.batches.record_batch import pack, record_batches, stamp
-from keelman.kafka.batches.wire import EndTxnWithEpoch, InitProducerId, ProduceAdding
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.fetching.client import FetchSettings
 from keelman.kafka.fetching.session import FetchSession
+from keelman.kafka.fetching.settings import FetchSettings
 
 CLIENT = "bare-loop"
 VERSIONS = {1: (4, 11)}

@@ -16,11 +16,12 @@ from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
 from keelman.kafka.batches.record_batch import decode, encode, read_header
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
-from keelman.kafka.fetching.client import FetchClient, FetchSettings
 from keelman.kafka.fetching.end_offsets import EndWatch
-from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.epoch_ends import epoch_ends
 from keelman.kafka.fetching.fetcher import BatchFetcher
-from keelman.kafka.fetching.leader_epochs import epoch_ends
+from keelman.kafka.fetching.settings import FetchSettings
+from keelman.kafka.leaders.client import LeaderClient
+from keelman.kafka.leaders.metadata import Part
 from keelman.kafka.tables.following import TopicTables
 from keelman.kafka.tables.table import Row, TopicTable
 from keelman.runtime.supervise import Siblings
@@ -65,7 +66,7 @@ class Reading:
 @asynccontextmanager
 async def reading(trio: Trio, positions: Mapping[Part, Any], **more: Any) -> AsyncIterator[Reading]:
     given = {"bootstrap.servers": trio.bootstrap}
-    client = FetchClient(given, client_id="fetches", request_timeout_ms=2 * 1000 * int(SECONDS))
+    client = LeaderClient(given, client_id="fetches", request_timeout_ms=2 * 1000 * int(SECONDS))
     fetcher = BatchFetcher(client, positions, **{"read_committed": True, "reset": "earliest", **more})
     try:
         yield Reading(fetcher)

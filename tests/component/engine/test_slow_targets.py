@@ -13,7 +13,7 @@ from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror.source import MirrorSource
 from keelman.kafka.batches.producer import BatchProducer, ProducerSettings
 from keelman.kafka.batches.record_batch import encode
-from keelman.kafka.fetching.client import open_client
+from keelman.kafka.leaders.client import open_client
 from support.brokers.broker import proxied_broker
 from support.brokers.kafka_proxy import KafkaProxy
 from support.brokers.quotas import limit_producer

@@ -16,11 +16,15 @@ from keelman.kafka.batches.record_batch import decode
 from keelman.kafka.clients import Client
 from keelman.kafka.fetching import fetcher as batch_fetcher
 from keelman.kafka.fetching import session as fetch_session
-from keelman.kafka.fetching.client import FetchClient, FetchSettings, open_client
-from keelman.kafka.fetching.fetched import Fetched, Part
-from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, MAX_IDLE_WAIT_MS, BatchFetcher, FetchFailure
+from keelman.kafka.fetching.fetched import Fetched
+from keelman.kafka.fetching.fetcher import MAX_IDLE_WAIT_MS, BatchFetcher
+from keelman.kafka.fetching.position import EARLIEST, LATEST
+from keelman.kafka.fetching.position_checks import FetchFailure
 from keelman.kafka.fetching.session import Fetch, FetchSession
+from keelman.kafka.fetching.settings import FetchSettings
 from keelman.kafka.known_brokers import BROKERS
+from keelman.kafka.leaders.client import LeaderClient, open_client
+from keelman.kafka.leaders.metadata import Part
 from keelman.model.errors import Unavailable
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import first_of
@@ -36,7 +40,7 @@ Row = tuple[int, int, int, bytes | None, bytes | None, Any]
 
 @asynccontextmanager
 async def fetching(bootstrap: str, positions: Mapping[Part, int], **more: Any) -> AsyncIterator[BatchFetcher]:
-    client = FetchClient({"bootstrap.servers": bootstrap}, client_id="fetches")
+    client = LeaderClient({"bootstrap.servers": bootstrap}, client_id="fetches")
     fetcher = BatchFetcher(client, positions, **{"read_committed": True, "reset": "earliest", **more})
     try:
         yield fetcher
@@ -216,7 +220,7 @@ async def test_offsets_that_are_gone_are_passed_over_or_refused(bootstrap: str, 
 
 async def test_lost_connections_are_made_again_and_missing_topics_waited_for(bootstrap: str, name: str) -> None:
     positions = {(name, 0): 0, (name, 1): 0}
-    client = FetchClient({"bootstrap.servers": bootstrap}, client_id="fetches")
+    client = LeaderClient({"bootstrap.servers": bootstrap}, client_id="fetches")
     fetcher = BatchFetcher(client, positions, read_committed=True, reset="earliest")
     try:
         deadline = time.monotonic() + SECONDS

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from keelman.engine.failure import BROKER_REFUSED, judge_kafka
 from keelman.kafka.clients import admin_client, wait_for_brokers
-from keelman.kafka.fetching.client import FetchClient
+from keelman.kafka.leaders.client import LeaderClient
 from keelman.kafka.properties.settings import librdkafka_settings
 from keelman.kafka.security.jaas import OAUTHBEARER, PLAIN, SCRAM
 from keelman.kafka.security.oauth import URL_KEY, allow_urls
@@ -104,7 +104,7 @@ GOOD: dict[str, Callable[[Place], Properties]] = {
 
 async def topics_by_both(properties: Properties) -> tuple[set[str], set[str]]:
     """The topics as aiokafka and librdkafka tell them; a fetcher's client must find the brokers too."""
-    fetching = FetchClient(properties, client_id="fetching")
+    fetching = LeaderClient(properties, client_id="fetching")
     try:
         await fetching.bootstrap()
     finally:
@@ -162,7 +162,7 @@ async def test_why_brokers_will_not_have_a_client_is_told_at_once(place: Place, 
     async with asyncio.timeout(ANSWER_SECONDS):
         with pytest.raises(Unauthenticated, match=message):
             await wait_for_brokers(properties, client_id="refused")
-        fetching = FetchClient(properties, client_id="refused")
+        fetching = LeaderClient(properties, client_id="refused")
         with pytest.raises(Unauthenticated, match=message):
             await fetching.bootstrap()
         await fetching.close()

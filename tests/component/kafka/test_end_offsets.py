@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from keelman.kafka.fetching.end_offsets import REFRESH_SECONDS, Ends, EndWatch
-from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.leaders.metadata import Part
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 from support.brokers.broker import BrokerProcess

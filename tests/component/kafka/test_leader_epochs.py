@@ -6,7 +6,9 @@ from confluent_kafka.admin import AdminClient
 
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.fetching.leader_epochs import EpochEnd, epoch_ends, metadata_of
+from keelman.kafka.fetching.epoch_ends import epoch_ends
+from keelman.kafka.fetching.offset_requests import EpochEnd
+from keelman.kafka.leaders.metadata import metadata_of
 from support.eventually import eventually
 from support.kafka.topics import create_topic
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import pytest
 
-from keelman.kafka.batches.wire import WireRequest
-from keelman.kafka.batches.wire_fields import NO_TAGS, compact
 from keelman.kafka.clients import low_level_client
+from keelman.kafka.wire.fields import NO_TAGS, compact
+from keelman.kafka.wire.requests import WireRequest
 from support.brokers.broker import BrokerProcess, proxied_broker
 from support.brokers.kafka_proxy import PRODUCE, Fate, KafkaProxy
 from support.clock import Clock, may_set

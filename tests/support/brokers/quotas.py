@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass
 from io import BytesIO
 
-from keelman.kafka.batches.wire import WireRequest
-from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
 from keelman.kafka.clients import low_level_client
+from keelman.kafka.wire.fields import NO_TAGS, Fields, compact
+from keelman.kafka.wire.requests import WireRequest
 
 
 class _Altered:

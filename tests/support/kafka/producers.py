@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, TopicPartition
 from keelman.kafka.batches.features import AskFeatures
 from keelman.kafka.batches.producer import FEATURE, BatchProducer, ProducerSettings
 from keelman.kafka.batches.record_batch import encode
-from keelman.kafka.batches.wire import WireRequest
-from keelman.kafka.batches.wire_fields import compact
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.fetching.client import open_client as met
 from keelman.kafka.known_brokers import BROKERS
+from keelman.kafka.leaders.client import open_client as met
+from keelman.kafka.wire.fields import compact
+from keelman.kafka.wire.requests import WireRequest
 from support.eventually import eventually
 from support.kafka.topics import AT_ONCE
 

@@ -18,13 +18,13 @@ import psutil
 from confluent_kafka import ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from keelman.kafka.batches.wire import WireRequest
-from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.connections import answer_of
-from keelman.kafka.fetching.leader_epochs import Leader, metadata_of
 from keelman.kafka.groups.coordinator import GROUPS_TOPIC
+from keelman.kafka.leaders.metadata import Leader, metadata_of
 from keelman.kafka.probe import ask_broker
+from keelman.kafka.wire.fields import NO_TAGS, Fields, compact, varint
+from keelman.kafka.wire.requests import WireRequest
 from keelman.runtime.processes.ports import free_ports
 from support.brokers.broker import BrokerProcess
 from support.eventually import eventually

@@ -20,10 +20,13 @@ from keelman.connectors.mirror.offsets import position_behind, source_offset
 from keelman.connectors.mirror.syncs import OffsetSyncs
 from keelman.engine.topics_aside import TopicsAside
 from keelman.kafka.batches.record_batch import BatchHeader, CorruptBatch, passable
-from keelman.kafka.fetching.client import FetchClient, FetchSettings
-from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure, Position, Reset
+from keelman.kafka.fetching.fetcher import BatchFetcher
 from keelman.kafka.fetching.isolation import reads_committed
+from keelman.kafka.fetching.position import EARLIEST, LATEST, Position
+from keelman.kafka.fetching.position_checks import FetchFailure, Reset
+from keelman.kafka.fetching.settings import FetchSettings
+from keelman.kafka.leaders.client import LeaderClient
+from keelman.kafka.leaders.metadata import Part
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
@@ -106,7 +109,7 @@ class MirrorReader(Reader):
         self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset))
 
     async def _open(self, client_id: str, positions: Mapping[Part, Position], reset: Reset) -> BatchFetcher:
-        client = FetchClient(self._properties, client_id=self._properties.get("client.id", client_id))
+        client = LeaderClient(self._properties, client_id=self._properties.get("client.id", client_id))
         return BatchFetcher(
             client,
             positions,

@@ -23,7 +23,7 @@ from keelman.engine.source.send_window import SendWindow
 from keelman.kafka.batches.partitioner import partition_for
 from keelman.kafka.batches.producer import BatchProducer
 from keelman.kafka.clients import client_arguments
-from keelman.kafka.fetching.client import FetchClient, open_client
+from keelman.kafka.leaders.client import LeaderClient, open_client
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -182,7 +182,7 @@ class RunProducer(ABC):
         self._producer = BatchProducer(await self._connect(), self._options.settings)
         await self._producer.fence()
 
-    async def _connect(self) -> FetchClient:
+    async def _connect(self) -> LeaderClient:
         options, backoff = self._options, Backoff(first=0.05, most=1.0)
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from keelman.kafka.batches.produce_failure import NETWORK, delay, first_delay
-from keelman.kafka.batches.wire import Produce, Produced
+from keelman.kafka.batches.producer_requests import Produce, Produced
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import BATCHES, connection_to, give_up, unsent_bytes
 from keelman.runtime.background import Background

@@ -19,10 +19,11 @@ from keelman.kafka.batches.produce_failure import (
     delay,
     first_delay,
 )
-from keelman.kafka.batches.wire import AddPartitionsAnswer, WireRequest
+from keelman.kafka.batches.producer_requests import AddPartitionsAnswer
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import connection_to, give_up, open_connection
 from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
+from keelman.kafka.wire.requests import WireRequest
 
 
 class CoordinatorAnswer(Protocol):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import NamedTuple
 
-from keelman.kafka.batches.wire import Header, WireRequest
-from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
+from keelman.kafka.wire.fields import NO_TAGS, Fields, compact
+from keelman.kafka.wire.requests import Header, WireRequest
 
 FINALIZED = 2
 """The answer's tag for them; absent without any."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-from keelman.kafka.batches.wire_fields import varint
+from keelman.kafka.wire.fields import varint
 
 _KEPT_LENGTHS = 1 << 12
 _KEPT_NUMBERS = 1 << 16

@@ -22,11 +22,7 @@ from aiokafka.structs import TopicPartition
 from keelman.kafka.batches.coordinator import Begun, Coordinator
 from keelman.kafka.batches.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.batches.produce_failure import NETWORK, SHUT_OUT, TOO_LONG, TOPIC_DENIED, ProduceFailure
-from keelman.kafka.batches.producer_settings import ProducerSettings
-from keelman.kafka.batches.queue import PartitionQueue, ProducerIdentity
-from keelman.kafka.batches.sender import BatchSender
-from keelman.kafka.batches.transaction_limit import longest_transaction_ms, refused_length
-from keelman.kafka.batches.wire import (
+from keelman.kafka.batches.producer_requests import (
     AddPartitions,
     AddPartitionsAnswer,
     EndTxn,
@@ -36,10 +32,14 @@ from keelman.kafka.batches.wire import (
     ProduceAdding,
     ProducerId,
 )
+from keelman.kafka.batches.producer_settings import ProducerSettings
+from keelman.kafka.batches.queue import PartitionQueue, ProducerIdentity
+from keelman.kafka.batches.sender import BatchSender
+from keelman.kafka.batches.transaction_limit import longest_transaction_ms, refused_length
 from keelman.kafka.connections import ask_about
-from keelman.kafka.fetching.client import FetchClient
-from keelman.kafka.fetching.leader_epochs import AskMetadata
 from keelman.kafka.known_brokers import BROKERS
+from keelman.kafka.leaders.client import LeaderClient
+from keelman.kafka.leaders.metadata import AskMetadata
 from keelman.runtime.background import Background
 
 __all__ = ["BatchProducer", "ProduceFailure", "ProducerSettings"]
@@ -59,7 +59,7 @@ MARKING_SECONDS = 0.02
 class BatchProducer:
     """Used in the loop it was made in. A ProduceFailure that it raises is final."""
 
-    def __init__(self, client: FetchClient, settings: ProducerSettings) -> None:
+    def __init__(self, client: LeaderClient, settings: ProducerSettings) -> None:
         """`client` is bootstrapped, serves this producer alone, and is closed with it."""
         self.transaction_version = 0
         """The version that `fence` found; 2: an epoch for each transaction."""

@@ -30,10 +30,10 @@ from keelman.kafka.batches.produce_failure import (
     UNSUPPORTED,
     ProduceFailure,
 )
+from keelman.kafka.batches.producer_requests import Produce, Produced
 from keelman.kafka.batches.producer_settings import MAX_IN_FLIGHT, ProducerSettings
 from keelman.kafka.batches.queue import PartitionQueue, ProducerIdentity, QueuedBatch
 from keelman.kafka.batches.record_batch import intact
-from keelman.kafka.batches.wire import Produce, Produced
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import ask_about
 from keelman.runtime.background import Background

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from aiokafka.errors import KafkaError, NoError, for_code
 
 from keelman.kafka.connections import answer_of
-from keelman.kafka.error_codes import name_of
-from keelman.kafka.fetching.client import FetchClient, FetchSettings
+from keelman.kafka.error_codes import name_of, passes
 from keelman.kafka.fetching.fetch_wire import FetchedPart
-from keelman.kafka.fetching.fetched import Part
 from keelman.kafka.fetching.isolation import reads_committed
-from keelman.kafka.fetching.leader_epochs import NOBODY, passes
 from keelman.kafka.fetching.session import FetchSession
+from keelman.kafka.fetching.settings import FetchSettings
+from keelman.kafka.leaders.client import LeaderClient
+from keelman.kafka.leaders.metadata import NOBODY, Part
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings, wait_or_stop
 
@@ -49,7 +49,7 @@ class EndWatch:
     """Opened with `open`, driven by `run`; `look` notes that other partitions are wanted. Used in one loop."""
 
     def __init__(
-        self, client: FetchClient, wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, read_committed: bool
+        self, client: LeaderClient, wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, read_committed: bool
     ) -> None:
         self._client = client
         self._wanted = wanted
@@ -78,7 +78,7 @@ class EndWatch:
         """
         read_committed = reads_committed(properties)
         wait_ms = MAX_WAIT_MS + int(ANSWER_SECONDS * 1000)
-        client = FetchClient(properties, client_id=client_id, request_timeout_ms=wait_ms)
+        client = LeaderClient(properties, client_id=client_id, request_timeout_ms=wait_ms)
         try:
             yield EndWatch(client, wanted, on_ends, read_committed=read_committed)
         finally:

@@ -11,9 +11,9 @@ from dataclasses import KW_ONLY, dataclass
 from io import BytesIO
 from typing import NamedTuple
 
-from keelman.kafka.batches.wire import Header, RequestHeader, WireRequest
-from keelman.kafka.fetching.client import FetchSettings
-from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.settings import FetchSettings
+from keelman.kafka.leaders.metadata import Part
+from keelman.kafka.wire.requests import Header, RequestHeader, WireRequest
 
 _INT32 = struct.Struct(">i")
 _REQUEST = struct.Struct(">iiiibiii")

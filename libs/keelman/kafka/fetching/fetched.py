@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from keelman.kafka.batches.record_batch import BatchHeader, decode, record_batches, verify
 
-Part: TypeAlias = tuple[str, int]
-"""A topic's name and the number of a partition."""
 _ABORT = b"\x00\x00"
 
 

@@ -10,22 +10,21 @@ from itertools import product
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 
 from keelman.kafka.batches.record_batch import CorruptBatch
-from keelman.kafka.error_codes import CODES, name_of
+from keelman.kafka.error_codes import CODES, name_of, passes
 from keelman.kafka.fetching.arrivals import Arrivals
 from keelman.kafka.fetching.asking import Asking
-from keelman.kafka.fetching.client import FetchClient, FetchSettings, one_line
 from keelman.kafka.fetching.fetch_wire import FetchedPart
-from keelman.kafka.fetching.fetched import Fetched, Part, whole_batches
-from keelman.kafka.fetching.leader_epochs import passes
+from keelman.kafka.fetching.fetched import Fetched, whole_batches
 from keelman.kafka.fetching.pauses import Pauses
-from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, made_anew
+from keelman.kafka.fetching.position import Position, made_anew
 from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks, Reset
 from keelman.kafka.fetching.session import FetchSession
+from keelman.kafka.fetching.settings import FetchSettings
+from keelman.kafka.leaders.client import LeaderClient, one_line
+from keelman.kafka.leaders.metadata import Part
 from keelman.runtime.background import Background
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.supervise import wait_or_stop
-
-__all__ = ["EARLIEST", "LATEST", "BatchFetcher", "FetchFailure", "Position", "Reset"]
 
 FIRST_RETRY_SECONDS = 0.05
 MAX_RETRY_SECONDS = 2.0
@@ -47,7 +46,7 @@ class BatchFetcher:
 
     def __init__(
         self,
-        client: FetchClient,
+        client: LeaderClient,
         positions: Mapping[Part, int | Position],
         *,
         read_committed: bool,

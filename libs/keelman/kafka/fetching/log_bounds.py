@@ -8,10 +8,9 @@ from collections.abc import Collection, Mapping
 from aiokafka.errors import KafkaError
 
 from keelman.kafka.clients import Client
-from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.leader_epochs import TopicInfo
 from keelman.kafka.fetching.position import EARLIEST, LATEST
 from keelman.kafka.fetching.position_checks import offsets_of
+from keelman.kafka.leaders.metadata import Part, TopicInfo
 
 
 async def log_bounds(

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from keelman.kafka.fetching.client import FetchSettings
+from keelman.kafka.fetching.settings import FetchSettings
 from keelman.runtime.supervise import wait_or_stop
 
 CALM_SECONDS = 0.1

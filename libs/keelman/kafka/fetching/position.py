@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from keelman.kafka.fetching.leader_epochs import NO_EPOCH, EpochEnd
+from keelman.kafka.fetching.offset_requests import EpochEnd
+from keelman.kafka.leaders.metadata import NO_EPOCH
 
 EARLIEST, LATEST = -2, -1
 """Positions that only a leader can resolve: the beginning and the end of a log."""

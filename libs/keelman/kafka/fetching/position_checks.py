@@ -11,17 +11,9 @@ from aiokafka.protocol.offset import OffsetRequest
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import answer_of
 from keelman.kafka.error_codes import CODES, name_of
-from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.leader_epochs import (
-    NO_EPOCH,
-    AskedEpoch,
-    AskEpochEnds,
-    AskOffsets,
-    EpochEnds,
-    FoundOffset,
-    Offsets,
-)
+from keelman.kafka.fetching.offset_requests import AskedEpoch, AskEpochEnds, AskOffsets, EpochEnds, FoundOffset, Offsets
 from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, diverges_at, goes_on_at
+from keelman.kafka.leaders.metadata import NO_EPOCH, Part
 from keelman.runtime.logs.logging import get_logger
 
 Reset: TypeAlias = Literal["earliest", "latest", "none"]

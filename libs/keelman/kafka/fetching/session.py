@@ -15,9 +15,9 @@ from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v5, FetchRequest_v7
 
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.fetching.client import FetchSettings
 from keelman.kafka.fetching.fetch_wire import CONSUMER, UNKNOWN, Fetch11, FetchAnswer, FetchedPart
-from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.settings import FetchSettings
+from keelman.kafka.leaders.metadata import Part
 
 _Struct: TypeAlias = FetchRequest_v4 | FetchRequest_v5 | FetchRequest_v7
 _FORGOTTEN = frozenset(CODES[name] for name in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"))

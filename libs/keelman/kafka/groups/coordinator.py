@@ -14,7 +14,7 @@ from aiokafka.protocol.admin import DescribeGroupsRequest
 
 from keelman.kafka.clients import Client
 from keelman.kafka.coordinator_lookup import GROUP, coordinator_of
-from keelman.kafka.fetching.client import one_line
+from keelman.kafka.leaders.client import one_line
 
 GROUPS_TOPIC = "__consumer_offsets"
 LOST = (GroupCoordinatorNotAvailableError.errno, NotCoordinatorForGroupError.errno)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
-from keelman.kafka.fetching.leader_epochs import NO_EPOCH
 from keelman.kafka.groups.requests import request_of
+from keelman.kafka.leaders.metadata import NO_EPOCH
 
 TopicPart: TypeAlias = tuple[str, int]
 _TEXT = String("utf-8")

@@ -7,8 +7,10 @@ import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 
-from keelman.kafka.fetching.client import FetchClient, FetchSettings, open_client
-from keelman.kafka.fetching.fetcher import BatchFetcher, FetchFailure
+from keelman.kafka.fetching.fetcher import BatchFetcher
+from keelman.kafka.fetching.position_checks import FetchFailure
+from keelman.kafka.fetching.settings import FetchSettings
+from keelman.kafka.leaders.client import LeaderClient, open_client
 from keelman.kafka.tables.table import QUIET_SECONDS, TopicTable
 from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
@@ -96,6 +98,6 @@ class TopicTables:
 
     def _fetcher(self, tables: Sequence[TopicTable]) -> BatchFetcher:
         positions = {(table.topic, number): at for table in tables for number, at in table.positions.items()}
-        client = FetchClient(self._properties, client_id=self._client_id, request_timeout_ms=REQUEST_MS)
+        client = LeaderClient(self._properties, client_id=self._client_id, request_timeout_ms=REQUEST_MS)
         settings = FetchSettings(check_crcs=False, calm=self._calm)  # decoding the batches checks their checksums
         return BatchFetcher(client, positions, read_committed=self._read_committed, reset="earliest", settings=settings)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aiokafka.errors import KafkaError
 
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.fetching.fetcher import EARLIEST
+from keelman.kafka.fetching.position import EARLIEST
 from keelman.kafka.tables.following import TopicTables
 from keelman.kafka.tables.table import Row, TopicTable
 from keelman.model.errors import DeadlineExceeded, Unavailable

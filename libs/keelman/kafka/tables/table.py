@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError, for_code
 
 from keelman.kafka.batches.record_batch import decode
-from keelman.kafka.fetching.client import FetchClient
-from keelman.kafka.fetching.fetched import Fetched, Part
-from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher, Position
-from keelman.kafka.fetching.leader_epochs import Leader
+from keelman.kafka.fetching.fetched import Fetched
+from keelman.kafka.fetching.fetcher import BatchFetcher
+from keelman.kafka.fetching.position import EARLIEST, LATEST, Position
 from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED, offsets_of
+from keelman.kafka.leaders.client import LeaderClient
+from keelman.kafka.leaders.metadata import Leader, Part
 from keelman.model.errors import DeadlineExceeded, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
@@ -69,7 +70,7 @@ class TopicTable:
         self._parts: list[Part] = [(topic, number) for number in range(partitions)]
         self._newest: NewestRows | None = NewestRows()  # until all is read: later records are newer
         self._apply = apply
-        self._client: FetchClient | None = None
+        self._client: LeaderClient | None = None
         self._reading: BatchFetcher | None = None
         self._heard_at = time.monotonic()
         self._positions = {**dict.fromkeys(range(partitions), EARLIEST), **(begin or {})}
@@ -78,7 +79,7 @@ class TopicTable:
         self._problem = self._logged = ""
         self._since = 0.0
 
-    def opened(self, client: FetchClient) -> None:
+    def opened(self, client: LeaderClient) -> None:
         """Requests end offsets from this client, until it is closed."""
         self._client = client
 
@@ -197,7 +198,7 @@ class TopicTable:
                 await asyncio.sleep(backoff.next())
                 await self._client.learn({self.topic})
 
-    async def _ask_ends(self, client: FetchClient) -> dict[int, int]:
+    async def _ask_ends(self, client: LeaderClient) -> dict[int, int]:
         if client.cluster.partitions_for_topic(self.topic) is None:
             await client.learn({self.topic})
         led: dict[Part, Leader] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from keelman.kafka.fetching.leader_epochs import TopicInfo
+from keelman.kafka.leaders.metadata import TopicInfo
 from keelman.kafka.topic_brokers import ConfigValue, Described
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from keelman.connect.records import TopicPartition
 from keelman.connect.watches import TopicWatch
 from keelman.kafka.fetching.end_offsets import REFRESH_SECONDS, Ends, EndWatch
-from keelman.kafka.fetching.fetched import Part
 from keelman.kafka.fetching.isolation import reads_committed
+from keelman.kafka.leaders.metadata import Part
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger

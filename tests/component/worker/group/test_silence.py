@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.clients import Client
-from keelman.kafka.fetching.client import FetchClient
+from keelman.kafka.leaders.client import LeaderClient
 from keelman.runtime.supervise import Siblings
 from support.brokers.broker import BrokerProcess, proxied_broker
 from support.eventually import eventually
@@ -237,7 +237,7 @@ def ended_lease(spark: SparkService, worker: WorkerProcess) -> bool:
 async def test_a_client_outlives_a_broker_that_is_silent_for_a_whole_request(broker: BrokerProcess) -> None:
     """When its requests time out, another that timed out in the same moment has given up their connection."""
     processes = [psutil.Process(broker.pid), *psutil.Process(broker.pid).children(recursive=True)]
-    client = FetchClient({"bootstrap.servers": broker.bootstrap}, client_id="test", request_timeout_ms=10_000)
+    client = LeaderClient({"bootstrap.servers": broker.bootstrap}, client_id="test", request_timeout_ms=10_000)
     try:
         await client.bootstrap()
         assert await told(client) == ""

@@ -8,9 +8,9 @@ from io import BytesIO
 import pytest
 from aiokafka.protocol.fetch import FetchRequest_v7, FetchRequest_v11, FetchResponse_v7, FetchResponse_v11
 
-from keelman.kafka.fetching.client import FetchSettings
 from keelman.kafka.fetching.fetch_wire import Fetch11, FetchAnswer, FetchedPart
 from keelman.kafka.fetching.session import FetchSession
+from keelman.kafka.fetching.settings import FetchSettings
 
 SETTINGS = FetchSettings(min_bytes=3, answer_bytes=5_000, partition_bytes=700, rack="north")
 WANTED = {("orders", 0): (17, 4), ("orders", 2): (0, -1), ("märkte", 1): (1 << 40, 0)}

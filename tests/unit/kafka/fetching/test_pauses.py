@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from keelman.kafka.fetching.client import FetchSettings
 from keelman.kafka.fetching.pauses import LITTLE_BYTES, Pauses
+from keelman.kafka.fetching.settings import FetchSettings
 
 CALM = FetchSettings(calm=frozenset({"offsets"}))
 

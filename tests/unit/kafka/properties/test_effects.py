@@ -22,8 +22,8 @@ from keelman.engine.clients import admin_properties
 from keelman.engine.sink.consumer.consumer import most_records, own_consumer_properties, sink_consumer_properties
 from keelman.engine.source.producer_options import producer_options
 from keelman.kafka.clients import client_arguments
-from keelman.kafka.fetching.client import FetchSettings
 from keelman.kafka.fetching.isolation import reads_committed
+from keelman.kafka.fetching.settings import FetchSettings
 from keelman.kafka.properties.connector_clients import merged, sink_group
 from keelman.kafka.properties.faults import client_faults
 from keelman.kafka.properties.keys import ClientKind

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from keelman.kafka.fetching.client import FetchSettings
 from keelman.kafka.fetching.fetched import Fetched
-from keelman.kafka.fetching.fetcher import FetchFailure
 from keelman.kafka.fetching.pauses import Pauses
+from keelman.kafka.fetching.position_checks import FetchFailure
+from keelman.kafka.fetching.settings import FetchSettings
 from keelman.kafka.tables.following import TopicTables
 from keelman.kafka.tables.table import NewestRows, Row, TopicTable
 from keelman.model.errors import PermissionDenied

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.regex import JavaPattern, PatternError
-from keelman.kafka.fetching.topic_names import TopicNames
+from keelman.kafka.leaders.topic_names import TopicNames
 
 REFRESH_SECONDS = (5.0, 15.0)
 """The default interval of searches for a pattern's topics; longer if a search is much work, as with ten thousand

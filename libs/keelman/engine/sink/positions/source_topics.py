@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from keelman.connect.records import TopicPartition
 from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
 from keelman.kafka.error_codes import name_of
-from keelman.kafka.fetching.leader_epochs import epoch_ends, metadata_of
+from keelman.kafka.fetching.epoch_ends import epoch_ends
 from keelman.kafka.fetching.log_bounds import log_bounds
-from keelman.kafka.fetching.topic_names import TopicNames, topic_names
+from keelman.kafka.leaders.metadata import metadata_of
+from keelman.kafka.leaders.topic_names import TopicNames, topic_names
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP

@@ -7,7 +7,7 @@ import pytest
 from aiokafka.errors import IncompatibleBrokerVersion
 
 from keelman.kafka.batches.features import AskFeatures, FeaturesAnswer
-from keelman.kafka.batches.wire import (
+from keelman.kafka.batches.producer_requests import (
     AddPartitions,
     AddPartitionsAnswer,
     EndedPlainly,
@@ -22,24 +22,7 @@ from keelman.kafka.batches.wire import (
     Produced,
     ProducerId,
 )
-from keelman.kafka.batches.wire_fields import Fields, compact, varint
-from keelman.kafka.error_codes import CODES, name_of
-
-
-@pytest.mark.parametrize(
-    ("value", "data"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**31 - 1, "ffffffff07")]
-)
-def test_unsigned_variable_length_numbers(value: int, data: str) -> None:
-    assert varint(value) == bytes.fromhex(data)
-    assert Fields(bytes.fromhex(data)).varint() == value
-
-
-def test_compact_strings() -> None:
-    assert compact(None) == b"\0"
-    assert compact("") == b"\1"
-    assert compact("ä") == b"\3" + "ä".encode()
-    assert Fields(compact("x" * 200)).text() == "x" * 200
-    assert Fields(compact(None)).text() == ""
+from keelman.kafka.wire.fields import compact, varint
 
 
 def test_produce() -> None:
@@ -119,11 +102,3 @@ def test_a_version_that_the_broker_does_not_know_is_not_sent() -> None:
         ProduceAdding(None, -1, 1, {}).prepare({0: (3, 11)})
     with pytest.raises(IncompatibleBrokerVersion):
         EndTxn("tx", 7, 3, commit=True).prepare({})
-
-
-def test_error_codes_have_kafkas_numbers() -> None:
-    assert CODES["OUT_OF_ORDER_SEQUENCE_NUMBER"] == 45
-    assert CODES["MEMBER_ID_REQUIRED"] == 79
-    assert CODES["PRODUCER_FENCED"] == 90
-    assert CODES["TRANSACTION_ABORTABLE"] == 120
-    assert name_of(999) == "ERROR_999"

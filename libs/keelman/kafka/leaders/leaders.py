@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.leader_epochs import NO_EPOCH, Leader, TopicInfo
+from keelman.kafka.leaders.metadata import NO_EPOCH, Leader, Part, TopicInfo
 
 
 class Leaders:

@@ -9,10 +9,10 @@ from io import BytesIO
 
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
-from keelman.kafka.batches.wire import WireRequest
-from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, varint
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import answer_of
+from keelman.kafka.wire.fields import NO_TAGS, Fields, varint
+from keelman.kafka.wire.requests import WireRequest
 
 
 @dataclass(frozen=True, slots=True)

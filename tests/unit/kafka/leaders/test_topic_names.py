@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from io import BytesIO
 
-from keelman.kafka.batches.wire_fields import NO_TAGS, compact, varint
-from keelman.kafka.fetching.leader_epochs import MetadataAnswer
-from keelman.kafka.fetching.topic_names import AskTopicNames, TopicNames
+from keelman.kafka.leaders.metadata import MetadataAnswer
+from keelman.kafka.leaders.topic_names import AskTopicNames, TopicNames
+from keelman.kafka.wire.fields import NO_TAGS, compact, varint
 
 
 def answer(*topics: tuple[str, int]) -> bytes:

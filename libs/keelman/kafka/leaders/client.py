@@ -1,11 +1,10 @@
-"""A client for fetching and its settings, from Java's properties."""
+"""A client that knows the newest leaders of the partitions in use."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +14,10 @@ from aiokafka.structs import TopicPartition
 
 from keelman.kafka.bootstrap_errors import bootstrap_errors
 from keelman.kafka.clients import Client, client_arguments, no_broker
-from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, MetadataAnswer, TopicInfo
-from keelman.kafka.fetching.leaders import Leaders
 from keelman.kafka.known_brokers import BROKERS
+from keelman.kafka.leaders.leaders import Leaders
+from keelman.kafka.leaders.metadata import NO_EPOCH, NOBODY, AskMetadata, Leader, MetadataAnswer, Part, TopicInfo
 from keelman.kafka.reaching import first_answer, is_silent, silent_nodes
-from keelman.model.errors import InvalidArgument
 from keelman.runtime.background import Background
 from keelman.runtime.logs.logging import get_logger
 
@@ -31,52 +28,7 @@ METADATA_SECONDS = 8.0
 _log = get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class FetchSettings:
-    """Limits of a Fetch and of the records that are held until the reader takes them, in bytes and milliseconds.
-
-    A broker without data answers after `max_wait_ms`; while nothing comes, that `grows` to some seconds.
-    After records of the `calm` topics alone a moment passes before the next request. With `makes_way` the request goes
-    out in the loop's next turn if little came: the reader of the records goes first.
-    """
-
-    max_wait_ms: int = 500
-    grows: bool = True
-    min_bytes: int = 1
-    answer_bytes: int = 4 << 20
-    partition_bytes: int = 1 << 20
-    held_bytes: int = 4 << 20
-    check_crcs: bool = True
-    rack: str = ""
-    calm: frozenset[str] = frozenset()
-    makes_way: bool = False
-
-    @staticmethod
-    def of(properties: Mapping[str, str]) -> FetchSettings:
-        """Reads the limits from a Java consumer's properties; defaults where a key is missing. Raises InvalidArgument
-        for a value that is not a number."""
-        plain = FetchSettings()
-
-        def number(key: str, default: int) -> int:
-            text = properties.get(key, "").strip()
-            if text and not text.isdigit():
-                raise InvalidArgument.of(key, text, "a number")
-            return int(text or default)
-
-        answer_bytes = number("fetch.max.bytes", plain.answer_bytes)
-        return FetchSettings(
-            max_wait_ms=number("fetch.max.wait.ms", plain.max_wait_ms),
-            grows="fetch.max.wait.ms" not in properties,
-            min_bytes=number("fetch.min.bytes", plain.min_bytes),
-            answer_bytes=answer_bytes,
-            held_bytes=min(answer_bytes, plain.held_bytes),
-            partition_bytes=number("max.partition.fetch.bytes", plain.partition_bytes),
-            check_crcs=properties.get("check.crcs", "true").strip().lower() != "false",
-            rack=properties.get("client.rack", "").strip(),
-        )
-
-
-class FetchClient(Client):
+class LeaderClient(Client):
     """A copy run's client: it starts from the brokers that this process knows, requests the metadata of topics in use
     only, and never creates a topic by a request. Used in the loop that it was made in."""
 
@@ -248,9 +200,9 @@ def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInf
     )
 
 
-async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:
+async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> LeaderClient:
     """Returns a bootstrapped client for the caller to close. Raises Unavailable, Unauthenticated, InvalidArgument."""
-    made = FetchClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
+    made = LeaderClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
     try:
         await made.bootstrap()
     except BaseException as error:

@@ -1,0 +1,1 @@
+"""A client that knows the partitions' leaders: their epochs, topic ids, and the newest of the brokers' reports."""
