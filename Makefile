@@ -20,7 +20,7 @@ TESTS := $(RUNS) $(CHECKS) $(VENV)/.servers $(VENV)/.java-classes
 SIDE_BY_SIDE = +@$(MAKE) --no-print-directory -j 4
 PROTOS := $(shell find protos -name '*.proto')
 
-.PHONY: bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component systems alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: docs bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component systems alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -85,14 +85,24 @@ fmt: $(CHECKS) ## format everything
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w protos
 
-lint: $(CHECKS) $(WIRE) ## style of Python and of the wire contract; what is in deploy/; docs/api.md
+lint: $(CHECKS) $(WIRE) ## style of Python and of the wire contract; what is in deploy/; links of docs/api.md
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code protos
 	$(BIN)/buf breaking --against protos/released.binpb
 	$(BIN)/helm lint --quiet deploy/helm/keelman
-	$(PYTEST) -q tests/unit/repository/test_deploy.py tests/unit/repository/test_api_page.py
+	$(PYTEST) -q tests/unit/repository/test_deploy.py tests/unit/repository/test_generated_pages.py
+
+# The site has packages of its own, so that nothing else needs them.
+DOCS := $(VENV)/docs
+$(DOCS)/.packages: requirements/docs.txt $(VENV)/.uv
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv --without-pip $(DOCS)
+	@$(STEP) "$$(grep -c '==' requirements/docs.txt) packages that build the documentation" --into $(DOCS) $(BIN)/python -m pip --python $(DOCS)/bin/python install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+docs: $(DOCS)/.packages $(PACKAGES) $(WIRE) ## the documentation as a site in build/site, with the pages that are made from the code; checks its links
+	$(BIN)/python tools/build_docs.py $(DOCS)/bin/mkdocs
 
 release-protos: $(CHECKS) ## keep the wire contract as it is now: later changes are checked against it
 	$(BIN)/buf build --exclude-source-info -o protos/released.binpb
@@ -182,6 +192,7 @@ run: install ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path
 COMPILE := $(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: $(CHECKS) ## compile the lock files again: hashes, no index
 	$(COMPILE) -o requirements/uv.txt requirements/uv.in
+	$(COMPILE) -o requirements/docs.txt requirements/docs.in
 	$(COMPILE) --unsafe-package keelman --all-extras -o requirements/run.txt pyproject.toml requirements/run.in
 	$(COMPILE) --unsafe-package keelman --all-extras -c requirements/run.txt -o requirements/dev.txt pyproject.toml requirements/dev.in
 	sed -i '/^# The following packages are considered to be unsafe/d;/^keelman @/,$$d' requirements/run.txt requirements/dev.txt  # ourselves: installed from the checkout

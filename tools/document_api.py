@@ -1,7 +1,4 @@
-"""Writes docs/api.md from protos/, so the page cannot differ from the wire contract.
-
-`python tools/document_api.py` writes it; a unit test, which is in `make lint` too, fails while it is out of date.
-"""
+"""Prints the tables of docs/api.md, made from the protos, with their comments; `make docs` puts them into the site."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ from google.protobuf.descriptor_pb2 import (
 from keelman.gateway.service import FORWARDED
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "api.md"
 OURS = "keelman.api."
 SERVED = {f"{area}.v1.{noun}" for area, nouns in FORWARDED.items() for noun in nouns} | {
     "connect.v1.connector", "node.v1.agent",
@@ -36,15 +32,6 @@ CALLS = {"node.v1.AgentService": ("StreamLogs",)}
 """Of services that a gateway does not serve whole."""
 ROOTS = ("event.v1.Event",)
 """Messages that users get beside answers of calls."""
-HEAD = """# Services and messages
-
-Generated from [protos/keelman/api](../protos/keelman/api) by `tools/document_api.py`; do not edit. How calls are made,
-with examples, errors and pages: [grpc.md](grpc.md). Who may make them: [authorization.md](authorization.md).
-
-These are the services that a gateway serves, with all their messages. All names begin with `keelman.api.`. Of
-`AgentService` the gateway serves `StreamLogs` alone.
-Numbers of fields are in the protos. A field that is said to be *optional* tells absent from empty.
-"""
 KINDS = {number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()}
 MESSAGE, ENUM = FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM
 # Numbers of fields in descriptors, which paths of comments are made of.
@@ -123,11 +110,11 @@ class Contract:
         return found
 
 
-def page() -> str:
-    """The whole page."""
+def tables() -> str:
+    """Returns the tables of the page."""
     contract = Contract.read()
     reached = contract.reached()
-    parts = [HEAD, "\n| service | what it does |\n|---|---|\n"]
+    parts = ["\n| service | what it does |\n|---|---|\n"]
     parts += [_row(_link(name), contract.comments[name]) for name in contract.served()]
     for package in sorted({_package(name) for name in reached}):
         parts.append(f"\n## {package}\n")
@@ -227,5 +214,4 @@ def _files() -> list[FileDescriptorProto]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE)
+    print(tables(), end="")

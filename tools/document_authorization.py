@@ -1,35 +1,15 @@
-"""Writes docs/authorization.md from the gateway's tables of rights, so the page cannot differ from the code.
+"""Prints the tables of docs/authorization.md, made from the gateway's tables of rights.
 
-`python tools/document_authorization.py` writes it; a unit test fails while it is out of date.
+`make docs` puts them into the site.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from keelman.gateway.access.matrix import BAD, CALLERS, NOBODY, Row, key_rows, route_rows, rpc_rows
 from keelman.model.access.roles import Role
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "authorization.md"
-HEAD = """# Who may call what
-
-Generated from `services/keelman/gateway/access/rights.py` by `tools/document_authorization.py`; do not edit. How
-callers are named: [access.md](access.md).
-
-It holds where the gateway has an access file. Without one everybody may do everything on loopback; off loopback all but
-health is refused with 403, `CLOSED`, unless `gateway.open_access` is set.
-
-| cell | meaning |
-|---|---|
-| yes | let in |
-| own | let in; the answer has what belongs to the caller's worker clusters. A request for another cluster is refused |
-| 401 | `UNAUTHENTICATED`: reasons `NO_CREDENTIALS`, `UNKNOWN_TOKEN`, `UNKNOWN_USER`, `BAD_HEADER` |
-| 403 | `PERMISSION_DENIED`: reasons `ROLE` and `OTHER_CLUSTER` |
-
-*of it* and *of another* are operators of one worker cluster: the one that a call is about, and another one. A viewer or
-an admin of some clusters has its role there in the same way.
-"""
 HTTP = """
 ## HTTP
 
@@ -46,10 +26,10 @@ account. Without a signature, or with a wrong one: 403.
 """
 
 
-def page() -> str:
-    """The whole page."""
+def tables() -> str:
+    """Returns the tables of the page."""
     columns = (NOBODY, BAD, *CALLERS)
-    lines = [HEAD, "\n## gRPC\n\n", *_table(columns, "RPC", rpc_rows())]
+    lines = ["\n## gRPC\n\n", *_table(columns, "RPC", rpc_rows())]
     lines += [HTTP]
     lines += [*_table(columns, "request", route_rows()), KEYS, _line("operation", "right", *Role), _line(*["---"] * 5)]
     lines += [_line(f"`{call}`", right, *cells.values()) for call, right, cells in key_rows()]
@@ -68,5 +48,4 @@ def _line(*cells: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE)
+    print(tables(), end="")

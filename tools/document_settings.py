@@ -1,34 +1,16 @@
-"""Writes docs/configuration.md from the services' settings, so the page cannot differ from the code.
-
-`python tools/document_settings.py` writes it; a unit test fails while it is out of date.
-"""
+"""Prints the tables of docs/configuration.md, made from the services' settings; `make docs` puts them into the site."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing
-from pathlib import Path
 
 from keelman.runtime.main import SERVICES, Program
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
-HEAD = """# Configuration
 
-Generated from each service's `settings.py` by `tools/document_settings.py`; do not edit.
-
-A setting is taken from, in this order: the flag (`--heartbeat-seconds`), the environment
-(`KEELMAN_STATE_HEARTBEAT_SECONDS`), the TOML file given with `--file` (`heartbeat_seconds`, at the top or under
-`[state]`), the default. An unknown key is an error that names the nearest. `keelman <service> config` prints each value
-and where it came from.
-
-Two variables concern every process: `KEELMAN_HOME` (where a node keeps its files, `~/.keelman`) and `KEELMAN_CACHE`
-(what can be fetched again, `keelman` in the user's cache folder).
-"""
-
-
-def page() -> str:
-    """The whole page."""
-    return HEAD + "".join(_section(Program.of(name)) for name in SERVICES)
+def tables() -> str:
+    """Returns the tables of the page."""
+    return "".join(_section(Program.of(name)) for name in SERVICES)
 
 
 def _section(program: Program) -> str:
@@ -60,5 +42,4 @@ def _default(field: dataclasses.Field[typing.Any]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE)
+    print(tables(), end="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import runpy
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,6 @@ from support.gateway.system import System, running_system
 from support.places import ROOT
 
 pytestmark = pytest.mark.component
-PAGE = ROOT / "docs" / "authorization.md"
 TOKENS = {name: f"token-of-{name.replace(' ', '-')}" for name in CALLERS}
 AUTHORIZATION = {NOBODY: "", BAD: "Bearer nonsense"} | {name: f"Bearer {token}" for name, token in TOKENS.items()}
 OWN = {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", "keelman.api.node.v1.AgentService"}
@@ -58,7 +58,8 @@ class Cell:
 
 def cells(heading: str) -> Iterator[Cell]:
     """The cells of a table of the page."""
-    section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    page = runpy.run_path(str(ROOT / "tools" / "document_authorization.py"))["tables"]()
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("|")]
     for row in rows[2:]:
         for column, expected in zip(rows[0][3:], row[3:], strict=True):

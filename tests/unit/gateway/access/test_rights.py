@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +16,6 @@ from keelman.gateway.ohara.kinds import PLURALS
 from keelman.gateway.service import FORWARDED
 from keelman.model.access.roles import Right, Role
 from keelman.rpc.generated import service_of
-from support.places import ROOT
 
 
 def served() -> Iterator[ServiceDescriptor]:
@@ -41,12 +39,6 @@ def test_whatever_changes_something_needs_more_than_to_see() -> None:
     for method, needs in RPCS.items():
         if not method.rpartition("/")[2].startswith(reading):
             assert needs.right in (Right.OPERATE, Right.ADMINISTER), method
-
-
-def test_the_page_is_up_to_date() -> None:
-    tool = runpy.run_path(str(ROOT / "tools" / "document_authorization.py"))
-    written = (ROOT / "docs" / "authorization.md").read_text(encoding="utf-8")
-    assert written == tool["page"](), "run python tools/document_authorization.py"
 
 
 @pytest.mark.parametrize(
