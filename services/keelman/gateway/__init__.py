@@ -1,1 +1,4 @@
-"""The gateway: gRPC for every client, HTTP for Connect's clients; owns nothing, validates and forwards."""
+"""The gateway: gRPC for every client, HTTP for Connect's clients; owns nothing, validates and forwards.
+
+Begin with `service.py`, then `validation.py`.
+"""

@@ -49,3 +49,10 @@ def test_no_word_of_the_glossary_has_two_meanings() -> None:
 
 def test_the_architecture_is_short() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 120
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"], ids=lambda page: page.name)
+def test_lines_of_prose_fit_in_120_columns(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if len(line) > 120 and not line.lstrip().startswith("|")]
+    assert [line for line in lines if " " in line.strip().removeprefix("- ")] == []

@@ -1,1 +1,4 @@
-"""Judges a connector's whole configuration, as Connect's `validate` does."""
+"""Judges a connector's whole configuration, as Connect's `validate` does.
+
+Begin with `configuration.py`, then keelman.connect.config.definition.
+"""
