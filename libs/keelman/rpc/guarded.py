@@ -1,7 +1,8 @@
-"""Authorizes each call before it is handled, by the service's own rules."""
+"""Authorizes each call before it is handled, by the service's own rules: strangers before their request is read."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,11 +13,21 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import DeadlineExceeded, InvalidArgument, KeelmanError
 from keelman.rpc.identity import Identity, peer_identity
 
 Change = Callable[[Message], None]
 """Changes an answer, or a message of an answer stream, in place; it may raise instead."""
+Screen = Callable[[str, Mapping[str, str]], bool]
+"""Judges a caller by method and metadata alone. Returns whether its credentials are known; raises one of our errors if
+its request must not be read at all."""
+STRANGER_BYTES = 64 << 10
+"""The most bytes of a stranger's request that are decoded."""
+STRANGERS_AT_ONCE = 4
+"""The number of strangers' requests to one method that are read at once: each may have the size of the server's largest
+message. Of more, the oldest is given up."""
+STRANGER_SECONDS = 10.0
+"""The time for a stranger's request to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +45,11 @@ class Guarded(grpc.aio.ServerInterceptor):
     """Authorizes calls. `admit` lets a call through and may return a change for its answers, or raises one of our
     errors."""
 
-    def __init__(self, admit: Callable[[Incoming], Awaitable[Change | None]]) -> None:
+    def __init__(self, admit: Callable[[Incoming], Awaitable[Change | None]], screen: Screen | None = None) -> None:
+        """`screen` judges callers before their request is read; None where only known callers can connect."""
         self._admit = admit
+        self._screen = screen
+        self._reading: dict[str, list[asyncio.Timeout]] = {}
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """Wraps a handler so that `admit` runs first. A method that is not served needs no check."""
@@ -43,6 +57,13 @@ class Guarded(grpc.aio.ServerInterceptor):
         if handler is None:
             return None
         name: str = details.method
+        try:
+            known = self._screen is None or self._screen(name, _texts(details.invocation_metadata))
+        except KeelmanError as error:
+            return _refusing(error)
+        return self._judged(name, handler) if known or handler.request_streaming else self._bounded(name, handler)
+
+    def _judged(self, name: str, handler: Any) -> Any:
         if handler.unary_unary:
             return handler._replace(unary_unary=self._unary(name, handler.unary_unary))
         if handler.unary_stream:
@@ -81,10 +102,59 @@ class Guarded(grpc.aio.ServerInterceptor):
 
         return call
 
+    def _bounded(self, name: str, handler: Any) -> Any:
+        """Returns a handler for strangers: it takes one request as a stream, which is not read before there is room."""
+
+        async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
+            request = await self._small_request(name, requests)
+            if handler.request_deserializer is not None:
+                request = _decoded(name, request, is_answer=False)
+            change = await self._judge(name, request, context)
+            if handler.unary_unary:
+                yield _changed(name, await handler.unary_unary(request, context), change)
+                return
+            async for answer in _answers(handler.unary_stream(request, context)):
+                yield _changed(name, answer, change)
+
+        return grpc.stream_stream_rpc_method_handler(call, None, handler.response_serializer)
+
+    async def _small_request(self, name: str, requests: Any) -> bytes:
+        """Returns a stranger's request. Raises InvalidArgument for a large or missing one, DeadlineExceeded for a slow
+        one: at once if it is the oldest of too many."""
+        reading, loop = self._reading.setdefault(name, []), asyncio.get_running_loop()
+        limit = asyncio.timeout(STRANGER_SECONDS)
+        try:
+            async with limit:
+                if len(reading) >= STRANGERS_AT_ONCE:
+                    reading.pop(0).reschedule(loop.time())
+                reading.append(limit)
+                request: bytes | None = await anext(aiter(requests), None)
+        except TimeoutError:
+            raise DeadlineExceeded("the request did not arrive in time") from None
+        finally:
+            if limit in reading:
+                reading.remove(limit)
+        if request is None or len(request) > STRANGER_BYTES:
+            size = "none" if request is None else f"{len(request)} bytes"
+            raise InvalidArgument.of("request", size, f"one of at most {STRANGER_BYTES} bytes")
+        return request
+
     async def _judge(self, name: str, request: Any, context: Any) -> Change | None:
-        metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
         given = _decoded(name, request, is_answer=False)
-        return await self._admit(Incoming(name, metadata, peer_identity(context), given))
+        return await self._admit(Incoming(name, _texts(context.invocation_metadata()), peer_identity(context), given))
+
+
+def _texts(metadata: Any) -> dict[str, str]:
+    return {key: value for key, value in metadata or () if isinstance(value, str)}
+
+
+def _refusing(error: KeelmanError) -> Any:
+    """Returns a handler that refuses a call and reads nothing of its request."""
+
+    async def call(requests: Any, context: Any) -> None:
+        raise error
+
+    return grpc.stream_stream_rpc_method_handler(call)
 
 
 async def _answers(answers: Any) -> AsyncIterator[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from keelman.api.access.v1.join_service_pb2 import JoinRequest
 from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY
 from keelman.api.access.v1.join_token_service_pb2 import DeleteJoinTokenRequest, ListJoinTokensRequest
 from keelman.api.connect.v1.secret_service_pb2 import ListSecretsRequest
@@ -187,6 +188,21 @@ async def test_a_bad_token_lets_nobody_join(
     if reason in ("TOKEN_UNKNOWN", "TOKEN_USED", "NOT_OF_TOKEN"):
         assert f"reason={reason}" in capsys.readouterr().out.replace("\x1b[0m", "")
     assert not made.homes["refused"].settings_file("agent").exists(), "nothing is left that would start"
+
+
+@pytest.mark.parametrize("field", ["name", "certificate_request", "hosts"])
+async def test_a_stranger_is_not_shown_its_own_words(made: Installation, field: str) -> None:
+    """An answer hides the secrets of the service: one that repeated a guess would tell whether it is a secret."""
+    guess = "my guess!"
+    request = JoinRequest(token=await unknown(made), role=JOIN_ROLE_GATEWAY, name="n", certificate_request="-")
+    if field == "hosts":
+        request.hosts.append(guess)
+    else:
+        setattr(request, field, guess)
+    with pytest.raises(Unauthenticated) as refused:
+        await stub_of(made.to_gateway, "access", "join").Join(request)
+    assert refused.value.reason == "TOKEN_UNKNOWN"
+    assert guess not in refused.value.message
 
 
 async def test_a_token_ends(made: Installation) -> None:

@@ -1,4 +1,5 @@
-"""One HTTP connection with limits: heads have a deadline, clients must read, the idlest connection is closed first.
+"""One HTTP connection with limits: heads have a deadline, bodies a least rate, clients must read; the idlest connection
+is closed first.
 
 Heads are accepted as by Connect's server: at most 8 KiB, and HTTP/1.0 and 1.1 only. A head that a worker forwards has
 additional headers of that worker: a head that the first worker accepts is not too large for the next.
@@ -26,6 +27,11 @@ SENT_ON = b"x-keelman-"
 VERSIONS = (b"1.0", b"1.1")
 HEAD_SECONDS = 30.0
 READ_SECONDS = 60.0
+BODY_SECONDS = 15.0
+BODY_BYTES = 15 * 1024
+"""A body that the server waits for must bring so many bytes in every BODY_SECONDS, or its end."""
+REST_SECONDS = 2.0
+"""The same for the rest of a body whose request has been answered."""
 FIRST_SECONDS = 0.2
 FAREWELL_SECONDS = 1.0
 MAX_CONNECTIONS = 1000
@@ -91,14 +97,17 @@ logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 class BoundedHttpProtocol(H11Protocol):
     """uvicorn's protocol with bounds: heads are those of `BoundedHeads` and must be complete within 30 s of their begin
-    (408), an answer that the client does not read is broken off after 60 s, and of too many connections the one that
-    has waited longest is closed."""
+    (408), a body must bring 15 KiB in every 15 s while the server reads (408), an answer that the client does not read
+    is broken off after 60 s, and of too many connections the one is closed that has waited longest between requests,
+    or if there is none, the one whose request has been incomplete for longest."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.conn = BoundedHeads()
         self._head: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._body: asyncio.TimerHandle | None = None
+        self._body_bytes = 0
         self._since = time.monotonic()
         self._all_heard = False
         self._refused = False
@@ -109,15 +118,20 @@ class BoundedHttpProtocol(H11Protocol):
         """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether the rest of a request's body has yet to come."""
+        return self.conn.their_state is h11.SEND_BODY
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Registers a new client."""
         super().connection_made(transport)
         self._await_head()
         present = [c for c in self.connections if isinstance(c, BoundedHttpProtocol) and not c.transport.is_closing()]
         if len(present) > most_connections():
-            idle = [c for c in present if c.waiting]
-            if idle:
-                min(idle, key=lambda c: c._since).transport.abort()
+            others = [c for c in present if c is not self]
+            idle = [c for c in others if c.waiting] or [c for c in others if c.incomplete] or [self]
+            min(idle, key=lambda c: c._since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the timers of a client that has gone."""
@@ -162,11 +176,19 @@ class BoundedHttpProtocol(H11Protocol):
         if not self.waiting and self._head is not None:
             self._head.cancel()
             self._head = None
+        self._body_bytes += len(data)
+        if self.incomplete:
+            self._await_body()
 
     def on_response_complete(self) -> None:
         """Continues after an answer has been written."""
         self._since = time.monotonic()
+        if self._body is not None:
+            self._body.cancel()
+            self._body = None
         super().on_response_complete()
+        if self.incomplete:
+            self._await_body()
         if self._all_heard and self.waiting:
             self.transport.close()
         if self._leaving:
@@ -207,6 +229,23 @@ class BoundedHttpProtocol(H11Protocol):
         else:
             self.transport.close()  # nothing was ever received
 
+    def _await_body(self) -> None:
+        if self._body is None:
+            self._body_bytes = 0
+            self._body = self.loop.call_later(REST_SECONDS if self.waiting else BODY_SECONDS, self._check_body)
+
+    def _check_body(self) -> None:
+        """Refuses a body that came too slowly, unless it is the application that does not read it."""
+        self._body = None
+        if not self.incomplete or self.transport.is_closing():
+            return
+        if self._body_bytes >= BODY_BYTES or self.flow.read_paused:
+            self._await_body()
+        elif self.waiting:  # it has its answer
+            self.transport.close()
+        else:
+            self._refuse(408, f"the request's body brought {self._body_bytes} bytes in {BODY_SECONDS:g} s")
+
     def _refuse(self, status: int, why: str = "") -> None:
         """Answers, if no answer has begun, and closes. If the client still sends, the server reads on for a moment:
         otherwise the client might not see the answer."""
@@ -230,10 +269,10 @@ class BoundedHttpProtocol(H11Protocol):
             self.transport.close()
 
     def _stop_timers(self) -> None:
-        for timer in (self._head, self._unread):
+        for timer in (self._head, self._unread, self._body):
             if timer is not None:
                 timer.cancel()
-        self._head = self._unread = None
+        self._head = self._unread = self._body = None
 
 
 def most_connections() -> int:

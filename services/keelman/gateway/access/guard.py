@@ -3,7 +3,7 @@ of routes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -47,6 +47,14 @@ class RpcGuard:
         self._callers = callers
         self._admission = admission
         self._lookup = lookup
+
+    def screen(self, method: str, metadata: Mapping[str, str]) -> bool:
+        """Judges a caller without a certificate before its request is read. Returns whether the caller is known. Raises
+        Unauthenticated and PermissionDenied."""
+        if _needs(method).right is None:
+            return False
+        self._callers.caller(self._admission, metadata.get("authorization", ""))
+        return True
 
     async def admit(self, call: Incoming) -> Change | None:
         """Judges a call; returns the change to make to its answer, None for none. Raises Unauthenticated and

@@ -41,13 +41,13 @@ class Access:
             missing = "client_ca" if settings.client_ca is None else "client_port"
             raise InvalidArgument.of(f"gateway.{missing}", "", "set: client_port and client_ca go together")
 
-    def interceptors(self, state: Channel) -> Sequence[Guarded]:
-        """Returns the interceptors that judge RPCs; none for open access. `state`: a channel to the state service."""
-        return (
-            []
-            if self._admission is Admission.OPEN
-            else [Guarded(RpcGuard(self.callers, self._admission, Lookups(state)).admit)]
-        )
+    def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[Guarded]:
+        """Returns the interceptors that judge RPCs; none for open access. `state`: a channel to the state service.
+        `certified`: each caller has shown a certificate of client_ca, so that none is a stranger."""
+        if self._admission is Admission.OPEN:
+            return []
+        guard = RpcGuard(self.callers, self._admission, Lookups(state))
+        return [Guarded(guard.admit, None if certified else guard.screen)]
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
         """Returns the HTTP server, with a guard before the application."""
@@ -77,7 +77,7 @@ class Access:
             tls=lambda: replace(newest(), roots=roots.newest()),
             trust=given.trust,
             label="gateway.client",
-            interceptors=self.interceptors(state),
+            interceptors=self.interceptors(state, certified=True),
         ) as health:
             await health.ready()
             yield [health]

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote_to_bytes
@@ -79,15 +79,44 @@ def claimed_region(sent: Sent, service: str) -> str:
 class Signatures:
     """Verifies requests. It does not detect replays."""
 
-    def __init__(self, keys: Mapping[str, AccessKey], service: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        keys: Mapping[str, AccessKey],
+        service: str,
+        now: Callable[[], float] = time.time,
+        *,
+        hosts: Collection[str] = (),
+    ) -> None:
+        """`hosts`: the names, without port, that a request's host may be; all, if there are none."""
         self._keys = keys
         self._service = service
         self._now = now
+        self._hosts = frozenset(map(str.lower, hosts))
+
+    def check_head(self, sent: Sent) -> None:
+        """Judges a request by its head alone, before its body is read. Raises PermissionDenied."""
+        self._claim(sent)
 
     def caller(self, sent: Sent) -> SignedCaller:
         """Returns the signer of a request. Raises PermissionDenied."""
+        key, scope, signed, claimed = self._claim(sent)
+        stamp = sent.headers["x-amz-date"]
+        body_hash = hashlib.sha256(sent.body).hexdigest()
+        if sent.headers.get("x-amz-content-sha256", body_hash) != body_hash:
+            raise PermissionDenied("x-amz-content-sha256 is not the SHA-256 of the body")
+        text = "\n".join((ALGORITHM, stamp, "/".join(scope[1:]), _digest(canonical(sent, signed, body_hash))))
+        wanted = signature(key.secret, scope[1:], text)
+        if not hmac.compare_digest(wanted.encode(), claimed.encode()):
+            raise PermissionDenied(
+                "The request signature we calculated does not match the signature you provided. Check your secret "
+                "access key and signing method."
+            )
+        return SignedCaller(key.account, scope[2], key.id, key.role, wanted)
+
+    def _claim(self, sent: Sent) -> tuple[AccessKey, list[str], list[str], str]:
+        """Returns the key that a request claims to be signed with, the scope, the names of the signed headers and the
+        signature. Raises PermissionDenied."""
         given = _authorization(sent.headers.get("authorization", ""))
-        stamp = sent.headers.get("x-amz-date", "")
         scope = given["Credential"].split("/")
         if len(scope) != 5 or scope[3:] != [self._service, "aws4_request"] or not REGION.fullmatch(scope[2]):
             legal = f"KEY/yyyymmdd/REGION/{self._service}/aws4_request"
@@ -95,25 +124,18 @@ class Signatures:
         key = self._keys.get(scope[0])
         if key is None:
             raise PermissionDenied("The security token included in the request is invalid.")
-        self._check_time(stamp, scope[1])
+        self._check_time(sent.headers.get("x-amz-date", ""), scope[1])
         signed = given["SignedHeaders"].split(";")
         if not {"host", "x-amz-date"} <= set(signed) or any(name not in sent.headers for name in signed):
             raise PermissionDenied("SignedHeaders must name host and x-amz-date, and only headers that were sent")
-        body_hash = hashlib.sha256(sent.body).hexdigest()
-        if sent.headers.get("x-amz-content-sha256", body_hash) != body_hash:
-            raise PermissionDenied("x-amz-content-sha256 is not the SHA-256 of the body")
-        text = "\n".join((ALGORITHM, stamp, "/".join(scope[1:]), _digest(canonical(sent, signed, body_hash))))
-        wanted = signature(key.secret, scope[1:], text)
-        if not hmac.compare_digest(wanted.encode(), given["Signature"].encode()):
-            raise PermissionDenied(
-                "The request signature we calculated does not match the signature you provided. Check your secret "
-                "access key and signing method."
-            )
-        return SignedCaller(key.account, scope[2], key.id, key.role, wanted)
+        host = re.sub(r":[0-9]*$", "", sent.headers["host"]).strip("[]").lower()
+        if self._hosts and host not in self._hosts:
+            raise PermissionDenied("The request was signed for another host: its host is not a name of this service.")
+        return key, scope, signed, given["Signature"]
 
     def _check_time(self, stamp: str, day: str) -> None:
         if not _DATE.fullmatch(stamp) or not stamp.startswith(day):
-            raise PermissionDenied(f"X-Amz-Date must be yyyymmddThhmmssZ, on the day of the credential's scope ({day})")
+            raise PermissionDenied("X-Amz-Date must be yyyymmddThhmmssZ, on the day of the credential's scope")
         try:
             sent = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
         except ValueError:

@@ -84,17 +84,21 @@ class Call:
         return f"managed-connect/{self.caller.key_id}/{given}" if _INVOCATION.fullmatch(given) else ""
 
 
-async def read_request(scope: Scope, receive: Receive) -> Sent:
-    """Reads a request unchanged. Raises WireError for a body that is too large, ClientGone."""
+def head_of(scope: Scope) -> Sent:
+    """Returns a request unchanged, without its body."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     headers: dict[str, str] = {}
     for key, value in scope["headers"]:
         name, text = key.decode("latin-1").lower(), value.decode("latin-1")
         headers[name] = f"{headers[name]},{text}" if name in headers else text
-    too_large = bad(f"The request's body is larger than {MAX_BODY_BYTES} bytes.")
-    body = b"".join([piece async for piece in body_of(receive, MAX_BODY_BYTES, too_large)])
     path, query = raw.decode("latin-1").partition("?")[0], scope["query_string"].decode("latin-1")
-    return Sent(scope["method"], path, query, headers, body)
+    return Sent(scope["method"], path, query, headers)
+
+
+async def read_body(receive: Receive) -> bytes:
+    """Reads the body of a request. Raises WireError for a body that is too large, ClientGone."""
+    too_large = bad(f"The request's body is larger than {MAX_BODY_BYTES} bytes.")
+    return b"".join([piece async for piece in body_of(receive, MAX_BODY_BYTES, too_large)])
 
 
 def segments_of(path: str) -> tuple[str, ...]:

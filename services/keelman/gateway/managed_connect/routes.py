@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -10,8 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.access.replays import Replays
 from keelman.gateway.access.rights import MANAGED_CONNECT
-from keelman.gateway.access.signatures import MISSING, Sent, SignedCaller
-from keelman.gateway.managed_connect.call import Call, failed, ok, query_of, read_request, segments_of
+from keelman.gateway.access.signatures import Sent, SignedCaller
+from keelman.gateway.managed_connect.call import Call, failed, head_of, ok, query_of, read_body, segments_of
 from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
 from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
@@ -27,18 +28,24 @@ Route = tuple[str, str]
 
 class ManagedConnectApi:
     """An ASGI application, mounted at /v1. `conflicts`: the routes of operations that declare 409. `caller` returns the
-    sender of a request, or raises KeelmanError; `replays` refuses repeated requests, None if signatures are not
-    verified."""
+    sender of a request, or raises KeelmanError; `check_head` does so by the head alone, before the body is read;
+    `replays` refuses repeated requests, None if signatures are not verified."""
 
     def __init__(
-        self, routes: Mapping[Route, Handler], conflicts: Collection[Route], caller: Callable[[Sent], SignedCaller], *,
+        self,
+        routes: Mapping[Route, Handler],
+        conflicts: Collection[Route],
+        caller: Callable[[Sent], SignedCaller],
+        *,
+        check_head: Callable[[Sent], object],
         replays: Replays | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._routes = [
             (method, tuple(path.split("/")), handler, (method, path) in conflicts, MANAGED_CONNECT[method, path])
             for (method, path), handler in routes.items()
         ]
         self._caller = caller
+        self._check_head = check_head
         self._replays = replays
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,9 +65,9 @@ class ManagedConnectApi:
         await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
-        if self._replays is not None and not any(name.lower() == b"authorization" for name, _ in scope["headers"]):
-            raise WireError("ForbiddenException", MISSING)
-        sent = await read_request(scope, receive)
+        head = head_of(scope)
+        self._check_head(head)
+        sent = replace(head, body=await read_body(receive))
         caller = self._caller(sent)
         words = segments_of(sent.path.removeprefix(f"{PREFIX}/"))
         for method, pattern, handler, conflicts, right in self._routes:

@@ -67,8 +67,14 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
         ("DELETE", "tags/{arn}"): tags.remove,
     }
     unsigned = settings.managed_connect_unsigned
-    caller = _unsigned(settings) if unsigned else Signatures(callers.keys, SERVICE).caller
-    return {PREFIX: ManagedConnectApi(routes, CONFLICTS, caller, replays=None if unsigned else Replays(control))}
+    if unsigned:
+        api = ManagedConnectApi(routes, CONFLICTS, _unsigned(settings), check_head=lambda _: None, replays=None)
+    else:
+        signatures = Signatures(callers.keys, SERVICE, hosts=settings.managed_connect_host_names)
+        api = ManagedConnectApi(
+            routes, CONFLICTS, signatures.caller, check_head=signatures.check_head, replays=Replays(control)
+        )
+    return {PREFIX: api}
 
 
 def _unsigned(settings: Settings) -> Callable[[Sent], SignedCaller]:

@@ -109,9 +109,11 @@ class Members:
 
         Raises Unauthenticated, PermissionDenied, AlreadyExists and InvalidArgument.
         """
-        given, name = parsed_token(token), checked_name("name", holder.name)
-        hosts, key = checked_hosts(hosts), key_digest_of(request)
+        given = parsed_token(token)
         try:
+            await self._check_known(given)  # first: a stranger is never shown its own words, which may be guesses
+            name = checked_name("name", holder.name)
+            hosts, key = checked_hosts(hosts), key_digest_of(request)
             async with self.store.write() as tx:
                 row = await self._usable(tx, given, key)
                 if row.role != holder.kind or row.member not in ("", name):
@@ -168,14 +170,12 @@ class Members:
         async with self.store.database.read() as session:
             await check_holder(session, holder, key)
 
+    async def _check_known(self, given: JoinSecret) -> None:
+        async with self.store.database.read() as session:
+            _known(await session.get(JoinTokenRow, given.name), given)
+
     async def _usable(self, tx: Transaction, given: JoinSecret, key: str) -> JoinTokenRow:
-        row = await tx.session.get(JoinTokenRow, given.name)
-        if row is None or not hmac.compare_digest(row.secret_digest, _digest(given.secret)):
-            raise Unauthenticated(
-                "the join token is not known here: it is mistyped, was deleted, or ended long ago; create another with "
-                "`keelman node token create`",
-                reason="TOKEN_UNKNOWN",
-            )
+        row = _known(await tx.session.get(JoinTokenRow, given.name), given)
         if row.use_time and row.used_key != key:
             raise Unauthenticated(
                 f"join token {row.name} was used at {shown_time(moment(row.use_time))} by {row.role} {row.used_by!r}: "
@@ -281,6 +281,17 @@ async def _own_hosts(
             taken |= {*one.hosts}
     taken = {normal_host(host) for host in taken}
     return [host for host in hosts if host not in taken or is_loopback(host) or host == normal_host(asked_from)]
+
+
+def _known(row: JoinTokenRow | None, given: JoinSecret) -> JoinTokenRow:
+    """Returns the row of a token. Raises Unauthenticated for an unknown token."""
+    if row is None or not hmac.compare_digest(row.secret_digest, _digest(given.secret)):
+        raise Unauthenticated(
+            "the join token is not known here: it is mistyped, was deleted, or ended long ago; create another with "
+            "`keelman node token create`",
+            reason="TOKEN_UNKNOWN",
+        )
+    return row
 
 
 async def _forget_old(tx: Transaction) -> None:

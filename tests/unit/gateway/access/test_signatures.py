@@ -75,3 +75,22 @@ def test_a_request_is_good_for_five_minutes(late: float, word: str) -> None:
     with pytest.raises(PermissionDenied, match=word):
         Signatures({"AKID": KEY}, "kafkaconnect", lambda: time.time() + late).caller(sent)
     assert Signatures({"AKID": KEY}, "kafkaconnect", lambda: time.time() + late * 0.98).caller(sent)
+
+
+@pytest.mark.parametrize(("names", "is_legal"), [((), True), (("HOST",), True), (("a.example", "b.example"), False)])
+def test_a_request_is_signed_for_a_host_of_this_service(names: tuple[str, ...], is_legal: bool) -> None:
+    signatures = Signatures({"AKID": KEY}, "kafkaconnect", hosts=names)
+    if is_legal:
+        signatures.caller(signed())
+        return
+    for judge in (signatures.caller, signatures.check_head):
+        with pytest.raises(PermissionDenied, match="signed for another host"):
+            judge(signed())
+
+
+def test_a_head_is_judged_without_its_body() -> None:
+    signatures = Signatures({"AKID": KEY}, "kafkaconnect")
+    sent = signed("POST", "/v1/connectors", body=b"{}")
+    signatures.check_head(Sent(sent.method, sent.path, sent.query, sent.headers))
+    with pytest.raises(PermissionDenied, match="security token"):
+        signatures.check_head(signed(key=AccessKey("other", "x", "1")))

@@ -327,3 +327,58 @@ def _connected(port: int) -> int:
     """How many clients the server still has."""
     mine = psutil.Process().net_connections("tcp")
     return sum(c.laddr.port == port and c.status == "ESTABLISHED" for c in mine)
+
+
+@pytest.mark.parametrize(("piece", "status"), [(b"a", b"408"), (b"a" * 200, b"200")], ids=["too slow", "quick enough"])
+async def test_a_body_has_a_least_rate(
+    server: Any, monkeypatch: pytest.MonkeyPatch, piece: bytes, status: bytes
+) -> None:
+    monkeypatch.setattr(http_protocol, "BODY_SECONDS", 0.4)
+    monkeypatch.setattr(http_protocol, "BODY_BYTES", 100)
+    monkeypatch.setattr(http_bodies, "BODY_SECONDS", 60.0)
+    port, _ = server
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    answer = asyncio.ensure_future(reader.read())
+    try:
+        writer.write(POST + b"Content-Length: %d\r\n\r\n" % (20 * len(piece)))
+        for _ in range(20):
+            if answer.done():
+                break
+            writer.write(piece)
+            await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            assert (await answer).startswith(b"HTTP/1.1 " + status)
+    finally:
+        writer.close()
+
+
+async def test_an_answered_request_that_never_ends_is_closed(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "REST_SECONDS", 0.1)
+    monkeypatch.setattr(http_bodies, "BODY_SECONDS", 60.0)
+    port, app = server
+
+    async def refused(scope: Any, receive: Any, send: Any) -> None:
+        await Response("no", 403)(scope, receive, send)
+
+    monkeypatch.setattr(app, "_app", refused)
+    monkeypatch.setattr(app, "_read", lambda *_: asyncio.sleep(0, result=True))
+    answer = await exchange(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+    assert answer.startswith(b"HTTP/1.1 403"), "and then the end"
+
+
+async def test_unfinished_requests_give_way_where_nothing_is_idle(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_bodies, "BODY_SECONDS", 60.0)
+    port, _ = server
+    begun = [await asyncio.open_connection("127.0.0.1", port) for _ in range(16)]
+    try:
+        for _, writer in begun:
+            writer.write(POST + b"Content-Length: 10\r\n\r\nabc")
+            await writer.drain()
+        assert await answered(port)
+        async with asyncio.timeout(60):
+            first, _ = begun[0]
+            with contextlib.suppress(ConnectionError):
+                assert await first.read() == b"", "the oldest was closed"
+    finally:
+        for _, writer in begun:
+            writer.close()
