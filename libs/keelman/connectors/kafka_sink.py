@@ -14,16 +14,16 @@ from typing import Any
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
 from keelman.connect.plugin import Assignment, Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, TopicPartition
+from keelman.engine.commit_interval import commit_interval_seconds
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure, TopicRefused, refuses_topic
+from keelman.engine.producing.producer import OffsetRecord, RunProducer
+from keelman.engine.producing.producer_options import producer_options
+from keelman.engine.producing.transactions import AtLeastOnceProducer, TransactionalProducer
 from keelman.engine.records.size import Sizes, may_be_over
 from keelman.engine.sink.exactly_once.claims import Claims
 from keelman.engine.sink.exactly_once.kept_topic import KeptTopic
 from keelman.engine.sink.target import SERVERS, FewPartitions, Target, TargetTopics, source_cluster
-from keelman.engine.source.boundary import commit_interval_seconds
-from keelman.engine.source.producer import OffsetRecord, RunProducer
-from keelman.engine.source.producer_options import producer_options
-from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer
 from keelman.engine.topics_aside import TopicsAside
 from keelman.kafka.batches.producer import ProduceFailure
 from keelman.kafka.fencing import fence_all

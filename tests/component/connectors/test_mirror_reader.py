@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
-from keelman.engine.source.producer_options import CODECS
+from keelman.engine.producing.producer_options import CODECS
 from keelman.kafka.batches.record_batch import decode, read_header
 from support.kafka.topics import create_topic, messages
 

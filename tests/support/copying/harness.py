@@ -29,10 +29,10 @@ from keelman.connect.plugin import Connector
 from keelman.connectors.file import journaled_writer as file_sink
 from keelman.connectors.registry import find_connector
 from keelman.engine import reporter
+from keelman.engine.producing import transactions
 from keelman.engine.run import CopyRunLoop
 from keelman.engine.sink import commits as sink_commits
 from keelman.engine.sink.exactly_once import journal
-from keelman.engine.source import transactions
 from keelman.kafka.batches import producer as batch_producer
 from keelman.runtime.processes.die_with_parent import tethered
 from support.kafka.topics import AT_ONCE, ends_of

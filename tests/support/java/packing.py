@@ -12,7 +12,7 @@ from keelman.connectors.java.jvm import java_class
 from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.source.loops import SourceLoops, compression
 from keelman.connectors.java.steps.record_steps import RecordSteps
-from keelman.engine.source.producer_options import CODECS
+from keelman.engine.producing.producer_options import CODECS
 from keelman.kafka.batches.record_batch import decode, read_header
 
 STORAGE, DATA = "org.apache.kafka.connect.storage", "org.apache.kafka.connect.data"

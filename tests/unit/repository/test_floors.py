@@ -16,8 +16,6 @@ from support.places import ROOT
 
 PACKAGES = (ROOT / "libs", ROOT / "services")
 WITH_CIRCLES = {
-    "keelman.engine",
-    "keelman.engine.sink",
     "keelman.state",
     "keelman.state.resources",
 }

@@ -1,4 +1,4 @@
-"""Dead letters: written, read, and sent back.
+"""Dead letters: read, and sent back.
 
-Begin with `writer.py`, after `bad_records.py` of the room `records`; the way back: `replay.py` and `decisions.py`.
+Begin with `replay.py`, then `decisions.py`. `dead_letters.py` of the room `producing` writes them.
 """

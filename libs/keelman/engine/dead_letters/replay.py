@@ -22,9 +22,9 @@ from keelman.engine.clients import admin_properties, client_settings, with_token
 from keelman.engine.dead_letters.decisions import SETTLED, Fate, ReplayDecisions, Tally
 from keelman.engine.dead_letters.reader import ASK_SECONDS, DeadLetterReader, replay_group
 from keelman.engine.failure import judge_kafka
+from keelman.engine.producing.producer_options import CODECS
 from keelman.engine.records.size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink.consumer.consumer import CONNECTION
-from keelman.engine.source.producer_options import CODECS
 from keelman.engine.topics import ensure_topic, record_sizes
 from keelman.kafka.properties.connector_clients import merged
 

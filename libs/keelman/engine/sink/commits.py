@@ -16,8 +16,8 @@ from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink.commit_clock import CommitClock
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.positions import LastMessages, Positions
 from keelman.engine.sink.positions.source_topics import KEEP_SECONDS, SourceTopics
 from keelman.runtime.logs.logging import get_logger

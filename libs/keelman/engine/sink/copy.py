@@ -18,12 +18,14 @@ from keelman.connect import contract
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Writer
 from keelman.connect.watches import TopicWatch
+from keelman.engine.commit_interval import commit_interval_seconds, flush_seconds
 from keelman.engine.control import Control
 from keelman.engine.failure import BROKER_REFUSED, RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
-from keelman.engine.sink.commit_clock import CommitClock, flush_seconds
+from keelman.engine.sink.assignment import SinkAssignment
+from keelman.engine.sink.commit_clock import CommitClock
 from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.consumer import (
     close_soon,
@@ -36,21 +38,19 @@ from keelman.engine.sink.consumer.consumer import (
     sink_consumer_properties,
     watch_properties,
 )
-from keelman.engine.sink.consumer.missing_topics import MissingTopics
 from keelman.engine.sink.consumer.own_consumer import BringsConsumer, ConsumerOrder
 from keelman.engine.sink.consumer.place import ConsumerPlace
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.engine.sink.loop import SinkLoop, is_fatal
+from keelman.engine.sink.missing_topics import MissingTopics
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.positions.assignment import SinkAssignment
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.relocation import Reset
 from keelman.engine.sink.positions.source_topics import SourceTopics
 from keelman.engine.sink.positions.start import Beginnings
 from keelman.engine.sink.reports import SinkReports
 from keelman.engine.sink.steering import Steering
-from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.engine.watches import topics_from_wire
 from keelman.kafka.properties.connector_clients import merged, sink_group
 from keelman.kafka.properties.table import ASSIGNMENT

@@ -18,14 +18,14 @@ from keelman.engine.failure import NOT_ALLOWED, RunFailure, judge_kafka
 from keelman.engine.idle import Idle
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
+from keelman.engine.sink.assignment import SinkAssignment
 from keelman.engine.sink.batch import split_errors
 from keelman.engine.sink.commits import SinkCommits
-from keelman.engine.sink.consumer.missing_topics import MissingTopics
 from keelman.engine.sink.consumer.own_consumer import OwnRecords
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.consumer.subscription import Subscription
+from keelman.engine.sink.missing_topics import MissingTopics
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.positions.assignment import SinkAssignment
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.relocation import LOST
 from keelman.engine.sink.positions.source_topics import KEEP_SECONDS, READ_SECONDS, SourceTopics

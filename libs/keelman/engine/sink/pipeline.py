@@ -14,7 +14,7 @@ from keelman.connect.failed_record import Stage
 from keelman.connect.plugin import SinkTask, Writer
 from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
 from keelman.engine.control import Control, GaveUp
-from keelman.engine.dead_letters.writer import JoinedDeadLetterWriter, SinkDeadLetterWriter
+from keelman.engine.producing.dead_letters import JoinedDeadLetterWriter, SinkDeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords, Counts, Original
 from keelman.engine.sink.batch import Columns, RawColumns, origin
 from keelman.engine.sink.consumer.own_consumer import OwnRecords

@@ -17,8 +17,8 @@ from keelman.engine.own_metrics import OwnMetrics
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.commits import SinkCommits
-from keelman.engine.sink.consumer.missing_topics import MissingTopics
 from keelman.engine.sink.consumer.subscription import Subscription
+from keelman.engine.sink.missing_topics import MissingTopics
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.source_topics import KEEP_SECONDS, SourceTopics
 

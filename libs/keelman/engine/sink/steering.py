@@ -10,8 +10,8 @@ from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control
 from keelman.engine.sink.commits import SinkCommits
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from keelman.connect.java.regex import JavaPattern
 from keelman.connect.plugin import SinkTask
 from keelman.engine.clients import admin_properties, consumer_properties, with_token
 from keelman.engine.failure import RunFailure, TopicRefused
-from keelman.engine.source.producer import RunProducer
+from keelman.engine.producing.producer import RunProducer
 from keelman.engine.topics import ensure_topic, grow_topic
 from keelman.kafka.clients import ClientError, admin_client
 from keelman.kafka.properties.connector_clients import merged, sink_group

@@ -1,4 +1,4 @@
-"""Copies a source's records into Kafka: read, convert, produce, commit records and offsets together.
+"""Copies a source's records into Kafka: read, convert, and commit records and offsets together.
 
-Begin with `loop.py`, then `boundary.py` and `transactions.py`.
+Begin with `loop.py`, then `boundary.py`, and `transactions.py` of the room `producing`.
 """

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
-from keelman.connect.config.copying_keys import COMMIT_INTERVAL
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.records import SourceBatch
+from keelman.engine.commit_interval import DEFAULT_INTERVAL_MS, FLUSH_KEY, commit_interval_seconds
 
 Act: TypeAlias = Literal["commit", "abort"]
 
 KINDS = ("poll", "interval", "connector")
 INTERVAL_KEY = "transaction.boundary.interval.ms"
-DEFAULT_INTERVAL_MS = "60000"
 MARGIN_SECONDS = 10.0
 CONNECTOR_SECONDS = 60.0
 """The default transaction.timeout.ms of Java's producer; connectors that define their own boundaries, or whose polls
@@ -97,17 +96,10 @@ def boundary_for(
     margin = CONNECTOR_SECONDS if large_polls else MARGIN_SECONDS
     kind = config.get("transaction.boundary", "poll").strip().lower() if transactional else "poll"
     if kind == "interval":
-        text = config.get(INTERVAL_KEY, worker.get("offset.flush.interval.ms", DEFAULT_INTERVAL_MS)).strip()
+        text = config.get(INTERVAL_KEY, worker.get(FLUSH_KEY, DEFAULT_INTERVAL_MS)).strip()
         if not text.isdigit():
             raise ConfigValueError(INTERVAL_KEY, text, "Not a number of type LONG")
         return Boundary(kind, int(text) / 1000, clock, margin_seconds=margin)
     if kind not in KINDS:
         raise ConfigValueError("transaction.boundary", kind, f"String must be one of: {', '.join(KINDS)}")
     return Boundary(kind, commit_interval_seconds(worker, config), clock, margin_seconds=margin)
-
-
-def commit_interval_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float:
-    """Returns `keelman.commit.interval.ms` of the connector, else of the worker, else 500 ms. Raises
-    ConfigValueError."""
-    interval: int = COMMIT_INTERVAL.among(connector, worker)
-    return interval / 1000

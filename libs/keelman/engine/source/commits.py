@@ -10,11 +10,11 @@ from keelman.connect import contract
 from keelman.connect.offsets import CommittedOffsets, identity, parse_value
 from keelman.connect.plugin import Reader
 from keelman.connect.records import Offset, Partition, RawOffset, SourceBatch
+from keelman.engine.producing.producer import RunProducer
+from keelman.engine.producing.transactions import TransactionalProducer
 from keelman.engine.progress import Progress
 from keelman.engine.source.boundary import Act, Boundary
-from keelman.engine.source.producer import RunProducer
 from keelman.engine.source.read_position import ReadPosition
-from keelman.engine.source.transactions import TransactionalProducer
 from keelman.engine.source.worker_offsets import WorkerOffsets
 
 Pending: TypeAlias = tuple[Partition, Offset | None] | RawOffset

@@ -15,18 +15,18 @@ from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.own_metrics import OwnMetrics
+from keelman.engine.producing.producer import RunProducer
+from keelman.engine.producing.producer_options import producer_options
+from keelman.engine.producing.transactions import AtLeastOnceProducer, TransactionalProducer, outlived
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import ALL_READ, RunReporter
 from keelman.engine.source.boundary import boundary_for
 from keelman.engine.source.commits import SourceCommits
 from keelman.engine.source.loop import SourceLoop
 from keelman.engine.source.pipeline import SourcePipeline
-from keelman.engine.source.producer import RunProducer
-from keelman.engine.source.producer_options import producer_options
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.reports import SourceReports
 from keelman.engine.source.split_plan import SplitPlan
-from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer, outlived
 from keelman.engine.source.worker_offsets import WorkerOffsets
 from keelman.engine.topics import ensure_offset_topic
 from keelman.kafka.batches.producer import ProduceFailure

@@ -14,11 +14,11 @@ from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure, judge, refuses_topic
 from keelman.engine.idle import Idle
 from keelman.engine.idle_poller import IDLE_POLLER
+from keelman.engine.producing.producer import RunProducer
 from keelman.engine.reporter import RunReporter
 from keelman.engine.source.boundary import Boundary
 from keelman.engine.source.commits import SourceCommits
 from keelman.engine.source.pipeline import SourcePipeline
-from keelman.engine.source.producer import RunProducer
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.reports import SourceReports
 from keelman.kafka.batches.producer import ProduceFailure

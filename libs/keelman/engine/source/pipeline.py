@@ -14,13 +14,13 @@ from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control, GaveUp
-from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.failure import TopicRefused
+from keelman.engine.producing.dead_letters import DeadLetterWriter
+from keelman.engine.producing.producer import RunProducer
 from keelman.engine.records.bad_records import BadRecords, Counts
 from keelman.engine.records.fused import Sent
 from keelman.engine.records.size import Sizes
 from keelman.engine.source.conversion import SourceConversion, without_steps
-from keelman.engine.source.producer import RunProducer
 from keelman.engine.source.unpacking import unpacked
 from keelman.engine.topics import ensure_topic, record_sizes
 

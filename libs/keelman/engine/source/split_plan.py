@@ -11,7 +11,7 @@ from keelman.connect.config.copying_keys import MAX_SLOTS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset
-from keelman.engine.source.producer import RunProducer
+from keelman.engine.producing.producer import RunProducer
 from keelman.engine.source.split import plan_offset, plan_partition, planned_parts
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from keelman.engine.best_effort_writer import BestEffortWriter
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
-from keelman.engine.source.producer import OffsetRecord
+from keelman.engine.producing.producer import OffsetRecord
 from keelman.runtime.logs.logging import get_logger
 
 TOMBSTONE_SECONDS = 10.0

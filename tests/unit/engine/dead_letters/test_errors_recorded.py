@@ -11,8 +11,8 @@ from confluent_kafka import Message
 
 from keelman.connect.bad_records.tolerance import Policy, RecordRefused
 from keelman.connectors.file.appending import lines
-from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.failure import judge
+from keelman.engine.producing.dead_letters import DeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import Columns
 from recorded.worker.errors_cases import CASES, STRING, Case, shown

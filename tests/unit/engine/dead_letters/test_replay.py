@@ -22,7 +22,7 @@ from keelman.connect.record import Record
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import Schema
 from keelman.engine.dead_letters.decisions import ReplayDecisions
-from keelman.engine.dead_letters.writer import DeadLetterWriter
+from keelman.engine.producing.dead_letters import DeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.source.conversion import SourceConversion
 from keelman.model.errors import InvalidArgument

@@ -21,8 +21,8 @@ from keelman.connect.schema import STRING
 from keelman.connectors.registry import find_connector
 from keelman.connectors.validation.configuration import keys_of
 from keelman.engine.control import CutShort, GaveUp
-from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.failure import RunFailure, judge
+from keelman.engine.producing.dead_letters import DeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords, Letter, Original
 from keelman.engine.records.size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink.batch import Columns

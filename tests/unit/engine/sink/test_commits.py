@@ -12,13 +12,14 @@ from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.tasks.sink_source import WrittenRecord
+from keelman.engine.commit_interval import flush_seconds
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
-from keelman.engine.sink.commit_clock import CommitClock, flush_seconds
+from keelman.engine.sink.commit_clock import CommitClock
 from keelman.engine.sink.commits import SinkCommits
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.source_topics import SourceTopics
 

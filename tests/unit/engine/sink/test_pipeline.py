@@ -14,8 +14,8 @@ from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control, GaveUp
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.steering import Steering
 

@@ -16,15 +16,15 @@ from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import TopicRefused
 from keelman.engine.idle import Idle
 from keelman.engine.own_metrics import OwnMetrics
+from keelman.engine.producing.producer import OffsetRecord
+from keelman.engine.producing.transactions import TransactionalProducer
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.source.boundary import Boundary
 from keelman.engine.source.commits import SourceCommits
 from keelman.engine.source.loop import SourceLoop
-from keelman.engine.source.producer import OffsetRecord
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.reports import SourceReports
-from keelman.engine.source.transactions import TransactionalProducer
 
 FILE: Partition = {"f": "f"}
 

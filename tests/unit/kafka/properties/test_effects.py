@@ -19,8 +19,8 @@ from keelman.connectors.mirror.reader import starts_at
 from keelman.connectors.mirror.source import MirrorSource
 from keelman.connectors.validation.unknown_keys import notes
 from keelman.engine.clients import admin_properties
+from keelman.engine.producing.producer_options import producer_options
 from keelman.engine.sink.consumer.consumer import most_records, own_consumer_properties, sink_consumer_properties
-from keelman.engine.source.producer_options import producer_options
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.fetching.isolation import reads_committed
 from keelman.kafka.fetching.settings import FetchSettings

@@ -11,10 +11,11 @@ import pytest
 from keelman.connectors.registry import find_connector
 from keelman.connectors.spark.source import SPLIT, Books, SparkSource
 from keelman.engine.clients import admin_properties
+from keelman.engine.commit_interval import commit_interval_seconds
 from keelman.engine.idle import park_after_seconds
+from keelman.engine.producing.producer_options import producer_options
 from keelman.engine.sink.consumer.consumer import sink_consumer_properties
-from keelman.engine.source.boundary import boundary_for, commit_interval_seconds
-from keelman.engine.source.producer_options import producer_options
+from keelman.engine.source.boundary import boundary_for
 from keelman.engine.source.split import bulk_of
 from keelman.kafka.properties.connector_clients import merged
 from keelman.worker.asking.third_party import problems_of

@@ -12,11 +12,10 @@ import structlog
 
 from keelman.connect.config.providers import secret_providers
 from keelman.connect.converters.configured import converter_for
+from keelman.engine.commit_interval import commit_interval_seconds, flush_seconds
 from keelman.engine.idle import park_after_seconds
-from keelman.engine.sink.commit_clock import flush_seconds
 from keelman.engine.sink.consumer.consumer import sink_consumer_properties
 from keelman.engine.slot import plugin_memory
-from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.security import oauth
 from keelman.runtime.java.machine_options import MachineOptions

@@ -1,1 +1,1 @@
-"""The consumer of a sink: its subscription, its place in the group, and its polls."""
+"""The consumer of a sink: its subscription and its place in the group."""

@@ -16,9 +16,9 @@ from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.engine.failure import RunFailure
+from keelman.engine.producing.producer import OffsetRecord
 from keelman.engine.sink.exactly_once.kept_topic import KeptRows, KeptTopic, claim_record, offset_record, old_tombstone
 from keelman.engine.sink.positions.offsets import is_ours
-from keelman.engine.source.producer import OffsetRecord
 from keelman.runtime.logs.logging import get_logger
 
 _log = get_logger()

@@ -24,9 +24,9 @@ from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import SinkReader
 from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.failure import RunFailure
+from keelman.engine.producing.producer import OffsetRecord, RunProducer
 from keelman.engine.sink.exactly_once.journal import json_of, kept_of
 from keelman.engine.sink.target import Target
-from keelman.engine.source.producer import OffsetRecord, RunProducer
 from keelman.engine.topics import COMPACT, POLICY, ensure_compacted
 from keelman.kafka.tables.reading import OnePartition
 from keelman.model.errors import DeadlineExceeded

@@ -1,1 +1,1 @@
-"""Decides where a sink reads: its partitions, where it begins in each, and where it continues."""
+"""Decides where a sink begins in each partition, and where it continues."""

@@ -20,7 +20,7 @@ from keelman.engine.sink.consumer.consumer import (
     sink_consumer_properties,
 )
 from keelman.engine.sink.consumer.own_consumer import OwnRecords
-from keelman.engine.sink.consumer.polling import Polling
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.positions import Positions
 from keelman.kafka.properties.settings import for_java
 from keelman.kafka.security.oauth import URL_KEY

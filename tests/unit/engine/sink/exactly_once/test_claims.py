@@ -9,9 +9,9 @@ from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.engine.failure import RunFailure
+from keelman.engine.producing.producer import OffsetRecord
 from keelman.engine.sink.exactly_once.claims import Claims, claims, overtaken, rivals
 from keelman.engine.sink.exactly_once.kept_topic import KeptRows, claim_record, decode, offset_record, old_tombstone
-from keelman.engine.source.producer import OffsetRecord
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("ü", 1)
 MINE, THEIRS = SinkReader("workers", "group", "cluster"), SinkReader("others", "group", "cluster")

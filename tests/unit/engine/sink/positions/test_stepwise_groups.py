@@ -12,11 +12,11 @@ from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.engine.control import Control
 from keelman.engine.progress import Progress
+from keelman.engine.sink.assignment import SinkAssignment
 from keelman.engine.sink.commit_clock import CommitClock
 from keelman.engine.sink.commits import SinkCommits
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.positions.assignment import SinkAssignment
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.offsets import GroupOffset, Start
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.source_topics import SourceTopics

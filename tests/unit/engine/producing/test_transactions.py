@@ -10,8 +10,8 @@ import pytest
 
 from keelman.connect.records import Column, SourceBatch
 from keelman.engine.control import Control, CutShort
-from keelman.engine.source.producer_options import producer_options
-from keelman.engine.source.transactions import TransactionalProducer
+from keelman.engine.producing.producer_options import producer_options
+from keelman.engine.producing.transactions import TransactionalProducer
 from keelman.kafka.batches.producer import EPOCH_EACH
 
 

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from typing import cast
 
 from keelman.connect.records import TopicPartition
-from keelman.engine.sink.consumer.missing_topics import LOOK_SECONDS, MAX_NAMES, MissingTopics
 from keelman.engine.sink.consumer.subscription import Subscription
+from keelman.engine.sink.missing_topics import LOOK_SECONDS, MAX_NAMES, MissingTopics
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.source_topics import SourceTopics
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.engine.source.send_window import FIRST_BYTES, REQUEST_BYTES, SURE_BYTES, SendWindow
+from keelman.engine.producing.send_window import FIRST_BYTES, REQUEST_BYTES, SURE_BYTES, SendWindow
 
 MOST = 12 << 20
 

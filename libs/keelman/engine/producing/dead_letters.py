@@ -11,10 +11,10 @@ from keelman.connect.bad_records.tolerance import shortened
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
+from keelman.engine.producing.producer_options import REQUEST_BYTES, producer_options
+from keelman.engine.producing.transactions import AtLeastOnceProducer
 from keelman.engine.records.bad_records import BadRecords, Letter
 from keelman.engine.records.size import Sizes, record_bytes
-from keelman.engine.source.producer_options import REQUEST_BYTES, producer_options
-from keelman.engine.source.transactions import AtLeastOnceProducer
 from keelman.engine.topics import ensure_dead_letter_topic, record_sizes
 from keelman.kafka.properties.connector_clients import merged
 

@@ -18,9 +18,9 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.consumer.place import ConsumerPlace
-from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.positions.relocation import Reset, goes_on_at
 from keelman.engine.sink.positions.source_topics import SourceTopics

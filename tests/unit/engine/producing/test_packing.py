@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keelman.connect.records import Column, Repeated, SourceBatch
 from keelman.engine.failure import RunFailure
-from keelman.engine.source.packing import SEND_BYTES, Packed, Packing
+from keelman.engine.producing.packing import SEND_BYTES, Packed, Packing
 from keelman.kafka.batches.record_batch import decode, read_header
 from support.partitioner import partition_for
 

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from keelman.connect.records import SourceBatch
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
+from keelman.engine.producing.packing import SEND_BYTES, OnStored, Packed, Packing
+from keelman.engine.producing.producer_options import ProducerOptions
+from keelman.engine.producing.send_window import SendWindow
 from keelman.engine.progress import payload_bytes
 from keelman.engine.records.size import NO_LIMIT
-from keelman.engine.source.packing import SEND_BYTES, OnStored, Packed, Packing
-from keelman.engine.source.producer_options import ProducerOptions
-from keelman.engine.source.send_window import SendWindow
 from keelman.kafka.batches.partitioner import partition_for
 from keelman.kafka.batches.producer import BatchProducer
 from keelman.kafka.clients import client_arguments

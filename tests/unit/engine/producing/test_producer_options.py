@@ -3,7 +3,7 @@
 import pytest
 
 from keelman.connect.errors import ConfigValueError
-from keelman.engine.source.producer_options import producer_options
+from keelman.engine.producing.producer_options import producer_options
 
 
 def test_defaults_are_those_of_a_large_batch_and_a_short_transaction() -> None:

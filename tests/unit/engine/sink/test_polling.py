@@ -7,7 +7,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.records import TopicPartition
 from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
-from keelman.engine.sink.consumer.polling import YOUNG_SECONDS, Polling
+from keelman.engine.sink.polling import YOUNG_SECONDS, Polling
 from keelman.engine.sink.positions.positions import Positions
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from keelman.engine.failure import RunFailure
-from keelman.engine.source.producer import OffsetRecord, RunProducer
+from keelman.engine.producing.producer import OffsetRecord, RunProducer
 from keelman.kafka.batches.producer import EPOCH_EACH
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
