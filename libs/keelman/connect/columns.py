@@ -64,40 +64,40 @@ class StructColumn:
     def field(self, name: str, *, defaults: bool = False) -> Column | Constant:
         """Returns one column, perhaps with its schema's default in place of null; all null for a missing field."""
         if self._fields is None:
-            found: Column | Constant = Column([one.get(name) for one in self._maps()])
+            column: Column | Constant = Column([row.get(name) for row in self._maps()])
         else:
-            found = self._fields.get(name, NULL)
+            column = self._fields.get(name, NULL)
         stands = _defaults(self.schema).get(name) if defaults and self.schema is not None else None
-        return found if stands is None else _filled(found, stands)
+        return column if stands is None else _filled(column, stands)
 
     def columns(self, *, defaults: bool) -> Mapping[str, Column | Constant]:
         """Returns a column for each field, perhaps with the schemas' defaults in place of null."""
         stands = _defaults(self.schema) if defaults and self.schema is not None else {}
         if not stands:
             return self.fields
-        return {n: one if n not in stands else _filled(one, stands[n]) for n, one in self.fields.items()}
+        return {n: field if n not in stands else _filled(field, stands[n]) for n, field in self.fields.items()}
 
     def rows(self, count: int) -> list[Any]:
         """Returns the structs or maps."""
         if self._rows is None:
             fields = self.fields
-            columns = [values_of(one, count) for one in fields.values()]
+            columns = [values_of(field, count) for field in fields.values()]
             maps = [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)] if columns else None
             if maps is None:
                 maps = [{} for _ in range(count)]
             schema = self.schema
-            self._rows = maps if schema is None else [Struct(schema, one) for one in maps]
+            self._rows = maps if schema is None else [Struct(schema, row) for row in maps]
         return self._rows
 
     def take(self, places: Sequence[int]) -> StructColumn:
         """Returns the structs at some places alone."""
         if self._rows is not None:
             return StructColumn(self.schema, rows=taken(self._rows, places))
-        return StructColumn(self.schema, {name: _part(one, places) for name, one in self.fields.items()})
+        return StructColumn(self.schema, {name: _part(field, places) for name, field in self.fields.items()})
 
     def _maps(self) -> list[Mapping[str, Any]]:
         rows = self._rows or []
-        return rows if self.schema is None else [one.values for one in rows]
+        return rows if self.schema is None else [row.values for row in rows]
 
 
 Data = Column | StructColumn | Nulls
@@ -132,8 +132,8 @@ class ColumnBatch:
         if len(places) == self.count:
             return replace(self)
 
-        def of(given: Any) -> Any:
-            return None if given is None else taken(given, places)
+        def of(values: Any) -> Any:
+            return None if values is None else taken(values, places)
 
         return ColumnBatch(
             self.topic,
@@ -148,11 +148,11 @@ class ColumnBatch:
         )
 
 
-def taken(given: Sequence[Any], places: Sequence[int]) -> list[Any]:
+def taken(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
     """Returns the items at some places."""
-    if isinstance(given, Repeated):
-        return [given.value] * len(places)
-    return list(itemgetter(*places)(given)) if len(places) > 1 else [given[place] for place in places]
+    if isinstance(values, Repeated):
+        return [values.value] * len(places)
+    return list(itemgetter(*places)(values)) if len(places) > 1 else [values[place] for place in places]
 
 
 def values_of(column: Column | Constant, count: int) -> list[Any]:
@@ -182,7 +182,7 @@ def apart(names: Sequence[str], maps: list[Any]) -> dict[str, Column]:
     try:
         return {name: Column(list(map(itemgetter(name), maps))) for name in names}
     except KeyError:
-        return {name: Column([one.get(name) for one in maps]) for name in names}
+        return {name: Column([row.get(name) for row in maps]) for name in names}
 
 
 def _defaults(schema: Schema) -> dict[str, Any]:
@@ -190,4 +190,4 @@ def _defaults(schema: Schema) -> dict[str, Any]:
 
 
 def _filled(column: Column | Constant, default: Any) -> Column | Constant:
-    return mapped(column, lambda values: [default if one is None else one for one in values])
+    return mapped(column, lambda values: [default if value is None else value for value in values])

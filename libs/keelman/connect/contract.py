@@ -90,17 +90,19 @@ class ReturnCheck:
 
     def of(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls the method and returns its result. Raises WrongAnswer, and the method's errors."""
-        found = method(*args, **kwargs) if _note is None or _background else self._noted(_note, method, *args, **kwargs)
-        if not self.legal.fits(found):
-            self.legal.expect(f"what {self.named(method)} returned", found)
-        if found is not None and self.parts:
+        result = (
+            method(*args, **kwargs) if _note is None or _background else self._noted(_note, method, *args, **kwargs)
+        )
+        if not self.legal.fits(result):
+            self.legal.expect(f"what {self.named(method)} returned", result)
+        if result is not None and self.parts:
             what, unset = f"what {self.named(method)} returned", self.unset
             for name, legal in self.parts.items():
-                value = getattr(found, name)
+                value = getattr(result, name)
                 if (name not in unset or value is not unset[name]) and not legal.fits(value):
                     legal.expect(f"{name} of {what}", value)
-            self.whole(what, found)
-        return found
+            self.whole(what, result)
+        return result
 
     def _noted(self, note: Callable[[str], None], method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         note(self.named(method))
@@ -117,18 +119,18 @@ class ReturnCheck:
         return f"{(owner if isinstance(owner, type) else type(owner)).__qualname__}.{self.method}"
 
 
-def _several(found: object) -> bool:
-    return type(found) in _USUAL or (
-        isinstance(found, Collection) and not isinstance(found, str | bytes | bytearray | Mapping)
+def _several(value: object) -> bool:
+    return type(value) in _USUAL or (
+        isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping)
     )
 
 
-def _in_order(found: object) -> bool:
-    return type(found) in _USUAL or (isinstance(found, Sequence) and not isinstance(found, str | bytes | bytearray))
+def _in_order(value: object) -> bool:
+    return type(value) in _USUAL or (isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray))
 
 
 def _none_or(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda found: found is None or fits(found)
+    return lambda value: value is None or fits(value)
 
 
 def _all(fits: Callable[[Any], bool], members: Iterable[Any]) -> bool:
@@ -136,51 +138,51 @@ def _all(fits: Callable[[Any], bool], members: Iterable[Any]) -> bool:
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
-    return lambda found: isinstance(found, kinds)
+    return lambda value: isinstance(value, kinds)
 
 
-def _whole_number(found: object) -> bool:
-    return hasattr(found, "__index__") and not isinstance(found, bool)
+def _whole_number(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def _number(found: object) -> bool:
-    return isinstance(found, int | float) and not isinstance(found, bool)
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _any_number(found: object) -> bool:
-    return hasattr(found, "__float__") and not isinstance(found, bool)
+def _any_number(value: object) -> bool:
+    return hasattr(value, "__float__") and not isinstance(value, bool)
 
 
-def _whole_numbers(found: Any) -> bool:
+def _whole_numbers(value: Any) -> bool:
     """Checks a batch's numbers, which may be many: one by one only where the set of types does not decide."""
-    some = found[:1] if isinstance(found, Repeated) else found
-    return _in_order(found) and (set(map(type, some)) <= {int, type(None)} or _all(_none_or(_whole_number), some))
+    some = value[:1] if isinstance(value, Repeated) else value
+    return _in_order(value) and (set(map(type, some)) <= {int, type(None)} or _all(_none_or(_whole_number), some))
 
 
-def _pairs(found: Any) -> bool:
-    return _several(found) and _all(lambda one: isinstance(one, tuple | list) and len(one) == 2, found)
+def _pairs(value: Any) -> bool:
+    return _several(value) and _all(lambda pair: isinstance(pair, tuple | list) and len(pair) == 2, value)
 
 
-def _flat(found: Any) -> bool:
-    if type(found) is dict and set(map(type, found)) <= _TEXT and set(map(type, found.values())) <= _PLAIN_TYPES:
+def _flat(value: Any) -> bool:
+    if type(value) is dict and set(map(type, value)) <= _TEXT and set(map(type, value.values())) <= _PLAIN_TYPES:
         return True
-    return isinstance(found, Mapping) and _all(_is(str), found) and _all(_is(*_PLAIN), found.values())
+    return isinstance(value, Mapping) and _all(_is(str), value) and _all(_is(*_PLAIN), value.values())
 
 
-def _offsets(found: Any) -> bool:
-    return _pairs(found) and _all(lambda one: _flat(one[0]) and (one[1] is None or _flat(one[1])), found)
+def _offsets(value: Any) -> bool:
+    return _pairs(value) and _all(lambda pair: _flat(pair[0]) and (pair[1] is None or _flat(pair[1])), value)
 
 
-def _column(found: Any) -> bool:
-    return isinstance(found, Column) and _in_order(found.values)
+def _column(value: Any) -> bool:
+    return isinstance(value, Column) and _in_order(value.values)
 
 
-def _texts(found: Any) -> bool:
-    return isinstance(found, dict) and _all(_is(str), [*found, *found.values()])
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and _all(_is(str), [*value, *value.values()])
 
 
-def _done(found: object) -> bool:
-    return not (inspect.isawaitable(found) or inspect.isgenerator(found) or inspect.isasyncgen(found))
+def _done(value: object) -> bool:
+    return not (inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value))
 
 
 def _one_a_record(what: str, batch: SourceBatch) -> None:
@@ -236,11 +238,11 @@ _PLAIN = (str, int, float, bool, type(None))
 _USUAL = (list, tuple)  # a check against an abstract class takes several calls
 _PLAIN_TYPES, _TEXT = frozenset(_PLAIN), frozenset({str})
 _TRUTH = Expected("True or False", _is(bool))
-_TOPIC = Expected("the name of a topic, which may be empty where there are no records", lambda found: found != "")
+_TOPIC = Expected("the name of a topic, which may be empty where there are no records", lambda value: value != "")
 _DONE = Expected("nothing, with all done that it is called for", _done)
 _SCHEMA = Expected(
     f"None or a Schema of type {', '.join(sorted(TYPES))}",
-    lambda found: found is None or (isinstance(found, Schema) and found.type in TYPES),
+    lambda value: value is None or (isinstance(value, Schema) and value.type in TYPES),
 )
 _UTF8 = Expected("bytes, as its column has utf8=True", _is(bytes, bytearray, memoryview))
 _OF_TYPE = {
@@ -264,17 +266,17 @@ _BATCH = {
     "timestamps_ms": Expected("None or a list with a number or None a record", _none_or(_whole_numbers)),
     "headers": Expected(
         "None or a list with pairs of name and bytes for each record",
-        _none_or(lambda found: _in_order(found) and _all(_none_or(_pairs), found)),
+        _none_or(lambda value: _in_order(value) and _all(_none_or(_pairs), value)),
     ),
     "offsets": Expected(
         "a list of pairs, a dict of plain values for the source partition and one, or None, for its offset", _offsets
     ),
-    "packed": Expected("a list of PackedRecords", lambda found: _several(found) and _all(_is(PackedRecords), found)),
-    "boundary": Expected('None, "commit" or "abort"', lambda found: found in (None, "commit", "abort")),
+    "packed": Expected("a list of PackedRecords", lambda value: _several(value) and _all(_is(PackedRecords), value)),
+    "boundary": Expected('None, "commit" or "abort"', lambda value: value in (None, "commit", "abort")),
     "delivered": Expected("None or a dict of functions by index", _none_or(_is(Mapping))),
     "position": Expected("None or a function of an index", _none_or(callable)),
     "passed": Expected("None or a number", _none_or(_whole_number)),
-    "raw_offsets": Expected("a list of RawOffset", lambda found: _several(found) and _all(_is(RawOffset), found)),
+    "raw_offsets": Expected("a list of RawOffset", lambda value: _several(value) and _all(_is(RawOffset), value)),
     "more": _TRUTH,
     "failed": Expected("a dict of FailedRecord by index", _is(Mapping)),
 }
@@ -283,11 +285,11 @@ _BATCH = {
 CONFIG_DEF = ReturnCheck("config_def", Expected("a ConfigDef", _is(ConfigDef)))
 VALIDATE = ReturnCheck(
     "validate",
-    Expected("a list of ConfigValueError", lambda found: _several(found) and _all(_is(ConfigValueError), found)),
+    Expected("a list of ConfigValueError", lambda value: _several(value) and _all(_is(ConfigValueError), value)),
 )
 TASK_CONFIGS = ReturnCheck(
     "task_configs",
-    Expected("a list with a dict of texts for each task", lambda found: _in_order(found) and _all(_texts, found)),
+    Expected("a list with a dict of texts for each task", lambda value: _in_order(value) and _all(_texts, value)),
 )
 SUPPORTS_EXACTLY_ONCE = ReturnCheck("supports_exactly_once", _TRUTH)
 TRANSACTION_BOUNDARY = ReturnCheck("transaction_boundary_connector", _TRUTH)
@@ -297,24 +299,24 @@ REFRESH_SECONDS = ReturnCheck(
     "refresh_seconds",
     Expected(
         f"None, or seconds, {LEAST_REFRESH_SECONDS:g} or more",
-        _none_or(lambda found: _number(found) and LEAST_REFRESH_SECONDS <= found < math.inf),
+        _none_or(lambda value: _number(value) and LEAST_REFRESH_SECONDS <= value < math.inf),
     ),
 )
 ALTER_OFFSETS = ReturnCheck("alter_offsets", _TRUTH)
 SPLIT = ReturnCheck(
     "split",
-    Expected("a list with a dict of texts for each part", lambda found: _in_order(found) and _all(_texts, found)),
+    Expected("a list with a dict of texts for each part", lambda value: _in_order(value) and _all(_texts, value)),
 )
 DATA_SINK = ReturnCheck("data_sink", Expected("None or a DataSink", _none_or(_is(DataSink))))
 OPEN_READER = ReturnCheck(
     "open_reader",
     Expected("a Reader", _is(Reader)),
-    {"lag_unit": Expected('"bytes" or "records"', lambda found: found in ("bytes", "records"))},
+    {"lag_unit": Expected('"bytes" or "records"', lambda value: value in ("bytes", "records"))},
 )
 OPEN_WRITER = ReturnCheck(
     "open_writer",
     Expected("a Writer", _is(Writer)),
-    {"zombie_seconds": Expected("seconds, 0 or more", lambda found: _number(found) and found >= 0)},
+    {"zombie_seconds": Expected("seconds, 0 or more", lambda value: _number(value) and value >= 0)},
 )
 
 # Methods of a reader.
@@ -322,7 +324,7 @@ PARTITIONS = ReturnCheck(
     "partitions",
     Expected(
         "a list with a dict of plain values for each source partition",
-        lambda found: _several(found) and _all(_flat, found),
+        lambda value: _several(value) and _all(_flat, value),
     ),
 )
 READ = ReturnCheck(
@@ -330,7 +332,7 @@ READ = ReturnCheck(
     Expected("a SourceBatch, or None when there is none now", _none_or(_is(SourceBatch))),
     _BATCH,
     _one_a_record,
-    {one.name: one.default for one in fields(SourceBatch) if one.default is not MISSING},
+    {field.name: field.default for field in fields(SourceBatch) if field.default is not MISSING},
 )
 LEFT = ReturnCheck("left", Expected("None or a number", _none_or(_whole_number)))
 GLANCE = ReturnCheck("glance", Expected("True, False or None", _none_or(_is(bool))))
@@ -344,7 +346,7 @@ TOPIC_PLAN = ReturnCheck("topic_plan", Expected("None or a TopicPlan", _none_or(
 COMMITTED = ReturnCheck("committed", _DONE)
 METRICS = ReturnCheck(
     "metrics",
-    Expected(f"a list of OwnMetric, each with {LEGAL}", lambda found: _several(found) and _all(is_legal, found)),
+    Expected(f"a list of OwnMetric, each with {LEGAL}", lambda value: _several(value) and _all(is_legal, value)),
 )
 WAITS_FOR = ReturnCheck("waits_for", Expected("a text, empty when it can read", _none_or(_is(str))))
 SET_ASIDE = ReturnCheck("set_aside", _TRUTH)
@@ -353,8 +355,8 @@ ASIDE = ReturnCheck("aside", Expected("a dict of numbers", _is(Mapping)))
 # Methods of a writer.
 _KEPT = Expected(
     "a dict of KeptOffset by TopicPartition",
-    lambda found: (
-        isinstance(found, Mapping) and _all(_is(TopicPartition), found) and _all(_is(KeptOffset), found.values())
+    lambda value: (
+        isinstance(value, Mapping) and _all(_is(TopicPartition), value) and _all(_is(KeptOffset), value.values())
     ),
 )
 KEPT = ReturnCheck("kept", _KEPT)
@@ -368,8 +370,8 @@ COMMITTABLE = ReturnCheck(
     Expected(
         "None, or a dict of offsets by TopicPartition",
         _none_or(
-            lambda found: (
-                isinstance(found, Mapping) and _all(_is(TopicPartition), found) and _all(_whole_number, found.values())
+            lambda value: (
+                isinstance(value, Mapping) and _all(_is(TopicPartition), value) and _all(_whole_number, value.values())
             )
         ),
     ),

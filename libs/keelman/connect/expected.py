@@ -26,20 +26,20 @@ class Expected(NamedTuple):
     text: str
     fits: Callable[[Any], bool]
 
-    def expect(self, what: str, found: object) -> None:
+    def expect(self, what: str, value: object) -> None:
         """Raises WrongAnswer, which calls the value `what`, unless it fits."""
-        if not self.fits(found):
-            raise WrongAnswer(f"{what} is {_shown(found)}; expected {self.text}")
+        if not self.fits(value):
+            raise WrongAnswer(f"{what} is {_shown(value)}; expected {self.text}")
 
 
-def _shown(found: object) -> str:
+def _shown(value: object) -> str:
     """Returns the value's type, and the beginning of plain data: other values may be long, or raise when shown."""
-    if found is None:
+    if value is None:
         return "None"
-    kind = f"of type {type(found).__name__}"
-    if inspect.iscoroutine(found):
-        found.close()
+    kind = f"of type {type(value).__name__}"
+    if inspect.iscoroutine(value):
+        value.close()
         return f"{kind}, which nobody awaits"
-    if isinstance(found, str | int | float):
-        return f"{kind}: {found!r:.100}"
-    return f"{kind}: {reprlib.repr(found)}" if type(found) in (list, tuple, dict) else kind
+    if isinstance(value, str | int | float):
+        return f"{kind}: {value!r:.100}"
+    return f"{kind}: {reprlib.repr(value)}" if type(value) in (list, tuple, dict) else kind

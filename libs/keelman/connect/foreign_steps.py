@@ -20,7 +20,7 @@ def note(class_name: str, kind: PluginType, make: Make) -> None:
 
 def of_kind(kind: PluginType) -> Mapping[str, Make]:
     """Returns the registered classes of a kind."""
-    return {name: make for (name, one), make in _known.items() if one is kind}
+    return {name: make for (name, step_kind), make in _known.items() if step_kind is kind}
 
 
 def named_steps(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -76,7 +76,7 @@ class Column:
     @classmethod
     def of_each(cls, values: list[Any], schemas: list[Schema | None]) -> Column:
         """Builds a column from a schema for each value; identical schemas become one for all."""
-        if schemas and all(one is schemas[0] for one in schemas):
+        if schemas and all(schema is schemas[0] for schema in schemas):
             return cls(values, schemas[0])
         return cls(values, schemas=schemas)
 

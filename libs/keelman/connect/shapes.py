@@ -16,14 +16,14 @@ def shaped(batch: ColumnBatch) -> list[ColumnBatch]:
     """Returns the records of each shape, in order."""
     if not batch.loose:
         return [batch]
-    found = []
+    batches = []
     for of_value in _split(batch, batch.value):
         value = _tight(of_value.value)
-        for one in _split(of_value, of_value.key):
-            one.value = value if one.count == of_value.count else _tight(one.value)
-            one.key, one.loose = _tight(one.key), False
-            found.append(one)
-    return found
+        for part in _split(of_value, of_value.key):
+            part.value = value if part.count == of_value.count else _tight(part.value)
+            part.key, part.loose = _tight(part.key), False
+            batches.append(part)
+    return batches
 
 
 def by_topic(batch: ColumnBatch, topics: Sequence[str]) -> list[ColumnBatch]:
@@ -35,10 +35,10 @@ def by_topic(batch: ColumnBatch, topics: Sequence[str]) -> list[ColumnBatch]:
 
 def places_of(shapes: Iterable[Any]) -> dict[Any, list[int]]:
     """Returns the places of each shape."""
-    found: dict[Any, list[int]] = {}
+    places: dict[Any, list[int]] = {}
     for place, shape in enumerate(shapes):
-        found.setdefault(shape, []).append(place)
-    return found
+        places.setdefault(shape, []).append(place)
+    return places
 
 
 def records_of(batch: ColumnBatch) -> list[Record]:
@@ -47,8 +47,8 @@ def records_of(batch: ColumnBatch) -> list[Record]:
     key_schemas, keys = data_of(batch.key, count)
     schemas, values = data_of(batch.value, count)
     return [
-        Record(batch.topic, *one)
-        for one in zip(
+        Record(batch.topic, *fields)
+        for fields in zip(
             batch.partitions or nothing,
             key_schemas,
             keys,
@@ -70,15 +70,15 @@ def batch_of(records: Sequence[Record], origins: Sequence[int]) -> list[ColumnBa
     batch = ColumnBatch(
         records[0].topic,
         origins,
-        Column([one.value for one in records], schemas=[one.value_schema for one in records]),
-        Column([one.key for one in records], schemas=[one.key_schema for one in records]),
-        _unless_null([one.partition for one in records]),
-        _unless_null([one.timestamp_ms for one in records]),
-        [one.headers for one in records] if any(one.headers for one in records) else None,
-        [one.offset or 0 for one in records] if some_offset else None,
+        Column([record.value for record in records], schemas=[record.value_schema for record in records]),
+        Column([record.key for record in records], schemas=[record.key_schema for record in records]),
+        _unless_null([record.partition for record in records]),
+        _unless_null([record.timestamp_ms for record in records]),
+        [record.headers for record in records] if any(record.headers for record in records) else None,
+        [record.offset or 0 for record in records] if some_offset else None,
         loose=True,
     )
-    return by_topic(batch, [one.topic for one in records])
+    return by_topic(batch, [record.topic for record in records])
 
 
 def data_of(data: Data, count: int) -> tuple[Sequence[Schema | None], list[Any]]:
@@ -106,7 +106,7 @@ def _split(batch: ColumnBatch, data: Data) -> list[ColumnBatch]:
     if shapes is None:
         return [replace(batch)]
     places = places_of(shapes)
-    return [batch.take(one) for one in places.values()] if len(places) > 1 else [replace(batch)]
+    return [batch.take(rows) for rows in places.values()] if len(places) > 1 else [replace(batch)]
 
 
 def _shapes(column: Column) -> list[Hashable] | None:
@@ -114,7 +114,7 @@ def _shapes(column: Column) -> list[Hashable] | None:
     values = column.values
     kinds = set(map(type, values))
     schemas = column.schemas
-    if schemas is not None and len({id(one) for one in schemas}) == 1:
+    if schemas is not None and len({id(schema) for schema in schemas}) == 1:
         schemas = None
     if schemas is None and len(kinds) < 2 and not kinds & {Struct, dict}:
         return None
@@ -148,8 +148,8 @@ def _tight(data: Data) -> Data:
 
 def merged(parts: Iterable[tuple[Sequence[int], Sequence[Any]]], count: int) -> list[Any]:
     """Returns all values, placing each part's values at their places."""
-    found: list[Any] = [None] * count
+    all_values: list[Any] = [None] * count
     for places, values in parts:
         for place, value in zip(places, values, strict=True):
-            found[place] = value
-    return found
+            all_values[place] = value
+    return all_values

@@ -54,8 +54,8 @@ class TopicCreation:
         if not any(key.startswith(PREFIX) for key in config):
             return
         default = ConfigDef(*_sizes().embedded(f"{PREFIX}{DEFAULT}.", "", 0)).parse(config)
-        names = [one for one in dict.fromkeys(_LISTED.parse(config)[GROUPS]) if one != DEFAULT]
-        self.groups = tuple(_group(config, one, default) for one in (*names, DEFAULT))
+        names = [name for name in dict.fromkeys(_LISTED.parse(config)[GROUPS]) if name != DEFAULT]
+        self.groups = tuple(_group(config, name, default) for name in (*names, DEFAULT))
         self.without_effect = tuple(_idle(config, names))
 
     def plan(self, topic: str) -> TopicPlan | None:
@@ -95,9 +95,9 @@ def _joined(patterns: Sequence[str] | None) -> JavaPattern | None:
 
 
 def _patterns(name: str, value: Sequence[str]) -> None:
-    for one in value:
+    for pattern in value:
         try:
-            JavaPattern(one)
+            JavaPattern(pattern)
         except PatternError as error:
             raise refuse(name, value, f"Syntax error in regular expression: {error}") from None
 
@@ -114,10 +114,10 @@ def _partitions(name: str, value: int) -> None:
 
 
 def _idle(config: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
-    known = tuple(f"{PREFIX}{one}." for one in (*names, DEFAULT))
+    prefixes = tuple(f"{PREFIX}{name}." for name in (*names, DEFAULT))
     patterns = tuple(_DEFAULTS + key for key in ("include", "exclude"))
     for key in sorted(config):
-        if key in patterns or (key.startswith(PREFIX) and key not in (GROUPS, ENABLE) and not key.startswith(known)):
+        if key in patterns or (key.startswith(PREFIX) and key not in (GROUPS, ENABLE) and not key.startswith(prefixes)):
             yield key
 
 

@@ -211,7 +211,11 @@ class KafkaWriter(Writer):
             self._send(name, batch.values.values, batch.keys.values, origin)
             return
         for topic, name in names.items():
-            at = [index for index, one in enumerate(origin.topics) if one == topic and index not in left_out]
+            at = [
+                index
+                for index, origin_topic in enumerate(origin.topics)
+                if origin_topic == topic and index not in left_out
+            ]
             values, keys = _picked(batch.values.values, at), _picked(batch.keys.values, at)
             columns = (origin.topics, origin.partitions, origin.offsets, origin.timestamps_ms, origin.headers)
             self._send(name, values, keys, Origin(*(_picked(column, at) for column in columns)))
@@ -234,18 +238,20 @@ class KafkaWriter(Writer):
                     names[topic] = self._topics.name(topic, self._producer, first - 1)
         if self._aside:
             at = zip(origin.topics, origin.partitions, strict=True)
-            self._aside.taken({TopicPartition(*one) for n, one in enumerate(at) if n not in left_out})
+            self._aside.taken({TopicPartition(*partition) for n, partition in enumerate(at) if n not in left_out})
         return names, left_out
 
     def _set_aside(self, topic: str, first: int, origin: Origin, error: Exception) -> set[int]:
         """Sets aside the topic's partitions from `first` on: they are read again, from their first record here, once
         the target may take them. Returns the places of their records. Raises the error if the task has no other
         partitions."""
-        aside = {one for one in self._assigned if one.topic == topic and one.partition >= first}
+        aside = {partition for partition in self._assigned if partition.topic == topic and partition.partition >= first}
         if self._source is None or not self._assigned - aside - self._aside.partitions:
             raise error
         at = list(zip(origin.topics, origin.partitions, strict=True))
-        theirs = {n: TopicPartition(*one) for n, one in enumerate(at) if TopicPartition(*one) in aside}
+        theirs = {
+            n: TopicPartition(*partition) for n, partition in enumerate(at) if TopicPartition(*partition) in aside
+        }
         self._source.pause(aside)
         for n in sorted(theirs, reverse=True):  # the last seek of each partition is to its first record
             self._source.seek(theirs[n], origin.offsets[n])
@@ -254,16 +260,16 @@ class KafkaWriter(Writer):
 
     def _too_large(self, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> set[int]:
         """Returns the records that are too large for the target's producer; reports each."""
-        headers = [one or () for one in origin.headers] if any(origin.headers) else None
+        headers = [header or () for header in origin.headers] if any(origin.headers) else None
         sizes = Sizes(self._producer.request_bytes)
-        found: set[int] = set()
+        large: set[int] = set()
         if may_be_over(values, keys, headers, sizes.least):
             for index, (value, key) in enumerate(zip(values, keys, strict=True)):
                 fault = sizes.fault(key, value, origin.headers[index])
                 if fault is not None:
                     self._report(index, fault)
-                    found.add(index)
-        return found
+                    large.add(index)
+        return large
 
     def _send(self, name: str, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> None:
         batch = SourceBatch(
@@ -285,7 +291,11 @@ class KafkaWriter(Writer):
         if self._spent is not None and clean and not self._written:
             return  # only a later mirrored offset would be kept, which is useful but never needed
         self._raise_spent()
-        news = {p: one for p, one in offsets.items() if self._kept.get(p) != one} if self._claims is not None else {}
+        news = (
+            {p: offset for p, offset in offsets.items() if self._kept.get(p) != offset}
+            if self._claims is not None
+            else {}
+        )
         if not news and not self._written:
             return
         self._commit(self._claims.kept(news) if self._claims is not None else [])
@@ -325,7 +335,9 @@ class _Beats(Control):
 
 def _of_topic(origin: Origin, topic: str) -> list[int]:
     """Returns the partitions of a topic's records."""
-    return [number for one, number in zip(origin.topics, origin.partitions, strict=True) if one == topic]
+    return [
+        number for origin_topic, number in zip(origin.topics, origin.partitions, strict=True) if origin_topic == topic
+    ]
 
 
 def _picked(column: Sequence[Any], at: list[int]) -> list[Any]:

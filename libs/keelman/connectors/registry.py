@@ -41,7 +41,7 @@ _added: dict[str, tuple[Load, ...]] = {}
 _broken: set[str] = set()
 """Added connectors that cannot be used: they have no alias, so that they hide no other connector's."""
 _steps: dict[tuple[str, PluginType], tuple[Step, ...]] = {}
-_CONNECTORS = {one.class_name: one for one in shipped.ALL if one.is_connector}
+_CONNECTORS = {entry.class_name: entry for entry in shipped.ALL if entry.is_connector}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ def add_steps(steps: Iterable[Step]) -> None:
     """Replaces the plugin classes, other than connectors, that validation knows. A class that we ship too stays
     ours."""
     _steps.clear()
-    for one in sorted(steps, key=lambda one: ordered(one.version), reverse=True):
-        if not is_ours(one.class_name):
-            _steps[one.class_name, one.kind] = (*_steps.get((one.class_name, one.kind), ()), one)
+    for step in sorted(steps, key=lambda added: ordered(added.version), reverse=True):
+        if not is_ours(step.class_name):
+            _steps[step.class_name, step.kind] = (*_steps.get((step.class_name, step.kind), ()), step)
     full_name.cache_clear()
 
 
 def is_ours(class_name: str) -> bool:
     """Returns whether we ship a plugin of this full name."""
-    return any(one.class_name == class_name for one in shipped.ALL)
+    return any(entry.class_name == class_name for entry in shipped.ALL)
 
 
 def is_step(class_name: str) -> bool:
@@ -94,15 +94,15 @@ def set_usable(name: str, *, usable: bool) -> None:
 def full_name(name: str) -> str | None:
     """Returns the full name of a plugin's class by any of its names; None when unknown, or when several share the
     alias."""
-    found = _meant(name)
-    return found[0] if len(found) == 1 else None
+    names = _meant(name)
+    return names[0] if len(names) == 1 else None
 
 
 def _meant(name: str) -> list[str]:
     """Returns the full names that a name may mean; for an alias the usable ones, if there are any."""
     kinds: dict[str, set[PluginType]] = {}
-    for one in shipped.ALL:
-        kinds.setdefault(one.class_name, set()).add(one.kind)
+    for entry in shipped.ALL:
+        kinds.setdefault(entry.class_name, set()).add(entry.kind)
     for added in _added:
         if not added.startswith(JAVA):
             kinds.setdefault(added, {PluginType.SOURCE})  # source or sink: their aliases are made alike
@@ -110,8 +110,8 @@ def _meant(name: str) -> list[str]:
         kinds.setdefault(step, set()).add(kind)
     if name.strip() in _added:
         return [name.strip()]
-    found = meant(name, kinds)
-    return [one for one in found if one not in _broken] or found
+    names = meant(name, kinds)
+    return [name for name in names if name not in _broken] or names
 
 
 def java_name(class_name: str) -> str:
@@ -121,10 +121,12 @@ def java_name(class_name: str) -> str:
 
 def all_connectors() -> tuple[type[Connector], ...]:
     """Returns all connectors in all their versions, sorted by full Java name; of plugins only loadable ones."""
-    found = [_load(one) for one in _CONNECTORS.values()]
+    connectors = [_load(entry) for entry in _CONNECTORS.values()]
     for name in list(_added):
-        found += _loaded(name)
-    return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.names[0], ordered(one.version))))
+        connectors += _loaded(name)
+    return tuple(
+        sorted(dict.fromkeys(connectors), key=lambda connector: (connector.names[0], ordered(connector.version)))
+    )
 
 
 def find_connector(class_name: str, version: str | None = None) -> type[Connector]:
@@ -140,7 +142,7 @@ def find_connector(class_name: str, version: str | None = None) -> type[Connecto
         return cast("type[Connector]", _load(_CONNECTORS[full]))
     if full is None and _several(class_name):
         return find_connector(class_name, version)
-    described = ", ".join(_described(one) for one in listed(PluginType.SINK, PluginType.SOURCE))
+    described = ", ".join(_described(entry) for entry in listed(PluginType.SINK, PluginType.SOURCE))
     raise NotFound(
         f"Failed to find any class that implements Connector and which name matches {class_name}, "
         f"available connectors are: {described}",
@@ -154,23 +156,23 @@ def _several(name: str) -> bool:
 
     Raises NotFound with Connect's message while the name means several, and what the loading of unknown ones raises.
     """
-    for one in _meant(name):
-        if one in _added:
+    for full in _meant(name):
+        if full in _added:
             with suppress(ConnectError):
                 try:
-                    _added[one][0]()
+                    _added[full][0]()
                 except NotFound as error:
                     if error.reason != PLUGIN_BROKEN:
                         raise
-    found = _meant(name)
-    if len(found) > 1:
+    names = _meant(name)
+    if len(names) > 1:
         raise NotFound(
             f"More than one connector matches alias {name}. Please use full package and class name instead. "
-            f"Classes found: {', '.join(found)}",
+            f"Classes found: {', '.join(names)}",
             reason="CONNECTOR_CLASS_AMBIGUOUS",
-            metadata={"class": name, "classes": ",".join(found)},
+            metadata={"class": name, "classes": ",".join(names)},
         )
-    return len(found) == 1
+    return len(names) == 1
 
 
 def _fitting(full: str, version: str | None) -> type[Connector]:
@@ -181,11 +183,11 @@ def _fitting(full: str, version: str | None) -> type[Connector]:
         raise NotFound(str(error), reason="CONNECTOR_VERSION_UNKNOWN") from None
     if within is None:
         return _latest(full)
-    found = {one.version: one for one in reversed(_loaded(full))}
-    latest = within.latest(found)
+    by_version = {connector.version: connector for connector in reversed(_loaded(full))}
+    latest = within.latest(by_version)
     if latest is None:
-        raise NotFound(misfit(full, within, [*reversed(found)]), reason="CONNECTOR_VERSION_UNKNOWN")
-    return found[latest]
+        raise NotFound(misfit(full, within, [*reversed(by_version)]), reason="CONNECTOR_VERSION_UNKNOWN")
+    return by_version[latest]
 
 
 def _latest(full: str) -> type[Connector]:
@@ -203,22 +205,27 @@ def _latest(full: str) -> type[Connector]:
 
 
 def _loaded(full: str) -> list[type[Connector]]:
-    found = []
+    connectors = []
     for load in _added[full]:
         with suppress(ConnectError, KeelmanError):
-            found.append(load())
-    return found
+            connectors.append(load())
+    return connectors
 
 
 def listed(*kinds: PluginType) -> list[Listed]:
     """Returns all plugins of these kinds, kind by kind, sorted by class name, without those for tests."""
-    found: list[Listed] = []
+    entries: list[Listed] = []
     if PluginType.SINK in kinds or PluginType.SOURCE in kinds:
-        found += [Listed(one.names[0], PluginType(one.direction.value), one.version) for one in all_connectors()]
-    found += [Listed(one.class_name, one.kind, CONVERTER_VERSION) for one in shipped.ALL if not one.is_connector]
-    found += dict.fromkeys(Listed(*key, one.version) for key, steps in _steps.items() for one in steps)
-    shown = [one for one in found if one.kind in kinds and one.class_name not in shipped.FOR_TESTS]
-    return sorted(shown, key=lambda one: (list(PluginType).index(one.kind), one.class_name))
+        entries += [
+            Listed(connector.names[0], PluginType(connector.direction.value), connector.version)
+            for connector in all_connectors()
+        ]
+    entries += [
+        Listed(entry.class_name, entry.kind, CONVERTER_VERSION) for entry in shipped.ALL if not entry.is_connector
+    ]
+    entries += dict.fromkeys(Listed(*key, step.version) for key, steps in _steps.items() for step in steps)
+    shown = [entry for entry in entries if entry.kind in kinds and entry.class_name not in shipped.FOR_TESTS]
+    return sorted(shown, key=lambda entry: (list(PluginType).index(entry.kind), entry.class_name))
 
 
 class Registry:
@@ -227,54 +234,56 @@ class Registry:
     def find(self, name: str) -> str | None:
         """Returns a class's full name by any of its names; also for a class that only contains plugins, and a
         helper."""
-        known = full_name(name)
+        class_name = full_name(name)
         named = name in shipped.NAMED_CLASSES or name.startswith(shipped.NAMED_PACKAGES)
-        if known is None and (named or self.nested(name)):
+        if class_name is None and (named or self.nested(name)):
             return name
-        return known
+        return class_name
 
     def classes(self, kind: PluginType) -> list[str]:
         """Returns the classes of a kind, sorted."""
-        return [one.class_name for one in listed(kind)]
+        return [entry.class_name for entry in listed(kind)]
 
     def is_a(self, class_name: str, kind: PluginType) -> bool:
         """Returns whether the class is of this kind."""
         return (class_name, kind) in _steps or any(
-            one.class_name == class_name and one.kind is kind for one in shipped.ALL
+            entry.class_name == class_name and entry.kind is kind for entry in shipped.ALL
         )
 
     def nested(self, class_name: str) -> list[str]:
         """Returns the plugins within a class that is no plugin itself."""
-        known = (*(one.class_name for one in shipped.ALL), *dict.fromkeys(name for name, _ in _steps))
-        return [one for one in known if one.startswith(f"{class_name}$")]
+        names = (*(entry.class_name for entry in shipped.ALL), *dict.fromkeys(name for name, _ in _steps))
+        return [name for name in names if name.startswith(f"{class_name}$")]
 
     def versions(self, class_name: str) -> list[str]:
         """Returns a class's versions, the latest first; one for each of its kinds; none for a class that does not
         load."""
-        found = [one.version for (name, _), steps in _steps.items() if name == class_name for one in steps]
-        found += [CONVERTER_VERSION for one in shipped.ALL if one.class_name == class_name and not one.is_connector]
+        versions = [step.version for (name, _), steps in _steps.items() if name == class_name for step in steps]
+        versions += [
+            CONVERTER_VERSION for entry in shipped.ALL if entry.class_name == class_name and not entry.is_connector
+        ]
         if class_name in _added:
-            return [one.version for one in _loaded(class_name)]
+            return [connector.version for connector in _loaded(class_name)]
         with suppress(ConnectError, KeelmanError):
-            found += [] if found else [find_connector(class_name).version]
-        return found
+            versions += [] if versions else [find_connector(class_name).version]
+        return versions
 
-    def definition(self, class_name: str, kind: PluginType, wanted: str | None = None) -> ConfigDef:
-        """Returns the keys of a class that is no connector, in the latest version within `wanted`. Raises
+    def definition(self, class_name: str, kind: PluginType, version: str | None = None) -> ConfigDef:
+        """Returns the keys of a class that is no connector, in the latest version within `version`. Raises
         VersionRangeError."""
-        for one in shipped.ALL:
-            if one.class_name == class_name and one.kind is kind and one.module:
-                return cast("ConfigDef", _load(one).config_def())
-        steps, within = _steps.get((class_name, kind), ()), requirement(wanted)
-        fits = (one for one in steps if within is None or within.latest([one.version]) is not None)
-        return next((one.keys() for one in fits), ConfigDef())
+        for entry in shipped.ALL:
+            if entry.class_name == class_name and entry.kind is kind and entry.module:
+                return cast("ConfigDef", _load(entry).config_def())
+        steps, within = _steps.get((class_name, kind), ()), requirement(version)
+        fits = (step for step in steps if within is None or within.latest([step.version]) is not None)
+        return next((step.keys() for step in fits), ConfigDef())
 
 
 def kind_of(class_name: str) -> PluginType | None:
     """Returns the kind of a class by its full name, its first in Connect's order; None when unknown."""
     if class_name in _added:
         return _kind(find_connector(class_name).direction)
-    kinds = [one.kind for one in shipped.ALL if one.class_name == class_name]
+    kinds = [entry.kind for entry in shipped.ALL if entry.class_name == class_name]
     kinds += [kind for name, kind in _steps if name == class_name]
     return min(kinds, key=list(PluginType).index, default=None)
 
@@ -283,13 +292,14 @@ def _kind(direction: Direction) -> PluginType:
     return PluginType(direction.value)
 
 
-def _described(one: Listed) -> str:
+def _described(entry: Listed) -> str:
     return (
-        f"PluginDesc{{klass=class {one.class_name}, name='{one.class_name}', version='{one.version}', "
-        f"encodedVersion={one.version}, type={one.kind.value}, typeName='{one.kind.value}', location='classpath'}}"
+        f"PluginDesc{{klass=class {entry.class_name}, name='{entry.class_name}', version='{entry.version}', "
+        f"encodedVersion={entry.version}, type={entry.kind.value}, typeName='{entry.kind.value}', "
+        "location='classpath'}"
     )
 
 
 @functools.cache
-def _load(one: Shipped) -> Any:
-    return getattr(importlib.import_module(one.module), one.attribute)
+def _load(entry: Shipped) -> Any:
+    return getattr(importlib.import_module(entry.module), entry.attribute)

@@ -29,8 +29,8 @@ _TOOLS = f"{_APACHE}.tools"
 _NUMBERS = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
 _CONVERTERS = {
     **{
-        f"{_APACHE}.converters.{one}Converter": ("keelman.connect.converters.number_converters", f"{one}Converter")
-        for one in _NUMBERS
+        f"{_APACHE}.converters.{name}Converter": ("keelman.connect.converters.number_converters", f"{name}Converter")
+        for name in _NUMBERS
     },
     f"{_APACHE}.converters.ByteArrayConverter": ("keelman.connect.converters.converter", "ByteArrayConverter"),
     f"{_APACHE}.json.JsonConverter": ("keelman.connect.converters.json_converter", "JsonConverter"),
@@ -111,7 +111,7 @@ ALL = (
         for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
     ),
 )
-FOR_TESTS = frozenset(one.class_name for one in ALL if one.class_name.startswith(f"{_TOOLS}."))
+FOR_TESTS = frozenset(entry.class_name for entry in ALL if entry.class_name.startswith(f"{_TOOLS}."))
 """Connect lists none of these."""
 NAMED_CLASSES = frozenset(
     (
@@ -123,5 +123,5 @@ NAMED_CLASSES = frozenset(
     )
 )
 """Java classes that values may name without being plugins."""
-NAMED_PACKAGES = tuple(f"com.couchbase.connect.kafka.{one}." for one in ("handler.source", "filter"))
+NAMED_PACKAGES = tuple(f"com.couchbase.connect.kafka.{package}." for package in ("handler.source", "filter"))
 """Packages of such classes whose connector says itself which of them it serves."""

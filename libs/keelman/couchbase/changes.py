@@ -109,8 +109,8 @@ class Changes:
             vbucket.start(position, log)
             self._given[number] = vbucket.seqno, vbucket.place
             self._taken[number] = vbucket.seqno
-        begins = {number: Position(one.seqno, one.place) for number, one in self._vbuckets.items()}
-        self._tasks += [loop.create_task(self._follow(one)) for one in self._vbuckets.values()]
+        begins = {number: Position(vbucket.seqno, vbucket.place) for number, vbucket in self._vbuckets.items()}
+        self._tasks += [loop.create_task(self._follow(vbucket)) for vbucket in self._vbuckets.values()]
         return begins
 
     def take(self, most: int) -> list[Event]:
@@ -148,7 +148,7 @@ class Changes:
         """Returns about how many announced changes are not taken; None while some stream has not been open yet."""
         if len(self._streamed) < len(self._vbuckets):
             return None
-        return sum(one.announced_to - self._taken.get(number, 0) for number, one in self._vbuckets.items())
+        return sum(vbucket.announced_to - self._taken.get(number, 0) for number, vbucket in self._vbuckets.items())
 
     @property
     def waiting(self) -> bool:
@@ -183,14 +183,14 @@ class Changes:
         if ended is not None and ended[0] is connection and not ended[1].done():
             ended[1].set_result(reason)
 
-    def lost(self, connection: Connection, why: str) -> None:
+    def lost(self, connection: Connection, reason: str) -> None:
         """Called by a connection."""
         self._losses += 1
-        _log.warning("couchbase_connection_lost", node=connection.where, error=why, times=self._losses)
+        _log.warning("couchbase_connection_lost", node=connection.where, error=reason, times=self._losses)
         self._nodes.forget(connection)
         for number, (at, of) in self._ended.items():
             if at is connection and not of.done():
-                self._problems[number] = f"{connection.where}: {why}"
+                self._problems[number] = f"{connection.where}: {reason}"
                 of.set_result(LOST)
 
     async def _follow(self, vbucket: Vbucket) -> None:
@@ -201,15 +201,15 @@ class Changes:
             while True:
                 changed = self._cluster.changed
                 try:
-                    asked = await self._ask(vbucket, changed)
+                    opened = await self._ask(vbucket, changed)
                 except AwayError as error:
                     self._problems[number], since = str(error), None
                     await wait_or_stop(changed, again.next())
                     continue
-                if asked is None:
+                if opened is None:
                     since = None
                     continue
-                connection, answer = asked
+                connection, answer = opened
                 if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
                     self._problems.pop(number, None)
                     refused, since = 0, None
@@ -284,15 +284,17 @@ class Changes:
 
     def _asked(self, vbucket: Vbucket) -> bytes:
         """Returns a stream request's JSON. Collections that existed once and are gone raise nothing."""
-        selection, known = self._options.selection, bool(self._streamed)
-        dropped = selection.missing(self._manifest) if known else []
+        selection, is_running = self._options.selection, bool(self._streamed)
+        dropped = selection.missing(self._manifest) if is_running else []
         if dropped and dropped != self._dropped:
             names = ", ".join(map(str, dropped))
             _log.warning("couchbase_collections_dropped", collections=names, note="the others are read on")
         self._dropped = dropped
-        asked = selection.value(self._manifest, vbucket.place.manifest_uid, widened=self._widened if known else None)
-        vbucket.asked = frozenset(selection.ids(self._manifest) if "collections" in asked else ())
-        return json.dumps(asked, separators=(",", ":")).encode()
+        value = selection.value(
+            self._manifest, vbucket.place.manifest_uid, widened=self._widened if is_running else None
+        )
+        vbucket.asked = frozenset(selection.ids(self._manifest) if "collections" in value else ())
+        return json.dumps(value, separators=(",", ":")).encode()
 
     async def _until_end(self, connection: Connection, vbucket: Vbucket) -> int:
         """Waits until the vbucket's stream has ended and another one may be opened. Returns the reason for the end."""
@@ -362,10 +364,10 @@ class Changes:
         )  # fmt: skip
         self._held.drop(vbucket.number, seqno)
         for index, (connection, events) in enumerate(self._queue):
-            kept = [one for one in events if one.vbucket != vbucket.number or one.seqno <= seqno]
-            if len(kept) < len(events):
-                connection.acknowledge(sum(one.size for one in events) - sum(one.size for one in kept))
-                self._queue[index] = connection, kept
+            remaining = [event for event in events if event.vbucket != vbucket.number or event.seqno <= seqno]
+            if len(remaining) < len(events):
+                connection.acknowledge(sum(event.size for event in events) - sum(event.size for event in remaining))
+                self._queue[index] = connection, remaining
         vbucket.rolled_back(seqno)
         self._given[vbucket.number] = vbucket.seqno, vbucket.place
         self.taken_back += max(0, taken - seqno)

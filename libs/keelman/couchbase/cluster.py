@@ -43,26 +43,26 @@ class Cluster:
         loop = asyncio.get_running_loop()
         until = loop.time() + self.access.bootstrap_seconds
         while True:
-            found = await self._from_seeds()
-            if found.vbuckets:
-                return found
+            cluster_map = await self._from_seeds()
+            if cluster_map.vbuckets:
+                return cluster_map
             if loop.time() + NOT_READY_SECONDS > until:
                 raise AwayError(f"bucket {self.access.bucket!r} is not ready: its map has no vbuckets yet")
             await asyncio.sleep(NOT_READY_SECONDS)
 
-    def take_map(self, text: bytes, asked: NodeAddress) -> bool:
+    def take_map(self, text: bytes, node_address: NodeAddress) -> bool:
         """Takes over a newer map. Returns whether it was newer. A map without vbuckets, as of a bucket that is not
         ready, does not replace one with vbuckets. Raises CouchbaseError for text that is not a map."""
         if not is_bucket_map(text):
             return False
         access = self.access
-        found = parse_map(text, asked, access.seeds, tls=access.tls is not None, network=access.network)
-        known = self.map
-        if not found.is_newer_than(known) or (known is not None and known.vbuckets and not found.vbuckets):
+        newer = parse_map(text, node_address, access.seeds, tls=access.tls is not None, network=access.network)
+        current = self.map
+        if not newer.is_newer_than(current) or (current is not None and current.vbuckets and not newer.vbuckets):
             return False
-        if known is not None and known.uuid != found.uuid:
-            _log.warning("couchbase_bucket_is_another", bucket=access.bucket, uuid=found.uuid, before=known.uuid)
-        self.map = found
+        if current is not None and current.uuid != newer.uuid:
+            _log.warning("couchbase_bucket_is_another", bucket=access.bucket, uuid=newer.uuid, before=current.uuid)
+        self.map = newer
         self.changed.set()
         self.changed = asyncio.Event()
         return True
@@ -79,15 +79,15 @@ class Cluster:
 
     async def ask_all(self) -> None:
         """Requests another map from the seeds and then from the nodes of the current map, in turn, until one has it."""
-        known = self.map
-        nodes = () if known is None else known.nodes
+        current = self.map
+        nodes = () if current is None else current.nodes
         for address in dict.fromkeys([*self._seeds, *nodes]):
             if address is None:
                 continue
             with contextlib.suppress(AwayError, CouchbaseError):
                 async with self.logged_in(address) as connection:
                     await self.ask_map(connection)
-            if self.map is not known:
+            if self.map is not current:
                 return
 
     @asynccontextmanager
@@ -116,33 +116,33 @@ class Cluster:
     async def high_seqnos(self, vbuckets: Iterable[int]) -> dict[int, int]:
         """Returns the last change of each of these vbuckets that has an active copy. Raises AwayError,
         CouchbaseError."""
-        asked, found = set(vbuckets), dict[int, int]()
-        for address in self.actives(asked):
+        requested, high_seqnos = set(vbuckets), dict[int, int]()
+        for address in self.actives(requested):
             async with self.logged_in(address) as connection:
                 seqnos = await high_seqnos_of(connection)
-                found.update({vbucket: seqno for vbucket, seqno in seqnos.items() if vbucket in asked})
-        return found
+                high_seqnos.update({vbucket: seqno for vbucket, seqno in seqnos.items() if vbucket in requested})
+        return high_seqnos
 
     async def all_high_seqnos(self, vbuckets: Iterable[int]) -> dict[int, int]:
         """Returns the last change of each of these vbuckets; retries for those that have no active copy now. Raises
         AwayError too if some have none for `bootstrap_seconds`."""
-        loop, found = asyncio.get_running_loop(), dict[int, int]()
+        loop, high_seqnos = asyncio.get_running_loop(), dict[int, int]()
         until, missing = loop.time() + self.access.bootstrap_seconds, list(vbuckets)
         while missing:
-            found |= await self.high_seqnos(missing)
-            missing = [vbucket for vbucket in missing if vbucket not in found]
+            high_seqnos |= await self.high_seqnos(missing)
+            missing = [vbucket for vbucket in missing if vbucket not in high_seqnos]
             if missing:
                 if loop.time() >= until:
                     raise AwayError(f"vbucket {missing[0]} has no active copy now: its last change is not known")
                 await self.ask_all()
                 await wait_or_stop(self.changed, AGAIN_SECONDS)
-        return found
+        return high_seqnos
 
     def actives(self, vbuckets: Iterable[int]) -> list[NodeAddress]:
         """Returns the nodes that have the active copies of these vbuckets."""
         current = self.map
-        found = {} if current is None else {current.active(one): None for one in vbuckets}
-        return [one for one in found if one is not None]
+        nodes = {} if current is None else {current.active(vbucket): None for vbucket in vbuckets}
+        return [node for node in nodes if node is not None]
 
     @property
     def _seeds(self) -> list[NodeAddress]:
@@ -210,5 +210,5 @@ class Nobody:
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
         """Ignores the end: no stream was opened."""
 
-    def lost(self, connection: Connection, why: str) -> None:
+    def lost(self, connection: Connection, reason: str) -> None:
         """Ignores the loss: the request raises."""

@@ -47,8 +47,8 @@ class ClusterMap:
 
     def copies(self, vbucket: int) -> list[NodeAddress]:
         """Returns the nodes that have a copy, the active one first; none for a vbucket that the map does not have."""
-        found = [self._node(index) for index in self._indexes(vbucket)]
-        return [one for one in found if one is not None]
+        nodes = [self._node(index) for index in self._indexes(vbucket)]
+        return [node for node in nodes if node is not None]
 
     def _indexes(self, vbucket: int) -> Sequence[int]:
         return self.vbuckets[vbucket] if vbucket < len(self.vbuckets) else ()
@@ -62,41 +62,41 @@ def is_bucket_map(text: bytes) -> bool:
     return isinstance(_json(text).get("nodeLocator"), str)
 
 
-def parse_map(text: bytes, asked: NodeAddress, seeds: Sequence[Seed], *, tls: bool, network: str) -> ClusterMap:
-    """Returns the map that the node `asked` sent. Raises CouchbaseError for a bucket that has no vbuckets, and for text
-    that is not a map."""
-    given = _json(text)
-    locator = given.get("nodeLocator")
-    name = str(given.get("name", ""))
+def parse_map(text: bytes, node_address: NodeAddress, seeds: Sequence[Seed], *, tls: bool, network: str) -> ClusterMap:
+    """Returns the map that the node `node_address` sent. Raises CouchbaseError for a bucket that has no vbuckets, and
+    for text that is not a map."""
+    tree = _json(text)
+    locator = tree.get("nodeLocator")
+    name = str(tree.get("name", ""))
     if locator != "vbucket":
         raise CouchbaseError(
             f"bucket {name!r} is of the kind {locator!r}: only buckets with vbuckets have changes to read"
         )
     try:
-        extended = given["nodesExt"]
+        extended = tree["nodesExt"]
         service = "kvSSL" if tls else "kv"
-        external = _uses_external(extended, seeds, asked, service, network)
-        nodes = [_address(node, asked, service, external=external) for node in extended if _serves(node)]
+        external = _uses_external(extended, seeds, node_address, service, network)
+        nodes = [_address(node, node_address, service, external=external) for node in extended if _serves(node)]
         return ClusterMap(
-            epoch=int(given.get("revEpoch", 0)),
-            revision=int(given["rev"]),
+            epoch=int(tree.get("revEpoch", 0)),
+            revision=int(tree["rev"]),
             bucket=name,
-            cluster_uuid=str(given.get("clusterUUID", "")),
+            cluster_uuid=str(tree.get("clusterUUID", "")),
             nodes=nodes,
-            vbuckets=[tuple(row) for row in given.get("vBucketServerMap", {}).get("vBucketMap", [])],
-            capabilities=frozenset(given.get("bucketCapabilities", [])),
-            uuid=str(given.get("uuid", "")),
+            vbuckets=[tuple(row) for row in tree.get("vBucketServerMap", {}).get("vBucketMap", [])],
+            capabilities=frozenset(tree.get("bucketCapabilities", [])),
+            uuid=str(tree.get("uuid", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CouchbaseError(f"{asked} gave a cluster map that is none: {error!r}") from None
+        raise CouchbaseError(f"{node_address} gave a cluster map that is none: {error!r}") from None
 
 
 def _json(text: bytes) -> Mapping[str, Any]:
     try:
-        given = json.loads(text)
+        tree = json.loads(text)
     except ValueError:
-        given = None
-    return given if isinstance(given, dict) else {}
+        tree = None
+    return tree if isinstance(tree, dict) else {}
 
 
 def _serves(node: Mapping[str, Any]) -> bool:
@@ -104,8 +104,8 @@ def _serves(node: Mapping[str, Any]) -> bool:
     return "kv" in services or "kvSSL" in services
 
 
-def _address(node: Mapping[str, Any], asked: NodeAddress, service: str, *, external: bool) -> NodeAddress | None:
-    host = str(node.get("hostname") or asked.host).replace("$HOST", asked.host)
+def _address(node: Mapping[str, Any], node_address: NodeAddress, service: str, *, external: bool) -> NodeAddress | None:
+    host = str(node.get("hostname") or node_address.host).replace("$HOST", node_address.host)
     port = node.get("services", {}).get(service)
     if external:
         other = node.get("alternateAddresses", {}).get("external")
@@ -117,7 +117,7 @@ def _address(node: Mapping[str, Any], asked: NodeAddress, service: str, *, exter
 
 
 def _uses_external(
-    extended: Sequence[Mapping[str, Any]], seeds: Sequence[Seed], asked: NodeAddress, service: str, network: str
+    extended: Sequence[Mapping[str, Any]], seeds: Sequence[Seed], node_address: NodeAddress, service: str, network: str
 ) -> bool:
     """Returns whether to use the external network: `network` names it or, with `auto`, a seed is one of its
     addresses."""
@@ -125,7 +125,9 @@ def _uses_external(
         return network == "external"
     for external in (False, True):
         for node in extended:
-            found = _address(node, asked, service, external=external) if _serves(node) else None
-            if found is not None and any(seed.host == found.host and seed.port in (None, found.port) for seed in seeds):
+            address = _address(node, node_address, service, external=external) if _serves(node) else None
+            if address is not None and any(
+                seed.host == address.host and seed.port in (None, address.port) for seed in seeds
+            ):
                 return external
     return False

@@ -45,7 +45,7 @@ class Listener(Protocol):
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
         """Gets the end of a stream: by the server, or by this client with COLLECTION_DROPPED."""
 
-    def lost(self, connection: Connection, why: str) -> None:
+    def lost(self, connection: Connection, reason: str) -> None:
         """Gets the end of the connection, and with it of its streams."""
 
 
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         name = access.tls and address.host
         try:
             async with asyncio.timeout(access.bootstrap_seconds):
-                _, made = await loop.create_connection(
+                _, connection = await loop.create_connection(
                     lambda: cls(address, listener, access.noop_seconds),
                     address.host,
                     address.port,
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
                 )
         except (OSError, TimeoutError) as error:
             raise AwayError(f"{address}: {_why_not(error, access)}") from None
-        return made
+        return connection
 
     async def request(
         self,
@@ -155,17 +155,17 @@ class Connection(asyncio.Protocol):
             self._transport.write(frames.encoded(frames.Opcode.BUFFER_ACK, extras=extras))
             self._unacknowledged = 0
 
-    def close(self, why: str = "closed") -> None:
+    def close(self, reason: str = "closed") -> None:
         """Ends the connection; the listener is not notified."""
         if not self._why:
-            self._end(why)
+            self._end(reason)
         if self._transport is not None:
             self._transport.abort()
 
-    def leave(self, why: str) -> None:
+    def leave(self, reason: str) -> None:
         """Ends the connection as if the server had: the listener is notified."""
         if not self._why:
-            self._fail(why)
+            self._fail(reason)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
@@ -263,19 +263,19 @@ class Connection(asyncio.Protocol):
             self._transport.write(frames.encoded(frames.Opcode.NOOP))
         self._watching = self._loop.call_later(self._noop_seconds / 10, self._watch)
 
-    def _fail(self, why: str) -> None:
-        self._end(why)
+    def _fail(self, reason: str) -> None:
+        self._end(reason)
         if self._transport is not None:
             self._transport.abort()
-        self._listener.lost(self, why)
+        self._listener.lost(self, reason)
 
-    def _end(self, why: str) -> None:
-        self._why = why
+    def _end(self, reason: str) -> None:
+        self._why = reason
         if self._watching is not None:
             self._watching.cancel()
         for answer, _ in self._waiting.values():
             if not answer.done():
-                answer.set_exception(AwayError(f"{self.where}: {why}"))
+                answer.set_exception(AwayError(f"{self.where}: {reason}"))
         self._waiting.clear()
 
 

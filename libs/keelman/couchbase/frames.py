@@ -197,9 +197,9 @@ class FrameBuffer:
         while True:
             if skim is not None:
                 at = skim(buffer, at)
-            found = frame_at(buffer, at)
-            if found is None:
+            match = frame_at(buffer, at)
+            if match is None:
                 break
-            frame, at = found
+            frame, at = match
             yield frame
         self._rest = buffer[at:]

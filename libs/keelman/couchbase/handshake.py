@@ -36,11 +36,11 @@ async def log_in(connection: Requests, access: Access) -> frozenset[int]:
     """
     if access.user:
         await _authenticate(connection, access)
-    wanted = [Feature.XATTR, Feature.XERROR, Feature.SELECT_BUCKET, Feature.JSON, Feature.DUPLEX,
+    features = [Feature.XATTR, Feature.XERROR, Feature.SELECT_BUCKET, Feature.JSON, Feature.DUPLEX,
               Feature.CLUSTER_MAP_PUSH, Feature.COLLECTIONS]  # fmt: skip
     if access.compression != "DISABLED":
-        wanted += [Feature.DATATYPE, Feature.SNAPPY]
-    value = struct.pack(f">{len(wanted)}H", *sorted(wanted))
+        features += [Feature.DATATYPE, Feature.SNAPPY]
+    value = struct.pack(f">{len(features)}H", *sorted(features))
     answer = await connection.request(Opcode.HELLO, key=b"{%b}" % _name(connection, access), value=value)
     _expect(answer, connection.where, "HELLO")
     agreed = frozenset(struct.unpack(f">{len(answer.value) // 2}H", answer.value[: len(answer.value) // 2 * 2]))
@@ -73,13 +73,13 @@ def no_reader(access: Access) -> CouchbaseError:
 def controls_of(access: Access, agreed: frozenset[int], buffer_bytes: int) -> list[tuple[str, str]]:
     """Returns the control settings of a connection for changes. `buffer_bytes` is the flow control's buffer, 0 for
     none."""
-    found = [("change_streams", "true"), ("send_stream_end_on_client_close_stream", "true"),
+    controls = [("change_streams", "true"), ("send_stream_end_on_client_close_stream", "true"),
              ("supports_cursor_dropping", "true")]  # fmt: skip
     if buffer_bytes:
-        found.append(("connection_buffer_size", str(buffer_bytes)))
+        controls.append(("connection_buffer_size", str(buffer_bytes)))
     if access.compression == "FORCED" and Feature.SNAPPY in agreed:
-        found.append(("force_value_compression", "true"))
-    return [*found, ("set_noop_interval", f"{access.noop_seconds:g}"), ("enable_noop", "true")]
+        controls.append(("force_value_compression", "true"))
+    return [*controls, ("set_noop_interval", f"{access.noop_seconds:g}"), ("enable_noop", "true")]
 
 
 async def _authenticate(connection: Requests, access: Access) -> None:

@@ -53,8 +53,8 @@ class Selection:
 
     def missing(self, manifest: Manifest) -> list[Collection]:
         """Returns the named collections that the manifest does not have."""
-        known = set(manifest.collections.values())
-        return [one for one in self.collections if one not in known]
+        present = set(manifest.collections.values())
+        return [collection for collection in self.collections if collection not in present]
 
     def value(self, manifest: Manifest, uid: int, *, widened: bool | None = None) -> Mapping[str, object]:
         """Returns the JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have.
@@ -62,27 +62,27 @@ class Selection:
         `widened` is for a client that had all of the collections once. If some are gone, True requests everything, so
         that a collection that is created again is read from its first change on; False requests only the rest.
         """
-        asked: dict[str, object] = {"uid": f"{uid:x}"}
+        value: dict[str, object] = {"uid": f"{uid:x}"}
         if self.scope:
             ids = [at for at, name in manifest.scopes.items() if name == self.scope]
             if not ids:
                 raise CouchbaseError(
                     f"the bucket has no scope {self.scope!r}: it has {_listed(manifest.scopes.values())}"
                 )
-            asked["scope"] = f"{ids[0]:x}"
+            value["scope"] = f"{ids[0]:x}"
         elif self.collections:
             missing = self.missing(manifest)
             if missing and (widened is None or len(missing) == len(self.collections)):
                 have = _listed(map(str, manifest.collections.values()))
                 raise CouchbaseError(f"the bucket has no collection {str(missing[0])!r}: it has {have}")
             if not (missing and widened):
-                asked["collections"] = [f"{one:x}" for one in self.ids(manifest)]
-        return asked
+                value["collections"] = [f"{identifier:x}" for identifier in self.ids(manifest)]
+        return value
 
     def ids(self, manifest: Manifest) -> list[int]:
         """Returns the ids of the named collections that the manifest has."""
-        known = {one: at for at, one in manifest.collections.items()}
-        return [known[one] for one in self.collections if one in known]
+        identifiers = {collection: at for at, collection in manifest.collections.items()}
+        return [identifiers[collection] for collection in self.collections if collection in identifiers]
 
 
 @dataclass(slots=True)
@@ -127,7 +127,9 @@ class Manifest:
             elif event == SCOPE_DROPPED:
                 (scope,) = struct.unpack_from(">I", value, 8)
                 dropped = self.scopes.pop(scope, None)
-                self.collections = {at: one for at, one in self.collections.items() if one.scope != dropped}
+                self.collections = {
+                    at: collection for at, collection in self.collections.items() if collection.scope != dropped
+                }
         except (struct.error, UnicodeDecodeError):
             raise ProtocolError(
                 f"system event {event} has a value of {len(value)} bytes that does not fit it"
@@ -140,21 +142,23 @@ class Manifest:
         if self.selection.is_all:
             self.selected = self.collections
         else:
-            self.selected = {at: one for at, one in self.collections.items() if self.selection.takes(one)}
+            self.selected = {
+                at: collection for at, collection in self.collections.items() if self.selection.takes(collection)
+            }
 
 
 def parse_manifest(text: bytes) -> Manifest:
     """Returns the manifest of a bucket. Raises ProtocolError for text that is not a manifest."""
     try:
-        given = json.loads(text)
-        made = Manifest(int(given["uid"], 16), {}, {})
-        for scope in given["scopes"]:
-            made.scopes[int(scope["uid"], 16)] = scope["name"]
-            for one in scope["collections"]:
-                made.collections[int(one["uid"], 16)] = Collection(scope["name"], one["name"])
+        tree = json.loads(text)
+        manifest = Manifest(int(tree["uid"], 16), {}, {})
+        for scope in tree["scopes"]:
+            manifest.scopes[int(scope["uid"], 16)] = scope["name"]
+            for collection in scope["collections"]:
+                manifest.collections[int(collection["uid"], 16)] = Collection(scope["name"], collection["name"])
     except (ValueError, KeyError, TypeError):
         raise ProtocolError("the server gave a collections manifest that is none") from None
-    return made
+    return manifest
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -174,10 +178,10 @@ def split_key(key: bytes) -> tuple[int, bytes]:
     first = key[0] if key else 0x80
     if first < 0x80:
         return first, key[1:]
-    found = shift = 0
+    number = shift = 0
     for index, byte in enumerate(key[:5]):
-        found |= (byte & 0x7F) << shift
+        number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return found, key[index + 1 :]
+            return number, key[index + 1 :]
         shift += 7
     raise ProtocolError(f"a document's key has no collection id: {key[:8].hex(' ')}")

@@ -48,13 +48,13 @@ class Nodes:
         gets the reason for each vbucket whose request is being retried. Raises AwayError, CouchbaseError."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._cluster.access.bootstrap_seconds
-        asked = {number: loop.create_task(self._history(number, problems, until)) for number in vbuckets}
+        tasks = {number: loop.create_task(self._history(number, problems, until)) for number in vbuckets}
         try:
-            await asyncio.gather(*asked.values())
+            await asyncio.gather(*tasks.values())
         finally:
-            for task in asked.values():
+            for task in tasks.values():
                 task.cancel()
-        return {number: task.result() for number, task in asked.items()}
+        return {number: task.result() for number, task in tasks.items()}
 
     async def _history(self, number: int, problems: dict[int, str], until: float) -> list[Branch]:
         """Returns the history of one vbucket; retries until the deadline if its node cannot serve it yet."""
@@ -63,7 +63,7 @@ class Nodes:
             changed = self._cluster.changed
             try:
                 connection = await self.active(number)
-                found = await failover_log(connection, number)
+                history = await failover_log(connection, number)
             except NotReadyError as error:
                 if loop.time() >= until:
                     raise
@@ -72,7 +72,7 @@ class Nodes:
                     await wait_or_stop(changed, again.next())
                 continue
             problems.pop(number, None)
-            return found
+            return history
 
     async def learn_manifest(self, vbuckets: Iterable[int]) -> None:
         """Learns the bucket's collections from a node of these vbuckets. Concurrent calls share one request."""
@@ -115,12 +115,12 @@ class Nodes:
         """Requests maps if servers do not push them, and whenever there is a problem. While the problem lasts and no
         connected node has another map, the seeds and all other nodes are tried: the connected ones may be gone."""
         loop = asyncio.get_running_loop()
-        known, since = self._cluster.map, loop.time()
+        current, since = self._cluster.map, loop.time()
         while True:
             await asyncio.sleep(MAP_SECONDS)
             await self._ask_connected(always=has_problem())
-            if self._cluster.map is not known or not has_problem():
-                known, since = self._cluster.map, loop.time()
+            if self._cluster.map is not current or not has_problem():
+                current, since = self._cluster.map, loop.time()
             elif loop.time() - since >= SEEDS_SECONDS:
                 await self._cluster.ask_all()
                 since = loop.time()

@@ -79,13 +79,13 @@ class HeldEvents:
 
     async def _await_persistence(self) -> int | None:
         """Returns the last change up to which every copy has all changes on disk; None if that is unknown now."""
-        wanted = self._events[0].place.vbuuid
+        vbuuid = self._events[0].place.vbuuid
         try:
             sender = self._sender()
-            found = await asyncio.gather(*(self._observe(at, wanted, sent=at == sender) for at in self._copies()))
+            observed = await asyncio.gather(*(self._observe(at, vbuuid, sent=at == sender) for at in self._copies()))
         except (AwayError, CouchbaseError):
             return None
-        return None if None in found or not found else min(one for one in found if one is not None)
+        return None if None in observed or not observed else min(seqno for seqno in observed if seqno is not None)
 
     async def _observe(self, address: NodeAddress, vbuuid: int, *, sent: bool) -> int | None:
         connection = await self._connection(address)

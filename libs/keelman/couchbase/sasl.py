@@ -52,9 +52,9 @@ class Scram:
     def final(self, server_first: bytes) -> bytes:
         """Returns the client's last message, the answer to the server's first. Raises CouchbaseError for an invalid
         message."""
-        given = _fields(server_first)
+        fields = _fields(server_first)
         try:
-            nonce, salt, rounds = given["r"], base64.b64decode(given["s"], validate=True), int(given["i"])
+            nonce, salt, rounds = fields["r"], base64.b64decode(fields["s"], validate=True), int(fields["i"])
         except (KeyError, ValueError):
             raise CouchbaseError(f"the server's first SCRAM message is none: {server_first!r}") from None
         if not nonce.startswith(self._nonce) or nonce == self._nonce or not 0 < rounds <= MAX_ITERATIONS:
@@ -69,9 +69,9 @@ class Scram:
 
     def check(self, server_final: bytes) -> None:
         """Raises CouchbaseError where the server does not prove that it knows the password."""
-        given = _fields(server_final).get("v", "")
+        field = _fields(server_final).get("v", "")
         try:
-            signature = base64.b64decode(given, validate=True)
+            signature = base64.b64decode(field, validate=True)
         except ValueError:
             signature = b""
         if not self._signature or not hmac.compare_digest(signature, self._signature):
@@ -86,5 +86,5 @@ def _fields(message: bytes) -> dict[str, str]:
     return {part[:1]: part[2:] for part in parts if part[1:2] == "="}
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def _xor(left: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, other, strict=True))

@@ -58,34 +58,34 @@ class Scaling:
 NOT_SCALED = Scaling()
 
 
-def check_autoscale(field: str, wanted: Autoscale) -> None:
+def check_autoscale(field: str, autoscale: Autoscale) -> None:
     """Raises InvalidArgument naming the field at fault, its value and the legal values."""
-    _check(f"{field}.min_workers", wanted.min_workers, 1, MAX_WORKERS)
-    _check(f"{field}.max_workers", wanted.max_workers, wanted.min_workers, MAX_WORKERS)
-    _check(f"{field}.scale_out_cpu_percent", wanted.scale_out_cpu_percent, 1, MAX_PERCENT)
-    if not 0 < wanted.scale_in_cpu_percent < wanted.scale_out_cpu_percent:
-        legal = f"more than 0 and less than scale_out_cpu_percent ({wanted.scale_out_cpu_percent:g})"
-        raise InvalidArgument.of(f"{field}.scale_in_cpu_percent", wanted.scale_in_cpu_percent, legal)
+    _check(f"{field}.min_workers", autoscale.min_workers, 1, MAX_WORKERS)
+    _check(f"{field}.max_workers", autoscale.max_workers, autoscale.min_workers, MAX_WORKERS)
+    _check(f"{field}.scale_out_cpu_percent", autoscale.scale_out_cpu_percent, 1, MAX_PERCENT)
+    if not 0 < autoscale.scale_in_cpu_percent < autoscale.scale_out_cpu_percent:
+        legal = f"more than 0 and less than scale_out_cpu_percent ({autoscale.scale_out_cpu_percent:g})"
+        raise InvalidArgument.of(f"{field}.scale_in_cpu_percent", autoscale.scale_in_cpu_percent, legal)
     for name in ("scale_out_lag_records", "tasks_per_worker", "max_tasks"):
-        if (number := getattr(wanted, name)) < 0:
+        if (number := getattr(autoscale, name)) < 0:
             raise InvalidArgument.of(f"{field}.{name}", number, "0 or more")
-    if wanted.max_tasks and not wanted.tasks_per_worker:
-        raise InvalidArgument.of(f"{field}.max_tasks", wanted.max_tasks, "0 where tasks_per_worker is 0")
-    if wanted.tasks_up_to_partitions and not wanted.tasks_per_worker:
+    if autoscale.max_tasks and not autoscale.tasks_per_worker:
+        raise InvalidArgument.of(f"{field}.max_tasks", autoscale.max_tasks, "0 where tasks_per_worker is 0")
+    if autoscale.tasks_up_to_partitions and not autoscale.tasks_per_worker:
         raise InvalidArgument.of(f"{field}.tasks_up_to_partitions", True, "false where tasks_per_worker is 0")
-    if wanted.max_tasks and wanted.max_tasks < wanted.max_workers:
-        legal = f"0 or at least max_workers ({wanted.max_workers})"
-        raise InvalidArgument.of(f"{field}.max_tasks", wanted.max_tasks, legal)
-    _check(f"{field}.samples", wanted.samples, 1, MAX_SAMPLES)
-    _check(f"{field}.sample_period", wanted.sample_seconds, SHORTEST_SECONDS, LONGEST_SECONDS, " s")
-    _check(f"{field}.cool_down", wanted.cool_down_seconds, 0, LONGEST_SECONDS, " s")
+    if autoscale.max_tasks and autoscale.max_tasks < autoscale.max_workers:
+        legal = f"0 or at least max_workers ({autoscale.max_workers})"
+        raise InvalidArgument.of(f"{field}.max_tasks", autoscale.max_tasks, legal)
+    _check(f"{field}.samples", autoscale.samples, 1, MAX_SAMPLES)
+    _check(f"{field}.sample_period", autoscale.sample_seconds, SHORTEST_SECONDS, LONGEST_SECONDS, " s")
+    _check(f"{field}.cool_down", autoscale.cool_down_seconds, 0, LONGEST_SECONDS, " s")
 
 
-def check_no_tasks(field: str, wanted: Autoscale) -> None:
+def check_no_tasks(field: str, autoscale: Autoscale) -> None:
     """Raises InvalidArgument where tasks would follow workers that are not those of one connector."""
-    if wanted.tasks_per_worker:
+    if autoscale.tasks_per_worker:
         legal = "0: only the tasks.max of a dedicated connector follows its workers"
-        raise InvalidArgument.of(f"{field}.tasks_per_worker", wanted.tasks_per_worker, legal)
+        raise InvalidArgument.of(f"{field}.tasks_per_worker", autoscale.tasks_per_worker, legal)
 
 
 def _check(field: str, value: float, least: float, most: float, unit: str = "") -> None:

@@ -291,8 +291,8 @@ class WorkerCluster(Resource):
     def went_back(self) -> WentBack | None:
         """Why its workers load the former set of plugins and not that of its spec; None if they load that of the
         spec."""
-        found = self.plugin_history.went_back
-        return found if found is not None and found.process_generation == self.process_generation else None
+        went_back = self.plugin_history.went_back
+        return went_back if went_back is not None and went_back.process_generation == self.process_generation else None
 
     @property
     def plugin_set(self) -> PluginSet:

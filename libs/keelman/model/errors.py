@@ -66,7 +66,7 @@ class InvalidArgument(KeelmanError):
     @classmethod
     def of_all(cls, violations: Sequence[Violation]) -> InvalidArgument:
         """Returns an error with all violations in one message."""
-        texts = list(dict.fromkeys(one.description for one in violations))
+        texts = list(dict.fromkeys(violation.description for violation in violations))
         message = texts[0] if len(texts) == 1 else f"{len(texts)} things are wrong: " + "; ".join(texts)
         return cls(message, violations=violations)
 

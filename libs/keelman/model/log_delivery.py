@@ -58,14 +58,14 @@ class LogTargets:
 NO_TARGETS = LogTargets()
 
 
-def targets_of(wanted: LogDelivery | None, cluster: str, buckets: str, region: str) -> LogTargets:
+def targets_of(log_delivery: LogDelivery | None, cluster: str, buckets: str, region: str) -> LogTargets:
     """Returns the part of a cluster's log delivery that is sent to agents."""
-    if wanted is None:
+    if log_delivery is None:
         return NO_TARGETS
-    file = wanted.file.group if wanted.file and wanted.file.enabled else ""
-    topic = wanted.kafka.topic if wanted.kafka and wanted.kafka.enabled else ""
-    s3 = wanted.s3 if wanted.s3 and wanted.s3.enabled else S3LogDelivery()
+    file = log_delivery.file.group if log_delivery.file and log_delivery.file.enabled else ""
+    topic = log_delivery.kafka.topic if log_delivery.kafka and log_delivery.kafka.enabled else ""
+    s3 = log_delivery.s3 if log_delivery.s3 and log_delivery.s3.enabled else S3LogDelivery()
     if not (file or topic or s3.bucket):
         return NO_TARGETS
     where = (buckets, region) if s3.bucket else ("", "")
-    return LogTargets(wanted.name or cluster, file, s3.bucket, s3.prefix, *where, topic)
+    return LogTargets(log_delivery.name or cluster, file, s3.bucket, s3.prefix, *where, topic)

@@ -118,7 +118,7 @@ class Operation(Resource):
 
     def step(self, name: str) -> Step:
         """Returns the step of that name."""
-        return next(one for one in self.steps if one.name == name)
+        return next(step for step in self.steps if step.name == name)
 
     def begin_time_of(self, name: str) -> datetime:
         """Returns when the step of that name began; if it has not, when the operation was created."""

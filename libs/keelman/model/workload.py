@@ -255,12 +255,12 @@ class Workload:
         """The ports that it listens on or that are kept free for it."""
         match self.spec:
             case BrokerSpec(port=port, controller_port=controller, metrics_port=metrics):
-                found: tuple[int, ...] = (port, controller, metrics)
+                numbers: tuple[int, ...] = (port, controller, metrics)
             case WorkerSpec(port=port, metrics_port=metrics, admin_port=admin, reserved_ports=reserved):
-                found = (port, metrics, admin, *reserved)
+                numbers = (port, metrics, admin, *reserved)
             case SparkSpec(port=port):
-                found = (port,)
-        return frozenset(found) - {0}
+                numbers = (port,)
+        return frozenset(numbers) - {0}
 
     @property
     def address(self) -> str:

@@ -36,14 +36,14 @@ class Write(NamedTuple):
 
 def packed(request: Message) -> Packed:
     """Returns a request in the form that a batch has."""
-    made = Packed()
-    made.Pack(request)
-    return made
+    message = Packed()
+    message.Pack(request)
+    return message
 
 
 def methods_in(request: WriteBatchRequest) -> list[Write]:
     """Returns the writes of a batch. Raises InvalidArgument naming the first that is not a write."""
-    return [_unpacked(number, one) for number, one in enumerate(request.writes)]
+    return [_unpacked(number, write) for number, write in enumerate(request.writes)]
 
 
 def answer_in(answer: Packed) -> Message:
@@ -52,19 +52,19 @@ def answer_in(answer: Packed) -> Message:
     method = _methods().get(name.removesuffix("Response") + "Request")
     if method is None or method.output_type.full_name != name:
         raise InvalidArgument.of("results.answer", answer.type_url, "the response of a write")
-    made: Message = GetMessageClass(method.output_type).FromString(answer.value)
-    return made
+    message: Message = GetMessageClass(method.output_type).FromString(answer.value)
+    return message
 
 
-def _unpacked(number: int, one: Packed) -> Write:
-    field, method = f"writes[{number}]", _methods().get(one.TypeName())
+def _unpacked(number: int, packed_write: Packed) -> Write:
+    field, method = f"writes[{number}]", _methods().get(packed_write.TypeName())
     if method is None:
         legal = "a request that writes, of the services of " + ", ".join(n for nouns in NOUNS.values() for n in nouns)
-        raise InvalidArgument.of(field, one.type_url, legal)
+        raise InvalidArgument.of(field, packed_write.type_url, legal)
     try:
-        request = GetMessageClass(method.input_type).FromString(one.value)
+        request = GetMessageClass(method.input_type).FromString(packed_write.value)
     except DecodeError as error:
-        raise InvalidArgument(f"{field}: not a {one.TypeName()}: {error}", metadata={"field": field}) from None
+        raise InvalidArgument(f"{field}: not a {packed_write.TypeName()}: {error}", metadata={"field": field}) from None
     return Write(method.containing_service.full_name, method.name, request)
 
 

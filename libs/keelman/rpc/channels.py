@@ -40,7 +40,7 @@ def channel(
     connect: frequent tries of one user would delay the calls of all others.
     """
     if len(several := addresses(address)) > 1:
-        made = partial(
+        open_one = partial(
             channel,
             root_certificates=root_certificates,
             server_name=server_name,
@@ -49,7 +49,7 @@ def channel(
             client=client,
             apart=apart,
         )
-        return AnyOf([made(one, translate=translate) for one in several])
+        return AnyOf([open_one(target, translate=translate) for target in several])
     options: list[tuple[str, int | str]] = [
         *KEEPALIVE,
         *DIRECT,
@@ -71,7 +71,7 @@ def channel(
 
 def addresses(text: str) -> list[str]:
     """Returns the addresses of a comma-separated text."""
-    return [one.strip() for one in text.split(",")]
+    return [part.strip() for part in text.split(",")]
 
 
 def root_certificates(setting: str, file: Path | None) -> bytes | None:
@@ -79,11 +79,11 @@ def root_certificates(setting: str, file: Path | None) -> bytes | None:
     if file is None:
         return None
     try:
-        found = file.read_bytes()
+        pem = file.read_bytes()
     except OSError as error:
         raise InvalidArgument.of(setting, str(file), f"a readable PEM file ({error.strerror})") from None
-    check_roots(setting, file, found)
-    return found
+    check_roots(setting, file, pem)
+    return pem
 
 
 def checked_peer(setting: str, address: str, *, ca: str, certificates: bytes | None, trust: str) -> None:
@@ -93,13 +93,13 @@ def checked_peer(setting: str, address: str, *, ca: str, certificates: bytes | N
     `setting` is the setting with the address, or with several, separated by commas; `ca` the setting for the
     certificates.
     """
-    for one in addresses(address):
-        if not one:
+    for target in addresses(address):
+        if not target:
             raise InvalidArgument.of(setting, address, "host:port, or several with commas between")
-        if one.startswith("unix:") or certificates is not None or trust == MESH:
+        if target.startswith("unix:") or certificates is not None or trust == MESH:
             continue
-        if not is_loopback(one.rpartition(":")[0].strip("[]")):
-            raise InvalidArgument.of(setting, one, f"a loopback address, or any with {ca}, or with trust = mesh")
+        if not is_loopback(target.rpartition(":")[0].strip("[]")):
+            raise InvalidArgument.of(setting, target, f"a loopback address, or any with {ca}, or with trust = mesh")
 
 
 class _TranslateUnary(grpc.aio.UnaryUnaryClientInterceptor):

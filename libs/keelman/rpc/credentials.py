@@ -107,12 +107,12 @@ class PemFiles:
 
     def _read(self) -> Pems:
         read = {setting: _bytes(f"{self._service}.{setting}", file) for setting, file in self._files.items()}
-        found = Pems(read["tls_certificate"], read["tls_key"], read.get(self._roots_setting, b""))
+        pems = Pems(read["tls_certificate"], read["tls_key"], read.get(self._roots_setting, b""))
         certificate = self._files["tls_certificate"]
-        check_pair(f"{self._service}.tls_certificate", str(certificate), found, key_file=str(self._files["tls_key"]))
+        check_pair(f"{self._service}.tls_certificate", str(certificate), pems, key_file=str(self._files["tls_key"]))
         if self._roots_setting in self._files:
-            check_roots(f"{self._service}.{self._roots_setting}", self._files[self._roots_setting], found.roots)
-        return found
+            check_roots(f"{self._service}.{self._roots_setting}", self._files[self._roots_setting], pems.roots)
+        return pems
 
 
 class RootsFile:
@@ -128,9 +128,9 @@ class RootsFile:
         return self._followed.newest()
 
     def _read(self) -> bytes:
-        found = _bytes(self._setting, self._file)
-        check_roots(self._setting, self._file, found)
-        return found
+        pem = _bytes(self._setting, self._file)
+        check_roots(self._setting, self._file, pem)
+        return pem
 
 
 def check_pair(setting: str, shown: str, pems: Pems, *, key_file: str) -> None:
@@ -138,8 +138,8 @@ def check_pair(setting: str, shown: str, pems: Pems, *, key_file: str) -> None:
     try:
         load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pems.chain, pems.key)
     except (ssl.SSLError, ValueError) as error:
-        why = getattr(error, "reason", None) or str(error)
-        legal = f"a PEM file with the certificate of the key in {key_file}, which is not encrypted ({why})"
+        reason = getattr(error, "reason", None) or str(error)
+        legal = f"a PEM file with the certificate of the key in {key_file}, which is not encrypted ({reason})"
         raise InvalidArgument.of(setting, shown, legal) from None
 
 
@@ -149,8 +149,8 @@ def check_roots(setting: str, file: Path, roots: bytes) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=roots.decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
-        why = getattr(error, "reason", None) or str(error)
-        raise InvalidArgument.of(setting, str(file), f"a PEM file of certificates ({why})") from None
+        reason = getattr(error, "reason", None) or str(error)
+        raise InvalidArgument.of(setting, str(file), f"a PEM file of certificates ({reason})") from None
 
 
 def _changed(file: Path) -> int:

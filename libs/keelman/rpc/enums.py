@@ -45,18 +45,18 @@ def _enums(message: Message, above: str) -> Iterator[tuple[str, EnumDescriptor, 
         if field not in leading:
             continue
         path = f"{above}{field.name}"
-        for name, one in _items(path, field, value):
-            if isinstance(one, Message):
-                yield from _enums(one, f"{name}.")
+        for name, item in _items(path, field, value):
+            if isinstance(item, Message):
+                yield from _enums(item, f"{name}.")
             elif (enum := _value_of(field).enum_type) is not None:
-                yield name, enum, one
+                yield name, enum, item
 
 
 def _items(path: str, field: FieldDescriptor, value: Any) -> Iterable[tuple[str, Any]]:
     if not field.is_repeated:
         return [(path, value)]
     pairs = value.items() if _value_of(field) is not field else enumerate(value)
-    return [(f"{path}[{key}]", one) for key, one in pairs]
+    return [(f"{path}[{key}]", item) for key, item in pairs]
 
 
 def _value_of(field: FieldDescriptor) -> FieldDescriptor:
@@ -77,4 +77,4 @@ def _has_enums(field: FieldDescriptor, above: frozenset[str]) -> bool:
         return field.enum_type is not None
     if kind.full_name in above or kind.full_name.startswith("google."):
         return False
-    return any(_has_enums(one, above | {kind.full_name}) for one in kind.fields)
+    return any(_has_enums(field, above | {kind.full_name}) for field in kind.fields)

@@ -93,15 +93,15 @@ def _fitting(text: str, cost: int) -> str:
 
 
 def _fitting_violations(violations: Sequence[errors.Violation]) -> list[errors.Violation]:
-    kept: list[errors.Violation] = []
+    fitting_violations: list[errors.Violation] = []
     left = MESSAGE_COST // 2
     for violation in violations:
         text = _fitting(REDACTOR.hide(violation.description), MESSAGE_COST // 2)
         left -= len(text.encode()) + len(violation.field.encode())
-        if kept and left < 0:
+        if fitting_violations and left < 0:
             break
-        kept.append(errors.Violation(violation.field, text))
-    return kept
+        fitting_violations.append(errors.Violation(violation.field, text))
+    return fitting_violations
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, *, peer: str = "") -> errors.KeelmanError:

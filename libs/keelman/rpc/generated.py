@@ -21,8 +21,8 @@ def messages_of(area: str, noun: str) -> Any:
 @cache
 def service_of(area: str, noun: str) -> ServiceDescriptor:
     """Returns the descriptor of a noun's service."""
-    found: ServiceDescriptor = messages_of(area, noun).DESCRIPTOR.services_by_name[_name(noun)]
-    return found
+    service: ServiceDescriptor = messages_of(area, noun).DESCRIPTOR.services_by_name[_name(noun)]
+    return service
 
 
 def stub_of(link: Channel, area: str, noun: str) -> Any:
@@ -47,9 +47,9 @@ def _call_of(request: type[Message]) -> tuple[str, dict[str, Any]]:
     """Returns the path of the method that takes a request, and the encoding of requests and answers."""
     services = request.DESCRIPTOR.file.services_by_name.values()
     methods = (method for service in services for method in service.methods)
-    found = next(method for method in methods if method.input_type.full_name == request.DESCRIPTOR.full_name)
-    answer: Any = found.output_type
-    path = f"/{found.containing_service.full_name}/{found.name}"
+    method = next(method for method in methods if method.input_type.full_name == request.DESCRIPTOR.full_name)
+    answer: Any = method.output_type
+    path = f"/{method.containing_service.full_name}/{method.name}"
     return path, {
         "request_serializer": request.SerializeToString,
         "response_deserializer": GetMessageClass(answer).FromString,

@@ -70,9 +70,9 @@ async def ask_chain(host: str, port: int) -> Sequence[bytes]:
     try:
         shown = writer.get_extra_info("ssl_object")
         if hasattr(shown, "get_unverified_chain"):  # Python 3.13 and later
-            return [bytes(one) for one in shown.get_unverified_chain()]
-        found = shown._sslobj.get_unverified_chain() or ()
-        return [ssl.PEM_cert_to_DER_cert(one.public_bytes()) for one in found]
+            return [bytes(certificate) for certificate in shown.get_unverified_chain()]
+        chain = shown._sslobj.get_unverified_chain() or ()
+        return [ssl.PEM_cert_to_DER_cert(certificate.public_bytes()) for certificate in chain]
     finally:
         writer.transport.abort()
 
@@ -87,14 +87,14 @@ def _context(pems: Pems) -> ssl.SSLContext:
 
 
 def _of_server(error: ssl.SSLCertVerificationError, name: str) -> str:
-    why = error.verify_message
-    if "not yet valid" in why or "expired" in why:
-        return f"its {why}, by the clock of this host: check the clocks of both"
-    if any(text in why for text in UNTRUSTED):
+    reason = error.verify_message
+    if "not yet valid" in reason or "expired" in reason:
+        return f"its {reason}, by the clock of this host: check the clocks of both"
+    if any(text in reason for text in UNTRUSTED):
         return "its certificate is of another CA than the one that we trust"
-    if "ostname mismatch" in why or "IP address mismatch" in why:
+    if "ostname mismatch" in reason or "IP address mismatch" in reason:
         return f"its certificate is of somebody else: {name} is not in it"
-    return f"its certificate is not accepted: {why}"
+    return f"its certificate is not accepted: {reason}"
 
 
 def _refused(pems: Pems) -> str:

@@ -17,11 +17,11 @@ OWN = ("grpc.use_local_subchannel_pool", 1)  # else it shares the back-off of an
 
 async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
     """Checks a process once. Returns False if it cannot be reached in time."""
-    asked = HealthClient(address)
+    client = HealthClient(address)
     try:
-        return await asked.is_serving(timeout_seconds=timeout_seconds, service=service)
+        return await client.is_serving(timeout_seconds=timeout_seconds, service=service)
     finally:
-        await asked.close()
+        await client.close()
 
 
 async def serves(channel: Channel, *, timeout_seconds: float = 2.0, service: str = "") -> bool:

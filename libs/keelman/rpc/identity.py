@@ -57,8 +57,8 @@ class Identity:
 def identity_in(names: Iterable[str]) -> Identity | None:
     """Returns the identity among a certificate's alternative names; None if there is none of a known kind, or more than
     one, which is ambiguous."""
-    found = [one for name in names if (one := _parsed(name)) is not None]
-    return found[0] if len(found) == 1 else None
+    identities = [identity for name in names if (identity := _parsed(name)) is not None]
+    return identities[0] if len(identities) == 1 else None
 
 
 def peer_identity(context: Context) -> Identity | None:
@@ -83,8 +83,8 @@ GATEWAY_NAME, STATE_NAME = (f"{kind}.{DOMAIN}" for kind in (IdentityKind.GATEWAY
 
 
 def _parsed(uri: str) -> Identity | None:
-    found = _FORM.fullmatch(uri)
-    if found is None or found[1] not in set(IdentityKind):
+    match = _FORM.fullmatch(uri)
+    if match is None or match[1] not in set(IdentityKind):
         return None
-    name = unquote(found[2], errors="replace")
-    return Identity(IdentityKind(found[1]), name) if name.isprintable() else None
+    name = unquote(match[2], errors="replace")
+    return Identity(IdentityKind(match[1]), name) if name.isprintable() else None

@@ -52,8 +52,8 @@ async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequenc
         try:
             answer = await JoinServiceStub(link).Join(request, timeout=CALL_SECONDS)
         except Unavailable as error:
-            why = await handshake_problem(address, Pems(roots=authority), GATEWAY_NAME)
-            raise _refused(f"the gateway at {address} is not trusted: {why}") if why else error from None
+            reason = await handshake_problem(address, Pems(roots=authority), GATEWAY_NAME)
+            raise _refused(f"the gateway at {address} is not trusted: {reason}") if reason else error from None
     pems = Pems(answer.certificate.encode(), key, answer.authority.encode())
     return Joined(checked_member(holder, pems, f"the answer of the gateway at {address}"), answer.state_address)
 
@@ -85,9 +85,9 @@ def own_address(address: str) -> str:
     host, _, port = address.rpartition(":")
     try:
         family, _, _, _, there = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as made:  # sends nothing
-            made.connect(there)
-            return str(made.getsockname()[0])
+        with socket.socket(family, socket.SOCK_DGRAM) as udp:  # sends nothing
+            udp.connect(there)
+            return str(udp.getsockname()[0])
     except OSError:
         return ""
 
@@ -96,5 +96,5 @@ def _refused(text: str) -> FailedPrecondition:
     return FailedPrecondition(text, reason="OTHER_AUTHORITY")
 
 
-def _unreachable(address: str, why: str) -> KeelmanError:
-    return Unavailable(f"the gateway at {address} cannot be reached: {why}", reason="UNREACHABLE")
+def _unreachable(address: str, reason: str) -> KeelmanError:
+    return Unavailable(f"the gateway at {address} cannot be reached: {reason}", reason="UNREACHABLE")

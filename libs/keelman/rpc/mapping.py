@@ -30,23 +30,23 @@ _KNOWN: Mapping[str, tuple[Way, Way]] = {
 """The conversions to and from protobuf's own messages."""
 
 
-def message_of(kind: type[M], value: Any, /, **given: Any) -> M:
+def message_of(kind: type[M], value: Any, /, **overrides: Any) -> M:
     """Returns a message with the fields that a dataclass has too, and the given ones."""
     ways = _to_wire(cast(Any, kind), cast(Any, type(value)))
-    return kind(**{name: way(getattr(value, name)) for name, way in ways.items() if name not in given}, **given)
+    return kind(**{name: way(getattr(value, name)) for name, way in ways.items() if name not in overrides}, **overrides)
 
 
-def value_of(kind: type[T], message: Message, /, **given: Any) -> T:
+def value_of(kind: type[T], message: Message, /, **overrides: Any) -> T:
     """Returns a dataclass with the fields that a message has too, and the given ones. Raises ValueError for a word that
     an enum does not have."""
     ways = _from_wire(cast(Any, kind), cast(Any, type(message)))
-    return kind(**{name: way(message) for name, way in ways.items() if name not in given}, **given)
+    return kind(**{name: way(message) for name, way in ways.items() if name not in overrides}, **overrides)
 
 
 @cache
 def _to_wire(kind: type[Message], value: type[Any]) -> Mapping[str, Way]:
-    known = {one.name for one in dataclasses.fields(value)}
-    return {name: _written(field) for name, field in kind.DESCRIPTOR.fields_by_name.items() if name in known}
+    names = {field.name for field in dataclasses.fields(value)}
+    return {name: _written(field) for name, field in kind.DESCRIPTOR.fields_by_name.items() if name in names}
 
 
 def _written(field: Any) -> Way:
@@ -57,11 +57,11 @@ def _written(field: Any) -> Way:
         return _unchanged
     if field.message_type.GetOptions().map_entry:
         return dict
-    if (known := _KNOWN.get(field.message_type.full_name)) is not None:
-        return known[0]
+    if (convert := _KNOWN.get(field.message_type.full_name)) is not None:
+        return convert[0]
     kind = GetMessageClass(field.message_type)
     if field.is_repeated:
-        return lambda values: [message_of(kind, one) for one in values]
+        return lambda values: [message_of(kind, value) for value in values]
     return lambda value: None if value is None else message_of(kind, value)
 
 
@@ -69,15 +69,17 @@ def _written(field: Any) -> Way:
 def _from_wire(kind: type[Any], message: type[Message]) -> Mapping[str, Way]:
     hints, fields = typing.get_type_hints(kind), message.DESCRIPTOR.fields_by_name
     return {
-        one.name: _read(fields[one.name], hints[one.name]) for one in dataclasses.fields(kind) if one.name in fields
+        field.name: _read(fields[field.name], hints[field.name])
+        for field in dataclasses.fields(kind)
+        if field.name in fields
     }
 
 
 def _read(field: Any, hint: Any) -> Way:
-    name, made = field.name, _made(field, hint)
+    name, convert = field.name, _made(field, hint)
     if field.has_presence and (type(None) in typing.get_args(hint)):
-        return lambda message: made(getattr(message, name)) if message.HasField(name) else None
-    return lambda message: made(getattr(message, name))
+        return lambda message: convert(getattr(message, name)) if message.HasField(name) else None
+    return lambda message: convert(getattr(message, name))
 
 
 def _made(field: Any, hint: Any) -> Way:
@@ -87,17 +89,17 @@ def _made(field: Any, hint: Any) -> Way:
         return tuple if field.is_repeated else _unchanged
     if field.message_type.GetOptions().map_entry:
         return dict
-    if (known := _KNOWN.get(field.message_type.full_name)) is not None:
-        return known[1]
+    if (convert := _KNOWN.get(field.message_type.full_name)) is not None:
+        return convert[1]
     if field.is_repeated:
-        return lambda values: tuple(value_of(_dataclass_in(hint), one) for one in values)
+        return lambda values: tuple(value_of(_dataclass_in(hint), value) for value in values)
     return lambda value: value_of(_dataclass_in(hint), value)
 
 
 @cache
 def _dataclass_in(hint: Any) -> Any:
     """Returns the dataclass that a hint names, alone, with None or in a tuple."""
-    return next(one for one in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(one))
+    return next(kind for kind in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(kind))
 
 
 def _word(enum: EnumDescriptor, kind: Any) -> Way:

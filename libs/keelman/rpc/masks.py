@@ -12,19 +12,19 @@ from keelman.model.errors import InvalidArgument
 M = TypeVar("M", bound=Message)
 
 
-def masked(present: M, wanted: M, mask: FieldMask) -> M:
-    """Returns `present` with the fields that `mask` names taken from `wanted`, maps and lists whole; an empty mask
+def masked(present: M, changed: M, mask: FieldMask) -> M:
+    """Returns `present` with the fields that `mask` names taken from `changed`, maps and lists whole; an empty mask
     names all.
 
     Raises InvalidArgument for a path that is not a field.
     """
     if not mask.paths:
-        return wanted
-    known: Any = present.DESCRIPTOR  # two classes of descriptors, one interface
+        return changed
+    descriptor: Any = present.DESCRIPTOR  # two classes of descriptors, one interface
     for path in mask.paths:
-        if not FieldMask(paths=[path]).IsValidForDescriptor(known):
-            raise InvalidArgument.of("update_mask", path, "fields of the spec: " + ", ".join(known.fields_by_name))
-    made = type(present)()
-    made.CopyFrom(present)
-    mask.MergeMessage(wanted, made, replace_message_field=True, replace_repeated_field=True)
-    return made
+        if not FieldMask(paths=[path]).IsValidForDescriptor(descriptor):
+            raise InvalidArgument.of("update_mask", path, "fields of the spec: " + ", ".join(descriptor.fields_by_name))
+    result = type(present)()
+    result.CopyFrom(present)
+    mask.MergeMessage(changed, result, replace_message_field=True, replace_repeated_field=True)
+    return result

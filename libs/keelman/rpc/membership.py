@@ -157,10 +157,10 @@ def renewing(holder: Identity, folder: MemberFolder, state_address: str, hosts: 
 
     async def ask(request: str) -> Pems:
         shown = member.newest()
-        made = channel(
+        opened = channel(
             state_address, root_certificates=shown.roots, client=shown, server_name=STATE_NAME, peer="the state service"
         )
-        async with made as link:
+        async with opened as link:
             sent = RenewCertificateRequest(certificate_request=request, hosts=hosts)
             answer = await CertificateServiceStub(link).RenewCertificate(sent, timeout=CALL_SECONDS)
         return Pems(answer.certificate.encode(), b"", answer.authority.encode())

@@ -68,7 +68,7 @@ class Service:
     def of(cls, servicer: Any) -> Service:
         """Returns the service of an object whose class is derived from a generated servicer, e.g.
         NodeServiceServicer."""
-        base = next(one for one in type(servicer).__mro__ if one.__module__.endswith("_pb2_grpc"))
+        base = next(base for base in type(servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
         package, name = base.__module__.rpartition(".")[0], base.__name__
         add = getattr(sys.modules[base.__module__], f"add_{name}_to_server")
         return cls(f"{package}.{name.removesuffix('Servicer')}", add, servicer)
@@ -91,13 +91,13 @@ class Health:
 
     async def follow(self, is_ready: Callable[[], bool], every_seconds: float) -> None:
         """Checks periodically whether the process does its job and reports changes, until cancelled."""
-        known = True
+        was_ready = True
         while True:
             await asyncio.sleep(every_seconds)
-            if (found := is_ready()) != known:
-                known = found
-                await (self.ready() if known else self.unready())
-                log.info("serving_again" if known else "not_serving")
+            if (ready := is_ready()) != was_ready:
+                was_ready = ready
+                await (self.ready() if was_ready else self.unready())
+                log.info("serving_again" if was_ready else "not_serving")
 
     async def _set(self, status: Any) -> None:
         for name in self._names:
@@ -112,8 +112,8 @@ def check_drain(service: str, seconds: float, grace_seconds: float) -> None:
 
 async def drain(switches: Sequence[Health], seconds: float) -> None:
     """Reports NOT_SERVING, and returns when callers have had this time to find another process."""
-    for one in switches:
-        await one.unready()
+    for switch in switches:
+        await switch.unready()
     await asyncio.sleep(seconds)
 
 
@@ -135,9 +135,9 @@ def peer_host(context: Context) -> str:
     family, _, rest = unquote(str(context.peer())).partition(":")
     if family not in ("ipv4", "ipv6"):
         return ""
-    found = ipaddress.ip_address(rest.rpartition(":")[0].strip("[]"))
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return str(mapped or found)
+    address = ipaddress.ip_address(rest.rpartition(":")[0].strip("[]"))
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
 
 
 def checked_address(service: str, host: str, *, tls: Tls | Newest | None, trust: str) -> None:
@@ -214,21 +214,21 @@ async def serve(
 
 def _credentials(newest: Newest) -> grpc.ServerCredentials:
     """Returns credentials that follow `newest`. Whether clients must send certificates is fixed at the start."""
-    known = newest()
+    current = newest()
 
     def configuration(pems: Pems) -> Any:
         return grpc.ssl_server_certificate_configuration([(pems.key, pems.chain)], pems.roots or None)
 
     def changed() -> Any:
-        nonlocal known
+        nonlocal current
         HANDSHAKES.begin()
-        found = newest()
-        if found == known:
+        latest = newest()
+        if latest == current:
             return None
-        known = found
-        return configuration(found)
+        current = latest
+        return configuration(latest)
 
-    return grpc.dynamic_ssl_server_credentials(configuration(known), changed, bool(known.roots))
+    return grpc.dynamic_ssl_server_credentials(configuration(current), changed, bool(current.roots))
 
 
 class _Errors(grpc.aio.ServerInterceptor):

@@ -24,9 +24,9 @@ def from_timestamp(stamp: Timestamp) -> datetime:
 
 def to_duration(seconds: float) -> Duration:
     """Converts seconds to a Duration."""
-    made = Duration()
-    made.FromNanoseconds(int(seconds * 1_000_000_000))
-    return made
+    duration = Duration()
+    duration.FromNanoseconds(int(seconds * 1_000_000_000))
+    return duration
 
 
 def from_duration(duration: Duration) -> float:

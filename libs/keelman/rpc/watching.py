@@ -97,16 +97,16 @@ async def watch(
     While the server does not answer, it retries and calls `on_away` once; the changes of that time follow afterwards,
     none twice. Raises InvalidArgument for an unknown noun.
     """
-    known, stub = Known(), WatchServiceStub(link)
+    state, stub = Known(), WatchServiceStub(link)
 
     def begin() -> Any:
-        return stub.Watch(WatchRequest(nouns=nouns, name=name, from_revision=known.begin()))
+        return stub.Watch(WatchRequest(nouns=nouns, name=name, from_revision=state.begin()))
 
     async with aclosing(_answers(begin, on_away)) as answers:
         async for answer in answers:
-            changed = known.fold(answer)
+            changed = state.fold(answer)
             if changed or answer.snapshot_end:
-                yield known, changed
+                yield state, changed
 
 
 async def _answers(begin: Callable[[], Any], on_away: Callable[[Unavailable], None]) -> AsyncGenerator[Any, None]:
@@ -156,11 +156,11 @@ class KnownConnectors:
         for part in self._parts:
             if part.HasField("unreachable"):
                 self.unreachable = dict(part.unreachable.reasons)
-            news.update({(one.worker_cluster, one.name): None for one in part.gone})
-            news.update({(one.worker_cluster, one.name): one for one in part.connectors})
+            news.update({(gone.worker_cluster, gone.name): None for gone in part.gone})
+            news.update({(connector.worker_cluster, connector.name): connector for connector in part.connectors})
         self._parts.clear()
         self.revision = changes.revision or self.revision
-        return [(key, one) for key, one in sorted(news.items()) if self._take(key, one)]
+        return [(key, value) for key, value in sorted(news.items()) if self._take(key, value)]
 
     def _take(self, key: ConnectorKey, connector: Connector | None) -> bool:
         """Stores a connector, or removes it with None. Returns whether that changed anything."""
@@ -182,16 +182,16 @@ async def watch_connectors(
     While the server does not answer, it retries and calls `on_away` once; the changes of that time follow afterwards,
     none twice. Raises NotFound for an unknown worker cluster.
     """
-    known, stub, is_first = KnownConnectors(), ConnectorServiceStub(link), True
+    state, stub, is_first = KnownConnectors(), ConnectorServiceStub(link), True
 
     def begin() -> Any:
         return stub.WatchConnectors(
-            WatchConnectorsRequest(worker_cluster=worker_cluster, name=name, from_revision=known.begin())
+            WatchConnectorsRequest(worker_cluster=worker_cluster, name=name, from_revision=state.begin())
         )
 
     async with aclosing(_answers(begin, on_away)) as answers:
         async for answer in answers:
-            changed = known.fold(answer.changes)
+            changed = state.fold(answer.changes)
             if changed or (changed is not None and (is_first or answer.changes.HasField("unreachable"))):
-                yield known, changed
+                yield state, changed
                 is_first = False

@@ -25,9 +25,9 @@ class Backoff:
     def is_new(self, failure: str) -> bool:
         """Returns whether a failure is new since the beginning, or since a success: during an outage each failure is
         logged once."""
-        known = failure in self._failures
+        seen = failure in self._failures
         self._failures.add(failure)
-        return not known
+        return not seen
 
     def next(self) -> float:
         """Returns the next delay in seconds."""

@@ -24,9 +24,9 @@ class Coalesced:
 
     async def __call__(self) -> None:
         """Raises what `do` raises."""
-        wanted = self._begun + 1  # the current run may have begun with an older state
+        run = self._begun + 1  # the current run may have begun with an older state
         async with self._lock:
-            if self._done >= wanted:
+            if self._done >= run:
                 return
             self._begun += 1
             number = self._begun

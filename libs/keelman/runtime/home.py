@@ -23,8 +23,8 @@ class Under:
         self._parts = parts
 
     def __get__(self, folder: Any, owner: type) -> Path:
-        found: Path = folder.root.joinpath(*self._parts)
-        return found
+        path: Path = folder.root.joinpath(*self._parts)
+        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,9 @@ def writable(setting: str, *folders: Path, private: bool = False) -> None:
             os.close(descriptor)
             os.unlink(file)
         except OSError as error:
-            file = next((str(one) for one in (folder, *folder.parents) if os.path.isfile(one)), "")
-            why = f"{file} is a file" if file else error.strerror
-            raise InvalidArgument.of(setting, str(folder), f"a writable folder ({why})") from None
+            file = next((str(parent) for parent in (folder, *folder.parents) if os.path.isfile(parent)), "")
+            reason = f"{file} is a file" if file else error.strerror
+            raise InvalidArgument.of(setting, str(folder), f"a writable folder ({reason})") from None
 
 
 def private_folder(folder: Path) -> None:
@@ -156,8 +156,8 @@ def private_folder(folder: Path) -> None:
     Raises OSError.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+    status = folder.stat()
+    if status.st_mode & 0o077 and status.st_uid == os.geteuid():
         folder.chmod(0o700)
 
 
@@ -213,7 +213,7 @@ def sync_folder(folder: Path) -> None:
 def cache_folder() -> Path:
     """Returns the folder for files that can be fetched again: KEELMAN_CACHE, else keelman under the user's cache
     folder."""
-    given = os.environ.get("KEELMAN_CACHE")
-    if given:
-        return Path(given).expanduser().absolute()
+    folder = os.environ.get("KEELMAN_CACHE")
+    if folder:
+        return Path(folder).expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser().absolute() / "keelman"

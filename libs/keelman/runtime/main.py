@@ -77,10 +77,10 @@ def service_main(name: str, arguments: Sequence[str], commands: Sequence[Command
     parser = argparse.ArgumentParser(prog=f"keelman {name}", description=import_module(f"keelman.{name}").__doc__)
     subparsers = parser.add_subparsers(dest="command", required=True)
     for command in commands:
-        one = subparsers.add_parser(command.name, help=command.text, description=command.text, allow_abbrev=False)
-        add_flags(one, program.settings)
+        subparser = subparsers.add_parser(command.name, help=command.text, description=command.text, allow_abbrev=False)
+        add_flags(subparser, program.settings)
         if command.words:
-            one.add_argument("words", nargs="*", metavar=command.words)
+            subparser.add_argument("words", nargs="*", metavar=command.words)
     parsed, rest = parser.parse_known_args(arguments)
     options = vars(parsed)
     name_of_command = options.pop("command")
@@ -138,8 +138,8 @@ def file_in_home(name: str, flags: Mapping[str, Any], environment: Mapping[str, 
     where the join writes it; None without such a file."""
     if name not in WITH_FILE_IN_HOME:
         return None
-    given = flags.get("home") or environment.get(f"KEELMAN_{name.upper()}_HOME")
-    file = Home.of(Path(given) if given else None).settings_file(name)
+    folder = flags.get("home") or environment.get(f"KEELMAN_{name.upper()}_HOME")
+    file = Home.of(Path(folder) if folder else None).settings_file(name)
     return file if file.is_file() else None
 
 

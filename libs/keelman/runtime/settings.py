@@ -107,25 +107,25 @@ def load(
     """
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(cls)
-    given: dict[str, tuple[Any, str]] = {}
+    sources: dict[str, tuple[Any, str]] = {}
     for key, value in _from_file(file, service).items():
         known(key, fields, f"in {file}")
-        given[key.replace("-", "_")] = (value, f"file {file}")
+        sources[key.replace("-", "_")] = (value, f"file {file}")
     prefix = f"KEELMAN_{service.upper()}_"
     for name, value in (environment or {}).items():
         if name.startswith(prefix):
             key = name.removeprefix(prefix).lower()
             known(key, fields, f"in the environment ({name})")
-            given[key] = (value, f"environment {name}")
+            sources[key] = (value, f"environment {name}")
     for key, value in (flags or {}).items():
         if value is not None:
             known(key, fields, "on the command line")
-            given[key] = (value, "flag")
+            sources[key] = (value, "flag")
     values: dict[str, Any] = {}
     origins = []
     for key, field in fields.items():
-        if key in given:
-            raw, source = given[key]
+        if key in sources:
+            raw, source = sources[key]
             values[key] = _convert(f"{service}.{key}", raw, hints[key], field.metadata)
         elif field.default is not dataclasses.MISSING:
             values[key], source = field.default, "default"
@@ -225,6 +225,6 @@ def _typed(key: str, raw: Any, hint: Any, origin: Any) -> Any:  # noqa: PLR0911,
         if isinstance(raw, Mapping):
             raise InvalidArgument.of(key, raw, "a list, or item,item")
         items = raw if isinstance(raw, (list, tuple)) else [s.strip() for s in str(raw).split(",") if s.strip()]
-        made = [str(i) for i in items]
-        return tuple(made) if origin is tuple else made
+        texts = [str(i) for i in items]
+        return tuple(texts) if origin is tuple else texts
     raise TypeError(f"{key}: settings of type {hint} are not supported")

@@ -18,8 +18,8 @@ def read_client_properties(setting: str, file: Path | None) -> dict[str, str]:
         return {}
     try:
         with file.open(encoding="latin-1") as stream:
-            found: dict[str, str] = dict(javaproperties.load(stream))
+            client_properties: dict[str, str] = dict(javaproperties.load(stream))
     except (OSError, ValueError) as error:
         raise InvalidArgument.of(setting, str(file), f"a readable .properties file ({error})") from None
-    REDACTOR.add(literal_secrets(found))
-    return found
+    REDACTOR.add(literal_secrets(client_properties))
+    return client_properties

@@ -97,18 +97,18 @@ def violations(properties: Mapping[str, str]) -> Iterator[Violation]:
         elif key not in missing:
             judged[key] = value
     own = without(judged, converters_of_plugins(judged))
-    yield from (one for one in refusals({**_ELSEWHERE, **DEFAULT_PROPERTIES, **own}) if one.field in own)
+    yield from (refusal for refusal in refusals({**_ELSEWHERE, **DEFAULT_PROPERTIES, **own}) if refusal.field in own)
 
 
 def converters_of_plugins(properties: Mapping[str, str]) -> dict[str, str]:
     """Returns those of a worker's properties that are about converters other than keelman's own: a plugin of its
     connector must have them, and decides what is legal for them."""
-    found: dict[str, str] = {}
+    converters: dict[str, str] = {}
     for key in (f"{role}.converter" for role in ROLES):
         named = properties.get(key, "").strip()
         if named and not is_own(named):
-            found |= {one: text for one, text in properties.items() if one == key or one.startswith(f"{key}.")}
-    return found
+            converters |= {name: text for name, text in properties.items() if name == key or name.startswith(f"{key}.")}
+    return converters
 
 
 def without(properties: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
@@ -125,7 +125,7 @@ def _denied(key: str) -> str:
         return "every property has a name"
     if key in DENIED:
         return "the connector's own workers are given it"
-    if prefix := next((one for one in DENIED_PREFIXES if key.startswith(one)), ""):
+    if prefix := next((prefix for prefix in DENIED_PREFIXES if key.startswith(prefix)), ""):
         return f"no property may begin with {prefix!r}"
     return ""
 
@@ -143,8 +143,8 @@ def _shown(element: javaproperties.PropertiesElement) -> str:
             was = list(javaproperties.parse(element.value.lstrip("#! ")))
         except javaproperties.InvalidUEscapeError:
             return f"# {HIDDEN}{end}"
-        said = "".join(_shown(one) for one in was)
-        return source if said == "".join(one.source for one in was) else f"# {said}{end}"
+        said = "".join(_shown(piece) for piece in was)
+        return source if said == "".join(piece.source for piece in was) else f"# {said}{end}"
     if not isinstance(element, javaproperties.KeyValue):
         return source
     shown = shown_value(element.key, element.value)

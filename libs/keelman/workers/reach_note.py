@@ -31,8 +31,8 @@ class ReachNote:
     def read(file: Path, pid: int) -> ReachNote | None:
         """Returns this process's note; None if there is none. The file is not trusted."""
         try:
-            found = read_json(file, MAX_BYTES)
-            note = ReachNote(int(found["pid"]), str(found["reason"]), str(found["message"])[:MAX_MESSAGE])
+            tree = read_json(file, MAX_BYTES)
+            note = ReachNote(int(tree["pid"]), str(tree["reason"]), str(tree["message"])[:MAX_MESSAGE])
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
         return note if note.pid == pid and note.reason in REACH_PROBLEMS else None

@@ -12,11 +12,11 @@ WAITS_FOR = "waits_for"
 def failures(more: Mapping[str, object]) -> tuple[int, str]:
     """Returns how many attempts have failed since anything was committed, and why the last one did; (0, "") below two:
     a single failure is no problem yet."""
-    found = more.get("failures")
-    count = found.get("count") if isinstance(found, dict) else 0
-    if not isinstance(found, dict) or not isinstance(count, int) or count < 2:
+    times = more.get("failures")
+    count = times.get("count") if isinstance(times, dict) else 0
+    if not isinstance(times, dict) or not isinstance(count, int) or count < 2:
         return 0, ""
-    return count, str(found.get("reason") or "")
+    return count, str(times.get("reason") or "")
 
 
 def waits_for(more: Mapping[str, object]) -> str:

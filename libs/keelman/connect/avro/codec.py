@@ -39,8 +39,8 @@ FAULTS = (
 
 def schema_text(schema: Schema | None, options: AvroOptions) -> tuple[SchemaText, str]:
     """Returns the text of the Avro schema for values of a schema, and its full name. Raises DataError."""
-    made = write_schema(schema, options)
-    return SchemaText(SchemaKind.AVRO, json_text(made)), full_name(made)
+    avro = write_schema(schema, options)
+    return SchemaText(SchemaKind.AVRO, json_text(avro)), full_name(avro)
 
 
 class _Last:

@@ -55,8 +55,8 @@ class AvroConverter(RegistryConverter):
         """Returns payloads; null stays null. Raises DataError, and Registry's errors."""
         column = column.texts()
         schemas, schema = column.schemas, column.schema
-        made: list[bytes | None] = []
-        known: Schema | None = None
+        payloads: list[bytes | None] = []
+        last_schema: Schema | None = None
         function: Callable[[Any], Any] | None = None
         begin = b""
         with self._errors_named("serialize Avro data from"):
@@ -65,12 +65,12 @@ class AvroConverter(RegistryConverter):
                     schema = schemas[n]
                 if value is None:
                     _check_null(schema)
-                    made.append(None)
+                    payloads.append(None)
                     continue
-                if function is None or schema is not known:
-                    (begin, function), known = self._write(schema), schema
-                made.append(begin + function(value))
-        return made
+                if function is None or schema is not last_schema:
+                    (begin, function), last_schema = self._write(schema), schema
+                payloads.append(begin + function(value))
+        return payloads
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Returns values, each with its schema; null for null. Raises DataError, and Registry's errors."""
@@ -82,8 +82,8 @@ class AvroConverter(RegistryConverter):
                     values.append(None)
                     schemas.append(None)
                     continue
-                found = schema_id(payload)
-                schema, function = self._reads.get(found) or self._read(found)
+                identifier = schema_id(payload)
+                schema, function = self._reads.get(identifier) or self._read(identifier)
                 values.append(function(payload))
                 schemas.append(schema)
         return Column.of_each(values, schemas)
@@ -100,16 +100,16 @@ class AvroConverter(RegistryConverter):
             raise DataError(f"Failed to {what} topic {self.topic}{more}: {said}") from None
 
     def _write(self, schema: Schema | None) -> Write:
-        found = self._writes.get(schema)
-        if found is not None:
-            return found
+        writer = self._writes.get(schema)
+        if writer is not None:
+            return writer
         from keelman.connect.avro.codec import schema_text, write_bytes  # noqa: PLC0415  (the same)
 
         text, name = kept(self._texts, self._most, schema, lambda: schema_text(schema, self._options))
         number, avro = self.id_to_write(text, name)
 
         def make() -> Callable[[Any], Any]:
-            references = {one: it.text for one, it in self.referenced(avro).items()}
+            references = {name: it.text for name, it in self.referenced(avro).items()}
             return write_bytes(schema, avro, references, self._options)
 
         write = header(number), kept(self._functions, self._most, (schema, avro), make)
@@ -119,7 +119,7 @@ class AvroConverter(RegistryConverter):
         from keelman.connect.avro.codec import name_of, read_bytes  # noqa: PLC0415  (the same)
 
         avro = self.schema_of(number)
-        references = {name: one.text for name, one in self.referenced(avro).items()}
+        references = {name: schema_text.text for name, schema_text in self.referenced(avro).items()}
         version = self.version(avro, name_of(avro.text))
         return keep(self._reads, self._most, number, read_bytes(avro, references, self._options, version))
 

@@ -50,8 +50,8 @@ class Parsed:
     def resolved(self, avro: Avro) -> Mapping[str, Any] | list[Any]:
         """Returns the schema of a name; returns a plain type as a mapping."""
         if isinstance(avro, str):
-            found: Mapping[str, Any] = self.named.get(avro) or {"type": avro}
-            return found
+            node: Mapping[str, Any] = self.named.get(avro) or {"type": avro}
+            return node
         if isinstance(avro, Mapping) and not isinstance(avro["type"], str):
             return self.resolved(avro["type"])
         return avro
@@ -60,19 +60,19 @@ class Parsed:
 def holds_itself(parsed: Parsed) -> bool:
     """Whether a record contains itself, so that values may be nested without limit."""
 
-    def within(avro: Avro, around: frozenset[str], known: set[str]) -> bool:
+    def within(avro: Avro, around: frozenset[str], seen: set[str]) -> bool:
         node = parsed.resolved(avro)
         if isinstance(node, list):
-            return any(within(one, around, known) for one in node)
+            return any(within(member, around, seen) for member in node)
         name = node.get("name") if node["type"] == "record" else None
         if name in around:
             return True
         if name is not None:
-            if name in known:
+            if name in seen:
                 return False
-            known.add(name)
-            return any(within(one["type"], around | {name}, known) for one in node["fields"])
-        return any(within(node[part], around, known) for part in ("items", "values") if part in node)
+            seen.add(name)
+            return any(within(field["type"], around | {name}, seen) for field in node["fields"])
+        return any(within(node[part], around, seen) for part in ("items", "values") if part in node)
 
     return within(parsed.schema, frozenset(), set())
 
@@ -81,8 +81,8 @@ def parse(text: str, references: Mapping[str, str]) -> Parsed:
     """Parses a schema's text; `references` are its referenced schemas by name, in order of use. Raises DataError."""
     named: dict[str, Any] = {}
     try:
-        for one in references.values():
-            fastavro.schema.parse_schema(_unlogical(json.loads(one)), named)
+        for reference in references.values():
+            fastavro.schema.parse_schema(_unlogical(json.loads(reference)), named)
         tree = _unlogical(json.loads(text))
         wrapped = not isinstance(tree, dict) or tree.get("type") != "record"
         if wrapped:
@@ -108,32 +108,32 @@ def guarded(whole: Any) -> Any:
         return [*map(guarded, whole), *[_NO_MEMBER] * _GUARDS]
     if not isinstance(whole, dict):
         return whole
-    made = {key: guarded(one) if key in ("type", "items", "values") else one for key, one in whole.items()}
+    copy = {key: guarded(value) if key in ("type", "items", "values") else value for key, value in whole.items()}
     if "fields" in whole:
-        made["fields"] = [{**one, "type": guarded(one["type"])} for one in whole["fields"]]
+        copy["fields"] = [{**field, "type": guarded(field["type"])} for field in whole["fields"]]
     if whole.get("type") == "enum":
-        made["symbols"] = [*whole["symbols"], *[NO_SYMBOL] * _GUARDS]
+        copy["symbols"] = [*whole["symbols"], *[NO_SYMBOL] * _GUARDS]
     if _NAMED in whole:
-        made[_NAMED] = {name: guarded(one) for name, one in whole[_NAMED].items()}
-    return made
+        copy[_NAMED] = {name: guarded(node) for name, node in whole[_NAMED].items()}
+    return copy
 
 
 def _unlogical(tree: Any) -> Any:
     """Returns the schema with its logical types under another name."""
     if isinstance(tree, list):
-        members = [_unlogical(one) for one in tree]
+        members = [_unlogical(node) for node in tree]
         plain = len(members) == 2 and "null" in members
-        return members if plain else [_tagged(one) for one in members]
+        return members if plain else [_tagged(member) for member in members]
     if not isinstance(tree, dict):
         return tree
     if tree.get("type") == "null":
         return "null"
-    made = {key: _unlogical(one) if key in ("type", "items", "values") else one for key, one in tree.items()}
+    copy = {key: _unlogical(value) if key in ("type", "items", "values") else value for key, value in tree.items()}
     if isinstance(fields := tree.get("fields"), list):
-        made["fields"] = [{**one, "type": _unlogical(one["type"])} for one in fields]
-    if "logicalType" in made:
-        made[LOGICAL_TYPE] = made.pop("logicalType")
-    return made
+        copy["fields"] = [{**field, "type": _unlogical(field["type"])} for field in fields]
+    if "logicalType" in copy:
+        copy[LOGICAL_TYPE] = copy.pop("logicalType")
+    return copy
 
 
 def _tagged(member: Any) -> Any:

@@ -101,17 +101,17 @@ class _Reader:
             again = Recurring("struct", optional, own_name, self._version(node, version))
             self._within[node["name"]].append(again)
             return again
-        made = self._base(kind, node, own_name, version)
-        self._doc(made, node, doc)
+        builder = self._base(kind, node, own_name, version)
+        self._doc(builder, node, doc)
         own_version = self._version(node, version)
         if own_version is not None:
-            if made.version not in (None, own_version):
+            if builder.version not in (None, own_version):
                 raise DataError(
-                    f"Mismatched versions: version already added to SchemaBuilder ({made.version}) differs from "
+                    f"Mismatched versions: version already added to SchemaBuilder ({builder.version}) differs from "
                     f"version in source schema ({own_version})"
                 )
-            made.version = own_version
-        self._parameters(made, node)
+            builder.version = own_version
+        self._parameters(builder, node)
         connect_default = node.get(names.DEFAULT, _MISSING)
         from_field = default is not _MISSING
         if not from_field:
@@ -119,16 +119,16 @@ class _Reader:
         elif (
             connect_default is _MISSING and self.options.connect_meta_data and not self.options.discard_type_doc_default
         ):
-            made.parameters[names.FIELD_DEFAULT] = "true"
+            builder.parameters[names.FIELD_DEFAULT] = "true"
         if own_name is not None and not own_name.startswith(f"{names.NAMESPACE}.{names.DEFAULT_NAME}"):
-            made.name = made.name or own_name
-        made.optional = optional
-        built = made.build()
+            builder.name = builder.name or own_name
+        builder.optional = optional
+        built = builder.build()
         if default is not _MISSING and default is not None:
             built = replace(built, default=read_default(self.parsed, built, node, default))
         if kind == "record":
-            for one in self._within.pop(node["name"]):
-                one.close(built)
+            for recurring in self._within.pop(node["name"]):
+                recurring.close(built)
         return built
 
     def _base(self, kind: str, node: Mapping[str, Any], own_name: str | None, version: int | None) -> _Made:
@@ -150,25 +150,25 @@ class _Reader:
         raise DataError(f"Couldn't translate unsupported schema type {kind}.")
 
     def _bytes(self, kind: str, node: Mapping[str, Any], logical: Any) -> _Made:
-        made = _Made("bytes")
+        builder = _Made("bytes")
         if logical == "decimal":
             scale = node.get("scale")
-            made.name, made.version = DECIMAL, 1
-            made.parameters["scale"] = str(scale) if isinstance(scale, int) else "0"
+            builder.name, builder.version = DECIMAL, 1
+            builder.parameters["scale"] = str(scale) if isinstance(scale, int) else "0"
             precision = node.get("precision")
             if precision is not None:
                 if not isinstance(precision, int):
                     raise DataError("precision property must be a JSON Integer.")
                 if precision != names.DEFAULT_PRECISION:
-                    made.parameters[names.PRECISION] = str(precision)
+                    builder.parameters[names.PRECISION] = str(precision)
         if kind == "fixed":
-            made.parameters[names.FIXED_SIZE] = str(node["size"])
-        return made
+            builder.parameters[names.FIXED_SIZE] = str(node["size"])
+        return builder
 
     def _plain(self, kind: str, node: Mapping[str, Any], logical: Any) -> _Made:
-        found = _LOGICAL.get((kind, logical))
-        if found is not None:
-            return _Made.of(found)
+        schema = _LOGICAL.get((kind, logical))
+        if schema is not None:
+            return _Made.of(schema)
         if kind != "int" or logical is not None or names.TYPE not in node:
             return _Made(_PLAIN[kind])
         if node[names.TYPE] not in ("int8", "int16"):
@@ -178,7 +178,7 @@ class _Reader:
     def _array(self, node: Mapping[str, Any]) -> _Made:
         entry = self.parsed.resolved(node["items"])
         if isinstance(entry, Mapping) and is_entry(entry):
-            fields = {one["name"]: one["type"] for one in entry["fields"]}
+            fields = {field["name"]: field["type"] for field in entry["fields"]}
             if fields.keys() != {"key", "value"}:
                 raise DataError(
                     "Found map encoded as array of key-value pairs, but array elements do not match the expected "
@@ -188,58 +188,61 @@ class _Reader:
         return _Made("array", value=self.schema(node["items"]))
 
     def _record(self, node: Mapping[str, Any], own_name: str | None, version: int | None) -> _Made:
-        made, with_docs = _Made("struct"), self.options.connect_meta_data and not self.options.discard_type_doc_default
+        builder, with_docs = (
+            _Made("struct"),
+            self.options.connect_meta_data and not self.options.discard_type_doc_default,
+        )
         if with_docs and node.get("doc") is not None:
-            made.parameters[names.RECORD_DOC] = node["doc"]
+            builder.parameters[names.RECORD_DOC] = node["doc"]
         self._within[node["name"]] = []
         fields = []
-        for one in node["fields"]:
-            if with_docs and one.get("doc") is not None:
-                made.parameters[names.FIELD_DOC + one["name"]] = one["doc"]
-            schema = self.schema(one["type"], default=one.get("default", _MISSING), doc=one.get("doc"))
-            fields.append(Field(one["name"], schema))
-        made.fields = tuple(fields)
-        return made
+        for entry in node["fields"]:
+            if with_docs and entry.get("doc") is not None:
+                builder.parameters[names.FIELD_DOC + entry["name"]] = entry["doc"]
+            schema = self.schema(entry["type"], default=entry.get("default", _MISSING), doc=entry.get("doc"))
+            fields.append(Field(entry["name"], schema))
+        builder.fields = tuple(fields)
+        return builder
 
     def _enum(self, node: Mapping[str, Any]) -> _Made:
-        made, alone, simple = _Made("string"), self.options.discard_type_doc_default, node["name"].rpartition(".")[2]
+        builder, alone, simple = _Made("string"), self.options.discard_type_doc_default, node["name"].rpartition(".")[2]
         if self.options.connect_meta_data:
             if node.get("doc") is not None:
-                made.parameters[names.ENUM_DOC_ALONE if alone else names.ENUM_DOC + simple] = node["doc"]
+                builder.parameters[names.ENUM_DOC_ALONE if alone else names.ENUM_DOC + simple] = node["doc"]
             if not alone and node.get("default") is not None:
-                made.parameters[names.ENUM_DEFAULT + simple] = node["default"]
+                builder.parameters[names.ENUM_DEFAULT + simple] = node["default"]
         sums = self.options.generalized_sum_type_support
         parameter = ANY_ENUM if sums else names.ENUM
-        made.parameters[parameter] = node["name"]
+        builder.parameters[parameter] = node["name"]
         for place, symbol in enumerate(node["symbols"]):
-            made.parameters[f"{parameter}.{symbol}"] = str(place) if sums else symbol
-        return made
+            builder.parameters[f"{parameter}.{symbol}"] = str(place) if sums else symbol
+        return builder
 
     def _union(self, members: list[Any], default: Any, doc: str | None) -> Schema:
-        real = [one for one in members if self.parsed.resolved(one) != {"type": "null"}]
+        real = [member for member in members if self.parsed.resolved(member) != {"type": "null"}]
         if len(members) == 1 and self.options.flatten_singleton_unions:
             return self.schema(members[0], doc=doc)
         if len(members) == 2 and len(real) == 1:
             return self.schema(real[0], optional=True, doc=doc)
-        made = _Made("struct", name=names.UNION, optional=len(real) < len(members))
+        builder = _Made("struct", name=names.UNION, optional=len(real) < len(members))
         if self.options.generalized_sum_type_support:
-            made.name = f"{ANY_UNION_NAME}{self._unions}"
-            made.parameters[ANY_UNION] = made.name
+            builder.name = f"{ANY_UNION_NAME}{self._unions}"
+            builder.parameters[ANY_UNION] = builder.name
             self._unions += 1
         fields: dict[str, Schema] = {}
-        for place, one in enumerate(members):
-            if one in real:
-                name = member_field(self.parsed, one, self.options, place)
+        for place, member in enumerate(members):
+            if member in real:
+                name = member_field(self.parsed, member, self.options, place)
                 if name in fields:
                     raise DataError("Multiple union schemas map to the Connect union field name")
-                fields[name] = self.schema(one, optional=True)
-        made.fields = tuple(Field(name, one) for name, one in fields.items())
+                fields[name] = self.schema(member, optional=True)
+        builder.fields = tuple(Field(name, field) for name, field in fields.items())
         if default is not _MISSING and self.options.connect_meta_data and not self.options.discard_type_doc_default:
-            made.parameters[names.FIELD_DEFAULT] = "true"
-        plain = made.build()
-        if default is _MISSING or default is None or not made.fields:
+            builder.parameters[names.FIELD_DEFAULT] = "true"
+        plain = builder.build()
+        if default is _MISSING or default is None or not builder.fields:
             return plain
-        first, node = made.fields[0], mapping_of(self.parsed, members[0])
+        first, node = builder.fields[0], mapping_of(self.parsed, members[0])
         return replace(
             plain, default=Struct(plain, {first.name: read_default(self.parsed, first.schema, node, default)})
         )
@@ -260,15 +263,15 @@ class _Reader:
             raise DataError(f"Invalid Connect version found: {own}")
         return own if own >= 0 else None
 
-    def _doc(self, made: _Made, node: Mapping[str, Any], doc: str | None) -> None:
+    def _doc(self, builder: _Made, node: Mapping[str, Any], doc: str | None) -> None:
         if self.options.discard_type_doc_default:
-            made.doc = doc or node.get("doc") or node.get(names.DOC)
+            builder.doc = doc or node.get("doc") or node.get(names.DOC)
             if self.options.connect_meta_data and node.get("doc") is not None:
-                made.parameters[names.RECORD_DOC_ALONE] = node["doc"]
+                builder.parameters[names.RECORD_DOC_ALONE] = node["doc"]
         elif self.options.connect_meta_data:
-            made.doc = node.get(names.DOC)
+            builder.doc = node.get(names.DOC)
 
-    def _parameters(self, made: _Made, node: Mapping[str, Any]) -> None:
+    def _parameters(self, builder: _Made, node: Mapping[str, Any]) -> None:
         parameters = node.get(names.PARAMETERS)
         if self.options.connect_meta_data and parameters is not None:
             if not isinstance(parameters, Mapping):
@@ -276,15 +279,15 @@ class _Reader:
             for key, value in parameters.items():
                 if not isinstance(value, str):
                     raise DataError(f"Expected schema parameter values to be strings but found: {value}")
-                made.parameters[key] = value
-        made.parameters |= {key: str(value) for key, value in node.items() if key.startswith("avro")}
+                builder.parameters[key] = value
+        builder.parameters |= {key: str(value) for key, value in node.items() if key.startswith("avro")}
 
 
 def read_default(parsed: Parsed, schema: Schema, node: Mapping[str, Any], value: Any) -> Any:
     """Returns a default's JSON as Connect's value; None if it does not fit, as in Connect."""
     try:
-        found = _plain(parsed, schema, node, value)
-        return reader(schema)(found) if schema.name in LOGICAL else found
+        plain = _plain(parsed, schema, node, value)
+        return reader(schema)(plain) if schema.name in LOGICAL else plain
     except (TypeError, ValueError, KeyError, AttributeError, DataError):
         return None
 
@@ -303,21 +306,21 @@ def _plain(parsed: Parsed, schema: Schema, node: Mapping[str, Any], value: Any) 
         return str(value).encode("latin-1")
     if kind == "array" and schema.value is not None:
         inner = mapping_of(parsed, node["items"])
-        return [read_default(parsed, schema.value, inner, one) for one in value]
+        return [read_default(parsed, schema.value, inner, item) for item in value]
     if kind == "map" and schema.value is not None:
         if "values" in node:
             inner = mapping_of(parsed, node["values"])
-            return {key: read_default(parsed, schema.value, inner, one) for key, one in value.items()}
+            return {key: read_default(parsed, schema.value, inner, value) for key, value in value.items()}
         return None
     if kind == "struct":
-        inner_of = {one["name"]: one["type"] for one in node["fields"]}
+        inner_of = {field["name"]: field["type"] for field in node["fields"]}
         return Struct(
             schema,
             {
-                one.name: read_default(
-                    parsed, one.schema, mapping_of(parsed, _only(parsed, inner_of[one.name])), value.get(one.name)
+                field.name: read_default(
+                    parsed, field.schema, mapping_of(parsed, _only(parsed, inner_of[field.name])), value.get(field.name)
                 )
-                for one in schema.fields
+                for field in schema.fields
             },
         )
     return str(value)
@@ -327,7 +330,7 @@ def _only(parsed: Parsed, avro: Avro) -> Avro:
     """Returns the single non-null member of an optional's union."""
     node = parsed.resolved(avro)
     if isinstance(node, list):
-        return next((one for one in node if one != "null"), "null")
+        return next((member for member in node if member != "null"), "null")
     return avro
 
 

@@ -21,10 +21,10 @@ Read = Callable[[Any], Any]
 def read_function(schema: Schema, parsed: Parsed, options: AvroOptions) -> Read:
     """Returns a function from the library's values to Connect's, for a schema of `read_schema`; it raises DataError."""
     try:
-        made = _Functions(parsed, options).of(schema, parsed.schema)
+        function = _Functions(parsed, options).of(schema, parsed.schema)
     except RecursionError:
         raise DataError("The Avro schema is nested too deeply") from None
-    return made or _as_it_is
+    return function or _as_it_is
 
 
 def read_anything(value: Mapping[str, Any]) -> Any:  # noqa: PLR0911  one line a type
@@ -40,9 +40,11 @@ def read_anything(value: Mapping[str, Any]) -> Any:  # noqa: PLR0911  one line a
         if value[name] is not None:
             return value[name]
     if value["array"] is not None:
-        return [read_anything(_untagged(one)) for one in value["array"]]
+        return [read_anything(_untagged(item)) for item in value["array"]]
     if value["map"] is not None:
-        pairs = [(read_anything(_untagged(one["key"])), read_anything(_untagged(one["value"]))) for one in value["map"]]
+        pairs = [
+            (read_anything(_untagged(entry["key"])), read_anything(_untagged(entry["value"]))) for entry in value["map"]
+        ]
         try:
             return dict(pairs)
         except TypeError:
@@ -67,7 +69,7 @@ class _Functions:
         node = self.parsed.resolved(avro)
         if isinstance(node, Mapping):
             return self._base(schema, node)
-        real = [(n, one) for n, one in enumerate(node) if one != "null"]
+        real = [(n, member) for n, member in enumerate(node) if member != "null"]
         if len(node) == 1 and self.options.flatten_singleton_unions:
             return self._member(schema, node[0])
         if len(node) == 2 and len(real) == 1:
@@ -96,7 +98,7 @@ class _Functions:
             return plain
         if kind == "array" and schema.value is not None:
             inner = self.of(schema.value, node["items"])
-            return None if inner is None else lambda value: [inner(one) for one in value]
+            return None if inner is None else lambda value: [inner(item) for item in value]
         if kind == "map":
             return self._map(schema, node)
         return self._struct(schema, node) if kind == "struct" else None
@@ -106,16 +108,16 @@ class _Functions:
         assert schema.value is not None
         if "values" in node:
             inner = self.of(schema.value, node["values"])
-            return None if inner is None else lambda value: {key: inner(one) for key, one in value.items()}
+            return None if inner is None else lambda value: {key: inner(value) for key, value in value.items()}
         entry = self.parsed.resolved(node["items"])
         assert isinstance(entry, Mapping)
         assert is_entry(entry)
-        types = {one["name"]: one["type"] for one in entry["fields"]}
+        types = {field["name"]: field["type"] for field in entry["fields"]}
         key, value = self.of(schema.key, types["key"]) or _as_it_is, self.of(schema.value, types["value"]) or _as_it_is
 
         def read(entries: Any) -> Any:
             try:
-                return {key(one["key"]): value(one["value"]) for one in entries}
+                return {key(entry["key"]): value(entry["value"]) for entry in entries}
             except TypeError:
                 raise DataError("A map whose keys are lists, maps or structs cannot be read") from None
 
@@ -126,37 +128,37 @@ class _Functions:
         if name in self._records:
             outer = self._records[name]
             return lambda value: Struct(schema, outer(value).values)
-        types = {one["name"]: one["type"] for one in node["fields"]}
+        types = {field["name"]: field["type"] for field in node["fields"]}
         changing: list[tuple[str, Read]] = []
 
         def read(value: Any) -> Any:
-            for one, function in changing:
-                value[one] = function(value[one])
+            for name, function in changing:
+                value[name] = function(value[name])
             return Struct(schema, value)
 
         self._records[name] = read
-        for one in schema.fields:
-            function = self.of(one.schema, types[one.name])
+        for struct_field in schema.fields:
+            function = self.of(struct_field.schema, types[struct_field.name])
             if function is not None:
-                changing.append((one.name, function))
+                changing.append((struct_field.name, function))
         del self._records[name]
         return read
 
     def _union(self, schema: Schema, members: list[tuple[int, Any]]) -> Read:
-        fields = {one.name: one.schema for one in schema.fields}
-        found: dict[str, tuple[str, Read]] = {}
+        fields = {field.name: field.schema for field in schema.fields}
+        by_tag: dict[str, tuple[str, Read]] = {}
         for place, member in members:
             node = self.parsed.resolved(member)
             assert isinstance(node, Mapping)
             name = member_field(self.parsed, member, self.options, place)
             tag = str(node["name"] if node["type"] in names.NAMED else node["type"])
-            found[tag] = name, self._base(fields[name], node) or _as_it_is
+            by_tag[tag] = name, self._base(fields[name], node) or _as_it_is
 
         def read(value: Any) -> Any:
             if value is None:
                 return None
             tag, inner = value
-            name, function = found[tag]
+            name, function = by_tag[tag]
             return Struct(schema, {name: function(inner)})
 
         return read

@@ -43,8 +43,8 @@ def anything() -> Avro:
     }
     items = ({"type": "array", "items": "Anything"}, {"type": "array", "items": entry})
     lists = [
-        {"name": name, "type": ["null", one], "default": None}
-        for name, one in zip(("array", "map"), items, strict=True)
+        {"name": name, "type": ["null", item], "default": None}
+        for name, item in zip(("array", "map"), items, strict=True)
     ]
     return {"type": "record", "name": "Anything", "namespace": names.NAMESPACE, "fields": [*plain, *lists]}
 
@@ -80,28 +80,28 @@ class _Writer:
 
     def _base(self, schema: Schema, space: str | None) -> Avro:
         """Translates a schema as if it were required."""
-        made: dict[str, Any]
+        node: dict[str, Any]
         if schema.type == "struct":
             return self._struct(schema, space)
         if schema.type == "array":
-            made = {"type": "array", "items": self.schema(_part(schema.value, "array"), space)}
+            node = {"type": "array", "items": self.schema(_part(schema.value, "array"), space)}
         elif schema.type == "map":
-            made = self._map(schema, space)
+            node = self._map(schema, space)
         elif self._is_enum(schema):
             return self._enum(schema, space)
         elif (size := fixed_size(schema)) is not None:
             name = self.options.scrubbed_full(str(schema.name))
-            made, known = self._named("fixed", name, space, ("fixed", size))
-            if known:
-                return made["name"]  # type: ignore[no-any-return]
-            made["size"] = size
-            made |= self._decimal(schema)
+            node, defined = self._named("fixed", name, space, ("fixed", size))
+            if defined:
+                return node["name"]  # type: ignore[no-any-return]
+            node["size"] = size
+            node |= self._decimal(schema)
         elif schema.type in AVRO_TYPES:
-            made = {"type": AVRO_TYPES[schema.type], **self._decimal(schema)}
+            node = {"type": AVRO_TYPES[schema.type], **self._decimal(schema)}
         else:
             raise DataError(f"Unknown schema type: {schema.type}")
-        made |= self._about(schema)
-        return str(made["type"]) if made.keys() == {"type"} else made
+        node |= self._about(schema)
+        return str(node["type"]) if node.keys() == {"type"} else node
 
     def _struct(self, schema: Schema, space: str | None) -> Avro:
         key = schema if isinstance(schema, Recurring) else _nameless(schema)
@@ -113,34 +113,34 @@ class _Writer:
                 self._unnamed[key] = full
         else:
             full = self.options.scrubbed_full(schema.name)
-        made, known = self._named("record", full, space, key)
-        if known:
-            return made["name"]  # type: ignore[no-any-return]
+        node, defined = self._named("record", full, space, key)
+        if defined:
+            return node["name"]  # type: ignore[no-any-return]
         inner, docs = full.rpartition(".")[0] or None, dict(schema.parameters)
         alone = self.options.discard_type_doc_default
         doc = docs.get(names.RECORD_DOC_ALONE if alone else names.RECORD_DOC)
         if doc is not None:
-            made["doc"] = doc
-        made["fields"] = [
+            node["doc"] = doc
+        node["fields"] = [
             self._field(
-                self.options.scrubbed(one.name),
-                one.schema,
-                one.schema.doc if alone else docs.get(names.FIELD_DOC + one.name),
+                self.options.scrubbed(field.name),
+                field.schema,
+                field.schema.doc if alone else docs.get(names.FIELD_DOC + field.name),
                 inner,
             )
-            for one in schema.fields
+            for field in schema.fields
         ]
-        return made | self._about(schema)
+        return node | self._about(schema)
 
     def _field(self, name: str, schema: Schema, doc: str | None, space: str | None) -> dict[str, Any]:
-        made: dict[str, Any] = {"name": checked_name(name), "type": self.schema(schema, space)}
+        node: dict[str, Any] = {"name": checked_name(name), "type": self.schema(schema, space)}
         if doc is not None:
-            made["doc"] = doc
+            node["doc"] = doc
         if schema.default is not None:
-            made["default"] = self.default(schema, schema.default)
+            node["default"] = self.default(schema, schema.default)
         elif schema.optional:
-            made["default"] = None
-        return made
+            node["default"] = None
+        return node
 
     def _map(self, schema: Schema, space: str | None) -> dict[str, Any]:
         key, value = _part(schema.key, "map"), _part(schema.value, "map")
@@ -148,8 +148,8 @@ class _Writer:
             return {"type": "map", "values": self.schema(value, space)}
         named = schema.name is not None
         full = self.options.scrubbed_full(schema.name) if schema.name else f"{names.NAMESPACE}.{names.MAP_ENTRY}"
-        entry, known = self._named("record", full, space, ("entry", _nameless(schema)))
-        if known:
+        entry, defined = self._named("record", full, space, ("entry", _nameless(schema)))
+        if defined:
             return {"type": "array", "items": entry["name"]}
         inner = full.rpartition(".")[0] or None
         entry["fields"] = [self._field("key", key, None, inner), self._field("value", value, None, inner)]
@@ -158,30 +158,34 @@ class _Writer:
         return {"type": "array", "items": entry}
 
     def _union(self, schema: Schema, space: str | None) -> Avro:
-        members = [self._base(one.schema, space) for one in schema.fields]
+        members = [self._base(field.schema, space) for field in schema.fields]
         return ["null", *members] if schema.optional else members
 
     def _is_enum(self, schema: Schema) -> bool:
-        wanted = self.options.enum_parameter
-        return schema.type == "string" and wanted is not None and any(key == wanted for key, _ in schema.parameters)
+        enum_parameter = self.options.enum_parameter
+        return (
+            schema.type == "string"
+            and enum_parameter is not None
+            and any(key == enum_parameter for key, _ in schema.parameters)
+        )
 
     def _enum(self, schema: Schema, space: str | None) -> Avro:
-        wanted, parameters = str(self.options.enum_parameter), dict(schema.parameters)
-        symbols = [key.removeprefix(f"{wanted}.") for key in parameters if key.startswith(f"{wanted}.")]
-        full = parameters[wanted]
-        made, known = self._named("enum", full, space, ("enum", tuple(symbols)))
-        if known:
-            return made["name"]  # type: ignore[no-any-return]
+        parameter, parameters = str(self.options.enum_parameter), dict(schema.parameters)
+        symbols = [key.removeprefix(f"{parameter}.") for key in parameters if key.startswith(f"{parameter}.")]
+        full = parameters[parameter]
+        node, defined = self._named("enum", full, space, ("enum", tuple(symbols)))
+        if defined:
+            return node["name"]  # type: ignore[no-any-return]
         short = schema.name.rpartition(".")[2] if schema.name else names.DEFAULT_NAME
         alone = self.options.discard_type_doc_default
         doc = parameters.get(names.ENUM_DOC_ALONE if alone else names.ENUM_DOC + short)
         if doc is not None:
-            made["doc"] = doc
-        made["symbols"] = symbols
+            node["doc"] = doc
+        node["symbols"] = symbols
         default = None if alone else parameters.get(names.ENUM_DEFAULT + short)
         if default is not None:
-            made["default"] = default
-        return made | self._about(schema)
+            node["default"] = default
+        return node | self._about(schema)
 
     def _named(self, kind: str, full: str, space: str | None, key: object) -> tuple[dict[str, Any], bool]:
         """Returns the beginning of a named type; for a known one only the name to refer to it, and True."""
@@ -191,38 +195,38 @@ class _Writer:
                 raise DataError(f"Can't redefine: {full}")
             return {"name": simple if own == (space or "") else full}, True
         self._defined[full] = key
-        made: dict[str, Any] = {"type": kind, "name": checked_name(simple)}
+        node: dict[str, Any] = {"type": kind, "name": checked_name(simple)}
         for part in own.split(".") if own else ():
             checked_name(part)
         if own != (space or ""):
-            made["namespace"] = own
-        return made, False
+            node["namespace"] = own
+        return node, False
 
     def _about(self, schema: Schema) -> dict[str, Any]:
         """Returns the attributes of a Connect schema that Avro does not have, as properties."""
-        made: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
         parameters = dict(schema.parameters)
         if self.options.connect_meta_data:
             if schema.doc is not None:
-                made[names.DOC] = schema.doc
+                properties[names.DOC] = schema.doc
             if schema.version is not None:
-                made[names.VERSION] = schema.version
+                properties[names.VERSION] = schema.version
             alone = self.options.discard_type_doc_default
-            kept = {k: v for k, v in parameters.items() if alone or k != names.FIELD_DEFAULT}
-            if kept:
-                made[names.PARAMETERS] = kept
+            remaining = {k: v for k, v in parameters.items() if alone or k != names.FIELD_DEFAULT}
+            if remaining:
+                properties[names.PARAMETERS] = remaining
             if schema.default is not None and (alone or names.FIELD_DEFAULT not in parameters):
-                made[names.DEFAULT] = self.default(schema, schema.default)
+                properties[names.DEFAULT] = self.default(schema, schema.default)
             if schema.name is not None:
-                made[names.NAME] = schema.name
+                properties[names.NAME] = schema.name
             if schema.type in ("int8", "int16"):
-                made[names.TYPE] = schema.type
+                properties[names.TYPE] = schema.type
         if schema.name in _LOGICAL_TYPES:
-            made["logicalType"] = _LOGICAL_TYPES[schema.name]
+            properties["logicalType"] = _LOGICAL_TYPES[schema.name]
         elif schema.name == DECIMAL:
-            made["logicalType"] = "decimal"
-        made |= {key: value for key, value in parameters.items() if key.startswith("avro")}
-        return made
+            properties["logicalType"] = "decimal"
+        properties |= {key: value for key, value in parameters.items() if key.startswith("avro")}
+        return properties
 
     def _decimal(self, schema: Schema) -> dict[str, int]:
         if schema.name != DECIMAL:
@@ -252,13 +256,13 @@ class _Writer:
         if schema.type == "float":
             return Float32(value)
         if schema.type == "array":
-            return [self.default(_part(schema.value, "array"), one) for one in value]
+            return [self.default(_part(schema.value, "array"), item) for item in value]
         if schema.type == "map":
             inner = _part(schema.value, "map")
             if self.options.plain_keys(schema):
-                return {key: self.default(inner, one) for key, one in value.items()}
+                return {key: self.default(inner, value) for key, value in value.items()}
             key_schema = _part(schema.key, "map")
-            return [[self.default(key_schema, key), self.default(inner, one)] for key, one in value.items()]
+            return [[self.default(key_schema, key), self.default(inner, value)] for key, value in value.items()]
         if schema.type == "struct":
             values: Mapping[str, Any] = value.values if isinstance(value, Struct) else value
             if is_union(schema):
@@ -273,8 +277,8 @@ class _Writer:
         return value
 
 
-def _or_default(one: Field, value: Any) -> Any:
-    return one.schema.default if value is None else value
+def _or_default(member: Field, value: Any) -> Any:
+    return member.schema.default if value is None else value
 
 
 def _part(schema: Schema | None, kind: str) -> Schema:

@@ -39,7 +39,7 @@ def write_anything(value: Any) -> Any:  # noqa: PLR0911  one line a type
     if isinstance(value, bool):
         return {"boolean": ("boolean", value)}
     if isinstance(value, int):
-        kind = next(name for one, name in _INTS if isinstance(value, one))
+        kind = next(name for int_class, name in _INTS if isinstance(value, int_class))
         return {kind: (kind, _integer("int64" if kind == "long" else "int32")(value))}
     if isinstance(value, float):
         kind = "float" if isinstance(value, Float32) else "double"
@@ -49,7 +49,7 @@ def write_anything(value: Any) -> Any:  # noqa: PLR0911  one line a type
     if isinstance(value, bytes):
         return {"bytes": ("bytes", value)}
     if isinstance(value, list | tuple):
-        return {"array": ("array", [write_anything(one) for one in value])}
+        return {"array": ("array", [write_anything(item) for item in value])}
     if isinstance(value, Mapping):
         keys = in_order(tuple(value)) if all(isinstance(key, str) for key in value) else value
         entries = [{"key": write_anything(key), "value": write_anything(value[key])} for key in keys]
@@ -85,14 +85,14 @@ class _Functions:
 
     def _chosen(self, schema: Schema, members: list[Any]) -> Mapping[str, Any]:
         """Returns the union's member for such a value: the only member, else the first of the type."""
-        nodes = [self.parsed.resolved(one) for one in members]
-        real = [one for one in nodes if isinstance(one, Mapping) and one["type"] != "null"]
-        wanted = {"struct": "record"}.get(schema.type) or AVRO_TYPES.get(schema.type)
-        found = [one for one in real if one["type"] == wanted]
-        named = [one for one in found if one.get("name") == schema.name]
+        nodes = [self.parsed.resolved(member) for member in members]
+        real = [node for node in nodes if isinstance(node, Mapping) and node["type"] != "null"]
+        avro_type = {"struct": "record"}.get(schema.type) or AVRO_TYPES.get(schema.type)
+        matches = [node for node in real if node["type"] == avro_type]
+        named = [node for node in matches if node.get("name") == schema.name]
         if not real:
             raise DataError(f"The Avro schema has no place for a value of type {type_name(schema.type)}")
-        return (real if len(real) == 1 else named or found or real)[0]
+        return (real if len(real) == 1 else named or matches or real)[0]
 
     def base(self, schema: Schema, node: Mapping[str, Any]) -> Write:  # noqa: PLR0911  one line a type
         """Returns a function for non-null values."""
@@ -129,23 +129,23 @@ class _Functions:
             if value.schema is not schema and not _same(value.schema, schema):
                 raise DataError("Mismatching struct schema")
             values, at = value.values, ""
-            made = {}
+            record = {}
             try:
                 for at, avro_name, function, default in fields:
-                    one = values.get(at)
-                    made[avro_name] = function(default if one is None else one)
+                    inner = values.get(at)
+                    record[avro_name] = function(default if inner is None else inner)
             except DataError as error:
                 raise DataError(f"{error} (field {at})") from None
-            return made
+            return record
 
         self._records[name] = write
-        types = {one["name"]: one["type"] for one in node["fields"]}
-        for one in schema.fields:
-            avro_name = self.options.scrubbed(one.name)
+        types = {field["name"]: field["type"] for field in node["fields"]}
+        for struct_field in schema.fields:
+            avro_name = self.options.scrubbed(struct_field.name)
             if avro_name in types:
-                ignored = self.options.ignore_default_for_nullables and one.schema.optional
-                default = None if ignored else one.schema.default
-                fields.append((one.name, avro_name, self.of(one.schema, types[avro_name]), default))
+                ignored = self.options.ignore_default_for_nullables and struct_field.schema.optional
+                default = None if ignored else struct_field.schema.default
+                fields.append((struct_field.name, avro_name, self.of(struct_field.schema, types[avro_name]), default))
         del self._records[name]
         return write
 
@@ -153,43 +153,45 @@ class _Functions:
         if "values" in node:
             write_value = self.of(value, node["values"])
 
-            def as_map(given: Any) -> Any:
-                if not isinstance(given, Mapping):
-                    raise _wrong("map", given)
-                if not all(isinstance(one, str) for one in given):
+            def as_map(mapping: Any) -> Any:
+                if not isinstance(mapping, Mapping):
+                    raise _wrong("map", mapping)
+                if not all(isinstance(key, str) for key in mapping):
                     raise DataError("Invalid type for MAP: not all keys are strings")
-                return {one: write_value(given[one]) for one in in_order(tuple(given))}
+                return {key: write_value(mapping[key]) for key in in_order(tuple(mapping))}
 
             return as_map
         entry: Any = self.parsed.resolved(node["items"])
-        types = {one["name"]: one["type"] for one in entry["fields"]}
+        types = {field["name"]: field["type"] for field in entry["fields"]}
         write_key, write_inner = self.of(key, types["key"]), self.of(value, types["value"])
 
-        def as_entries(given: Any) -> Any:
-            if not isinstance(given, Mapping):
-                raise _wrong("map", given)
-            return [{"key": write_key(one), "value": write_inner(inner)} for one, inner in given.items()]
+        def as_entries(mapping: Any) -> Any:
+            if not isinstance(mapping, Mapping):
+                raise _wrong("map", mapping)
+            return [{"key": write_key(key), "value": write_inner(inner)} for key, inner in mapping.items()]
 
         return as_entries
 
     def _union(self, schema: Schema, node: Mapping[str, Any] | list[Any]) -> Write:
-        members = [(n, one) for n, one in enumerate(node if isinstance(node, list) else [node]) if one != "null"]
-        by_name = {member_field(self.parsed, one, self.options, n): one for n, one in members}
-        in_order = {one.name: member for one, (_, member) in zip(schema.fields, members, strict=False)}
+        members = [
+            (n, member) for n, member in enumerate(node if isinstance(node, list) else [node]) if member != "null"
+        ]
+        by_name = {member_field(self.parsed, member, self.options, n): member for n, member in members}
+        in_order = {field.name: member for field, (_, member) in zip(schema.fields, members, strict=False)}
         functions: list[tuple[str, str, Write]] = []
-        for one in schema.fields:
-            member = self.parsed.resolved(by_name.get(one.name) or in_order[one.name])
+        for struct_field in schema.fields:
+            member = self.parsed.resolved(by_name.get(struct_field.name) or in_order[struct_field.name])
             assert isinstance(member, Mapping)
-            functions.append((one.name, _tag(member), self.base(one.schema, member)))
+            functions.append((struct_field.name, _tag(member), self.base(struct_field.schema, member)))
 
         def write(value: Any) -> Any:
             if value is not None and not isinstance(value, Struct):
                 raise _wrong("struct", value)
             values = {} if value is None else value.values
             for name, tag, function in functions:
-                one = values.get(name)
-                if one is not None:
-                    return tag, function(one)
+                inner = values.get(name)
+                if inner is not None:
+                    return tag, function(inner)
             if schema.optional:
                 return None
             raise _null()
@@ -202,11 +204,11 @@ def _tag(node: Mapping[str, Any]) -> str:
     return str(node["name"] if node["type"] in names.NAMED else node["type"])
 
 
-def _same(one: Schema, other: Schema) -> bool:
+def _same(schema: Schema, other: Schema) -> bool:
     """Whether structs of one schema can be written with the other: a default or `optional` are the field's."""
-    if isinstance(one, Recurring) or isinstance(other, Recurring):
-        return one.name == other.name and [f.name for f in one.fields] == [f.name for f in other.fields]
-    return one == other or (one.name == other.name and one.fields == other.fields)
+    if isinstance(schema, Recurring) or isinstance(other, Recurring):
+        return schema.name == other.name and [f.name for f in schema.fields] == [f.name for f in other.fields]
+    return schema == other or (schema.name == other.name and schema.fields == other.fields)
 
 
 def _not_null(function: Write) -> Write:
@@ -238,9 +240,9 @@ def _real(kind: str) -> Write:
     return write
 
 
-def _exactly(wanted: type, kind: str) -> Write:
+def _exactly(python_type: type, kind: str) -> Write:
     def write(value: Any) -> Any:
-        if isinstance(value, wanted):
+        if isinstance(value, python_type):
             return value
         raise _wrong(kind, value)
 
@@ -262,7 +264,7 @@ def _list(function: Write) -> Write:
     def write(value: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise _wrong("array", value)
-        return [function(one) for one in value]
+        return [function(item) for item in value]
 
     return write
 

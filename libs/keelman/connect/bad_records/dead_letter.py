@@ -103,7 +103,7 @@ class DeadLetter:
 
 def context_headers(
     whence: Whence,
-    why: Why,
+    reason: Why,
     *,
     connector: str,
     task: int,
@@ -123,11 +123,11 @@ def context_headers(
     texts += [
         (CONNECTOR, connector),
         (TASK, str(task)),
-        (STAGE, why.stage),
-        (CLASS, why.class_name),
-        (EXCEPTION, why.exception),
-        (MESSAGE, why.message),
-        (TRACE, why.trace),
+        (STAGE, reason.stage),
+        (CLASS, reason.class_name),
+        (EXCEPTION, reason.exception),
+        (MESSAGE, reason.message),
+        (TRACE, reason.trace),
     ]
     if sourced and whence.source_partition is not None:
         texts.append((SOURCE_PARTITION, in_json(whence.source_partition)))
@@ -154,9 +154,9 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
     if topic is not None:
         partition, offset = _number(texts.get(PARTITION)), _number(texts.get(OFFSET))
         whence = Whence(topic, partition, offset, _tree(texts.get(SOURCE_PARTITION)), _tree(texts.get(SOURCE_OFFSET)))
-    why = None
+    reason = None
     if stage is not None:
-        why = Why(
+        reason = Why(
             stage,
             texts.get(CLASS) or "",
             texts.get(EXCEPTION) or "",
@@ -170,7 +170,7 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
         whence,
         texts.get(CONNECTOR),
         _number(texts.get(TASK)),
-        why,
+        reason,
         _format(texts.get(KEY_FORMAT)),
         _format(texts.get(VALUE_FORMAT)),
         _number(texts.get(RECORD_BYTES)),

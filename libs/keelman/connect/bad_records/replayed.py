@@ -49,10 +49,10 @@ class Replayed:
         for first, end in self._ranges:
             parts.append(f"{first - at}+{end - first}")
             at = end
-        found = MARK + " ".join(parts) if parts else ""
-        if len(found) > MAX_TEXT:
+        text = MARK + " ".join(parts) if parts else ""
+        if len(text) > MAX_TEXT:
             raise OverflowError(f"{len(self._ranges)} ranges")
-        return found
+        return text
 
     def __contains__(self, offset: int) -> bool:
         return offset < self.begin or any(first <= offset < end for first, end in self._ranges)
@@ -62,13 +62,13 @@ class Replayed:
         first = max(first, self.begin)
         if first >= end:
             return
-        kept = []
-        for one in self._ranges:
-            if one[1] < first or one[0] > end:
-                kept.append(one)
+        rest = []
+        for span in self._ranges:
+            if span[1] < first or span[0] > end:
+                rest.append(span)
             else:
-                first, end = min(first, one[0]), max(end, one[1])
-        self._ranges = sorted([*kept, (first, end)])
+                first, end = min(first, span[0]), max(end, span[1])
+        self._ranges = sorted([*rest, (first, end)])
         if self._ranges[0][0] == self.begin:
             self.begin = self._ranges.pop(0)[1]
 

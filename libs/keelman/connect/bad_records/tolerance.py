@@ -107,18 +107,18 @@ class Policy:
     def of(cls, config: Mapping[str, str], *, sink: bool) -> Policy:
         """Parses the keys. Raises ConfigValueError."""
         keys = common_keys() + dead_letter_keys(sink=sink) + budget_keys()
-        found = {name: key.parse(config) for name, key in keys.keys.items() if "errors." in name}
+        values = {name: key.parse(config) for name, key in keys.keys.items() if "errors." in name}
         return cls(
-            tolerant=found["errors.tolerance"] == "all",
-            retry_ms=found["errors.retry.timeout"],
-            delay_ms=found["errors.retry.delay.max.ms"],
-            log=found["errors.log.enable"],
-            log_messages=found["errors.log.include.messages"],
-            dead_letters=(found[DEAD_LETTERS] or "").strip(),
-            context=found["errors.deadletterqueue.context.headers.enable"],
-            budget=found[BUDGET.name],
-            budget_percent=found[BUDGET_PERCENT.name],
-            window_ms=found[BUDGET_WINDOW.name],
+            tolerant=values["errors.tolerance"] == "all",
+            retry_ms=values["errors.retry.timeout"],
+            delay_ms=values["errors.retry.delay.max.ms"],
+            log=values["errors.log.enable"],
+            log_messages=values["errors.log.include.messages"],
+            dead_letters=(values[DEAD_LETTERS] or "").strip(),
+            context=values["errors.deadletterqueue.context.headers.enable"],
+            budget=values[BUDGET.name],
+            budget_percent=values[BUDGET_PERCENT.name],
+            window_ms=values[BUDGET_WINDOW.name],
         )
 
     @property

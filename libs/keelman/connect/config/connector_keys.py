@@ -107,7 +107,11 @@ def _own_keys(
             title="Enforce tasks max",
             **_COMMON,
         ),
-        *(key for role, one in zip(ROLES, converters, strict=True) for key in _converter_keys(plugins, role, one)),
+        *(
+            key
+            for role, converter in zip(ROLES, converters, strict=True)
+            for key in _converter_keys(plugins, role, converter)
+        ),
         _key("transforms", _LIST, [], _LOW, "Aliases of what changes each record.", title="Transforms", **unlike),
         _key("predicates", _LIST, [], _LOW, "Aliases of what transforms may be bound to.", title="Predicates", **tests),
         _key(
@@ -163,10 +167,10 @@ def _converter_keys(plugins: Plugins | None, role: str, default: ConverterDefaul
     name, title = f"{role}.converter", f"{role.capitalize()} converter"
     doc = f"Converter of {role}s; the worker's when absent."
     which = f"Version of the {role} converter, or a range of them."
-    one = {"validator": converter_rule(plugins, kind), "recommender": Classes(plugins, kind), **_COMMON}
+    more = {"validator": converter_rule(plugins, kind), "recommender": Classes(plugins, kind), **_COMMON}
     other = {"validator": version_rule, "recommender": Versions(plugins, kind, name), **_COMMON}
     return (
-        _key(name, _CLASS, default.class_name, _LOW, doc, title=f"{title} class", **one),
+        _key(name, _CLASS, default.class_name, _LOW, doc, title=f"{title} class", **more),
         _key(f"{name}.plugin.version", _TEXT, default.version, _LOW, which, title=f"{title} version", **other),
     )
 

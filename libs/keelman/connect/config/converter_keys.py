@@ -38,13 +38,17 @@ def json_keys(content: Validator) -> ConfigDef:
     """Returns `schemas.enable`, `schemas.cache.size`, `schema.content`, `decimal.format`, `replace.null.with.default`;
     with the rule of `schema.content` (KIP-1054)."""
     flag, form = Type.BOOLEAN, one_of_any_case("NUMERIC", "BASE64")
-    beside, kept = "Keep each value's schema beside it.", "Schemas kept translated."
-    given = "Schema of all values read, as JSON; none where it is empty. Then values have no schema beside them."
+    beside, cache_doc = "Keep each value's schema beside it.", "Schemas kept translated."
+    content_doc = "Schema of all values read, as JSON; none where it is empty. Then values have no schema beside them."
     default, instead = "Replace null with default", "Write a field's default for null."
     return common_keys() + ConfigDef(
         ConfigKey("schemas.enable", flag, True, _HIGH, beside, None, _SCHEMAS, 0, _WIDE, "Enable Schemas"),
-        ConfigKey("schemas.cache.size", Type.INT, 1000, _HIGH, kept, None, _SCHEMAS, 1, _WIDE, "Schema Cache Size"),
-        ConfigKey("schema.content", Type.STRING, None, _HIGH, given, content, _SCHEMAS, 2, _WIDE, "Schema Content"),
+        ConfigKey(
+            "schemas.cache.size", Type.INT, 1000, _HIGH, cache_doc, None, _SCHEMAS, 1, _WIDE, "Schema Cache Size"
+        ),
+        ConfigKey(
+            "schema.content", Type.STRING, None, _HIGH, content_doc, content, _SCHEMAS, 2, _WIDE, "Schema Content"
+        ),
         ConfigKey(
             "decimal.format",
             Type.STRING,

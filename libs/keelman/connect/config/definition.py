@@ -148,16 +148,16 @@ class ConfigDef:
     def validate(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> dict[str, ConfigValue]:
         """Returns the result for each key, in their order. Raises only errors that recommenders and validators raise
         against their contract."""
-        found = {name: ConfigValue(name) for name in self.keys}
+        config_values = {name: ConfigValue(name) for name in self.keys}
         for name in self._undefined():
             error = f"{name} is referred in the dependents, but not defined."
-            found[name] = ConfigValue(name, errors=[error], visible=False)
+            config_values[name] = ConfigValue(name, errors=[error], visible=False)
         for name, key in self.keys.items():
-            _read_and_check(key, config, find, found[name])
-        parsed = {name: found[name].value for name in self.keys}
+            _read_and_check(key, config, find, config_values[name])
+        parsed = {name: config_values[name].value for name in self.keys}
         for name, key in self.keys.items():
-            _recommend(key, parsed, found[name])
-        return found
+            _recommend(key, parsed, config_values[name])
+        return config_values
 
     def embedded(self, prefix: str, group: str, start: int) -> list[ConfigKey]:
         """Returns the keys for a larger definition: under a prefix, in a group, numbered from `start`.
@@ -194,28 +194,28 @@ class ConfigDef:
 
 
 def _read_and_check(
-    key: ConfigKey, config: Mapping[str, str | None], find: ClassFinder | None, found: ConfigValue
+    key: ConfigKey, config: Mapping[str, str | None], find: ClassFinder | None, config_value: ConfigValue
 ) -> None:
     try:
-        found.value = key.read(config, find)
+        config_value.value = key.read(config, find)
     except ConfigValueError as error:
-        found.errors.append(str(error))
+        config_value.errors.append(str(error))
     # Connect's own rules also check a value that could not be parsed, and Connect reports both errors.
-    if isinstance(key.validator, Rule) or (key.validator is not None and not found.errors):
+    if isinstance(key.validator, Rule) or (key.validator is not None and not config_value.errors):
         try:
-            key.validator(key.name, found.value)
+            key.validator(key.name, config_value.value)
         except ConfigValueError as error:
-            found.errors.append(str(error))
+            config_value.errors.append(str(error))
 
 
-def _recommend(key: ConfigKey, parsed: Mapping[str, Any], found: ConfigValue) -> None:
+def _recommend(key: ConfigKey, parsed: Mapping[str, Any], config_value: ConfigValue) -> None:
     if key.recommender is None:
         return
     try:
-        found.recommended = list(key.recommender.valid_values(key.name, parsed))
-        found.visible = key.recommender.visible(key.name, parsed)
+        config_value.recommended = list(key.recommender.valid_values(key.name, parsed))
+        config_value.visible = key.recommender.visible(key.name, parsed)
     except ConfigValueError as error:
-        found.errors.append(str(error))
+        config_value.errors.append(str(error))
 
 
 def _unprefixed(prefix: str, validator: Validator | None) -> Validator | None:

@@ -46,7 +46,7 @@ def value_info(value: ConfigValue, kind: Type | None, prefix: str = "") -> dict[
     return {
         "name": prefix + value.name,
         "value": text_of(value.value, kind),
-        "recommended_values": [text_of(one, single) for one in value.recommended],
+        "recommended_values": [text_of(item, single) for item in value.recommended],
         "errors": list(value.errors),
         "visible": value.visible,
     }
@@ -66,25 +66,25 @@ def infos(keys: Mapping[str, ConfigKey], values: Mapping[str, ConfigValue]) -> l
 
 def prefixed_infos(keys: Mapping[str, ConfigKey], values: Iterable[ConfigValue], prefix: str) -> list[Info]:
     """Returns values in their own order, under a prefix."""
-    found: list[Info] = []
+    shown: list[Info] = []
     for value in values:
         key = keys.get(value.name)
         kind = None if key is None else key.type
         definition = None if key is None else key_info(key, prefix)
-        found.append({"definition": definition, "value": value_info(value, kind, prefix)})
-    return found
+        shown.append({"definition": definition, "value": value_info(value, kind, prefix)})
+    return shown
 
 
 def config_infos(name: str, groups: Iterable[str], configs: Sequence[Info]) -> dict[str, Any]:
     """Returns ConfigInfos for a connector class of this name."""
-    errors = sum(len(one["value"]["errors"]) for one in configs if one["value"])
+    errors = sum(len(config["value"]["errors"]) for config in configs if config["value"])
     return {"name": name, "error_count": errors, "groups": list(dict.fromkeys(groups)), "configs": list(configs)}
 
 
 def problems(answer: Mapping[str, Any], config: Mapping[str, str | None]) -> list[ConfigError]:
     """Returns all errors of ConfigInfos for a configuration, in their order: the lines of a refused creation."""
-    found = (one["value"] for one in answer["configs"] if one["value"])
-    return [ConfigError(v["name"], config.get(v["name"]), text) for v in found for text in v["errors"]]
+    values = (config["value"] for config in answer["configs"] if config["value"])
+    return [ConfigError(v["name"], config.get(v["name"]), text) for v in values for text in v["errors"]]
 
 
 def keys_to_json(definition: ConfigDef) -> list[dict[str, Any]]:

@@ -63,10 +63,10 @@ def check_kind(plugins: Plugins, name: str, class_name: str, kind: PluginType) -
     raise ConfigValueError(name, class_name, whole=whole)
 
 
-def version_problem(plugins: Plugins, class_name: str, wanted: str | None) -> str:
-    """Returns why no version of the class is within `wanted`; empty when one is. Raises VersionRangeError."""
+def version_problem(plugins: Plugins, class_name: str, version: str | None) -> str:
+    """Returns why no version of the class is within `version`; empty when one is. Raises VersionRangeError."""
     versions = plugins.versions(class_name)
-    within = requirement(wanted)
+    within = requirement(version)
     if within is None or within.latest(versions) is not None:
         return ""
     return misfit(class_name, within, versions)
@@ -82,8 +82,8 @@ def misfit(class_name: str, within: VersionRange, versions: Sequence[str]) -> st
 
 def latest(plugins: Plugins, class_name: str | None) -> str | None:
     """Returns the class's default version; None for an unknown class, under any name."""
-    found = None if class_name is None else plugins.find(class_name)
-    return next(iter(plugins.versions(found)), None) if found else None
+    plugin = None if class_name is None else plugins.find(class_name)
+    return next(iter(plugins.versions(plugin)), None) if plugin else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class ConnectorVersions:
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
         """Returns each version once."""
-        found = self.plugins.find(parsed[CLASS] or "") if self.plugins else None
-        return list(dict.fromkeys(self.plugins.versions(found))) if self.plugins and found else []
+        plugin = self.plugins.find(parsed[CLASS] or "") if self.plugins else None
+        return list(dict.fromkeys(self.plugins.versions(plugin))) if self.plugins and plugin else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
         """Whether there is a class."""
@@ -129,9 +129,9 @@ class Versions:
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
         """Returns each version once."""
-        found, plugins = parsed[self.key], self.plugins
-        known = plugins is not None and found is not None and plugins.is_a(found, self.kind)
-        return list(dict.fromkeys(plugins.versions(found))) if plugins and known else []
+        class_name, plugins = parsed[self.key], self.plugins
+        usable = plugins is not None and class_name is not None and plugins.is_a(class_name, self.kind)
+        return list(dict.fromkeys(plugins.versions(class_name))) if plugins and usable else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
         """Whether there is a class."""
@@ -149,9 +149,9 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginTyp
     place, title = PLACES[kind]
     prefix, group = f"{place}.{alias}.", f"{title}: {alias}"
     word = kind.value
-    named, wanted = config.get(f"{prefix}type"), config.get(f"{prefix}plugin.version")
-    found = plugins.find(named.strip()) if named and named.strip() else None
-    usable = found is not None and plugins.is_a(found, kind)
+    named, version_text = config.get(f"{prefix}type"), config.get(f"{prefix}plugin.version")
+    plugin = plugins.find(named.strip()) if named and named.strip() else None
+    usable = plugin is not None and plugins.is_a(plugin, kind)
 
     def rule(name: str, value: str | None) -> None:
         if f"{prefix}negate" in config and f"{prefix}predicate" not in config and kind is PluginType.TRANSFORMATION:
@@ -162,12 +162,12 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginTyp
             raise ConfigValueError(name, value, whole=whole)
         if value is not None:
             check_kind(plugins, name, value, kind)
-            _check_version(plugins, name, value, wanted)
+            _check_version(plugins, name, value, version_text)
 
     def version(name: str, value: str | None) -> None:
         version_rule(name, value)
-        if usable and found is not None:
-            _check_version(plugins, name, found, value)
+        if usable and plugin is not None:
+            _check_version(plugins, name, plugin, value)
 
     keys = [
         ConfigKey(
@@ -186,7 +186,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginTyp
         ConfigKey(
             f"{prefix}plugin.version",
             Type.STRING,
-            latest(plugins, found) if usable else None,
+            latest(plugins, plugin) if usable else None,
             Importance.HIGH,
             f"Version of the {word} {alias}, or a range of them.",
             version,
@@ -197,25 +197,25 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginTyp
             recommender=Versions(plugins, kind, f"{prefix}type", always=True),
         ),
     ]
-    if not usable or found is None or _unfit(plugins, found, wanted):
+    if not usable or plugin is None or _unfit(plugins, plugin, version_text):
         return keys
-    own = plugins.definition(found, kind, wanted)
+    own = plugins.definition(plugin, kind, version_text)
     if kind is PluginType.TRANSFORMATION:
         own = own + IMPLICIT
     return keys + own.embedded(prefix, group, 2)
 
 
-def _check_version(plugins: Plugins, name: str, class_name: str, wanted: str | None) -> None:
+def _check_version(plugins: Plugins, name: str, class_name: str, version: str | None) -> None:
     try:
-        problem = version_problem(plugins, class_name, wanted)
+        problem = version_problem(plugins, class_name, version)
     except VersionRangeError:  # the version's own key reports it
         return
     if problem:
         raise ConfigValueError(name, class_name, whole=problem)
 
 
-def _unfit(plugins: Plugins, class_name: str, wanted: str | None) -> bool:
+def _unfit(plugins: Plugins, class_name: str, version: str | None) -> bool:
     try:
-        return bool(version_problem(plugins, class_name, wanted))
+        return bool(version_problem(plugins, class_name, version))
     except VersionRangeError:
         return True

@@ -39,17 +39,17 @@ def resolved(name: str, classes: Mapping[str, Collection[PluginType]]) -> str | 
 
     None when unknown, and when several have the alias.
     """
-    found = meant(name, classes)
-    return found[0] if len(found) == 1 else None
+    matches = meant(name, classes)
+    return matches[0] if len(matches) == 1 else None
 
 
 def meant(name: str, classes: Mapping[str, Collection[PluginType]]) -> list[str]:
     """Returns the classes, of these with their kinds, that a name may mean: the one with this full name, else all with
     the alias."""
-    wanted = trim(name)
-    if wanted in classes:
-        return [wanted]
-    return sorted(full for full, kinds in classes.items() if any(wanted in aliases(full, kind) for kind in kinds))
+    trimmed = trim(name)
+    if trimmed in classes:
+        return [trimmed]
+    return sorted(full for full, kinds in classes.items() if any(trimmed in aliases(full, kind) for kind in kinds))
 
 
 class Plugins(Protocol):
@@ -70,6 +70,6 @@ class Plugins(Protocol):
     def versions(self, class_name: str) -> list[str]:
         """Returns the available versions, one for each kind that the class is of."""
 
-    def definition(self, class_name: str, kind: PluginType, wanted: str | None = None) -> ConfigDef:
-        """Returns the keys of a class, in the latest version within `wanted`. Raises VersionRangeError, and the class's
-        own errors."""
+    def definition(self, class_name: str, kind: PluginType, version: str | None = None) -> ConfigDef:
+        """Returns the keys of a class, in the latest version within `version`. Raises VersionRangeError, and the
+        class's own errors."""

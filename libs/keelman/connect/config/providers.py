@@ -76,7 +76,7 @@ class AllowedPaths:
         text = parameters.get("allowed.paths", "")
         if not text:
             return AllowedPaths(None)
-        paths = tuple(os.path.normpath(one) for one in text.split(","))
+        paths = tuple(os.path.normpath(part) for part in text.split(","))
         for path in paths:
             if not os.path.isabs(path):
                 raise ConfigProviderError(f"Path {path} is not absolute")
@@ -90,7 +90,7 @@ class AllowedPaths:
             return path or None
         normal = os.path.normpath(path)
         parts = PurePosixPath(normal)
-        return normal if any(parts.is_relative_to(one) for one in self.paths) else None
+        return normal if any(parts.is_relative_to(path) for path in self.paths) else None
 
 
 class _OfPaths(ConfigProvider):
@@ -119,10 +119,10 @@ class FileProvider(_OfPaths):
         if file is None:
             return {}
         try:
-            found = javaproperties.loads(_text(file))
+            properties = javaproperties.loads(_text(file))
         except (OSError, ValueError):
             raise ConfigProviderError(f"Could not read properties from file {path}") from None
-        return {key: found[key] for key in keys if key in found}
+        return {key: properties[key] for key in keys if key in properties}
 
     def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
         """Returns the file's stamp."""
@@ -140,15 +140,15 @@ class DirectoryProvider(_OfPaths):
         folder = self._allowed.checked(path)
         if folder is None or not os.path.isdir(folder):
             return {}
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for key in filter(_is_name, keys):
             file = os.path.join(folder, key)
             if os.path.isfile(file):
                 try:
-                    found[key] = _text(file)
+                    texts[key] = _text(file)
                 except (OSError, ValueError):
                     raise ConfigProviderError(f"Could not read file {file} for property {key}") from None
-        return found
+        return texts
 
     def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
         """Returns the files' stamps."""
@@ -226,15 +226,15 @@ class SecretsProvider(ConfigProvider):
         """Returns the values of a secret."""
         self.check_path(path)
         try:
-            known = json.loads(_text(self._file)) if self._file else {}
+            secrets = json.loads(_text(self._file)) if self._file else {}
         except (OSError, ValueError):
             raise ConfigProviderError(f"Could not read secrets from file {self._file}") from None
-        if path not in known:
+        if path not in secrets:
             raise ConfigProviderError(f"There is no secret {path!r} that this worker may read")
-        found, wanted = known[path], list(keys)
-        if missing := [key for key in wanted if key not in found]:
-            raise ConfigProviderError(f"Secret {path!r} has no key {missing[0]!r}: it has {', '.join(sorted(found))}")
-        return {key: str(found[key]) for key in wanted}
+        secret, key_names = secrets[path], list(keys)
+        if missing := [key for key in key_names if key not in secret]:
+            raise ConfigProviderError(f"Secret {path!r} has no key {missing[0]!r}: it has {', '.join(sorted(secret))}")
+        return {key: str(secret[key]) for key in key_names}
 
     def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
         """Returns the file's stamp."""
@@ -258,7 +258,7 @@ _ALIASES: Mapping[str, _Kind] = dict.fromkeys(SECRETS_OF_OTHERS, SecretsProvider
 def secret_patterns(parameters: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the secret names, with * for any rest, that a provider's parameters allow; all if they give none."""
     text = parameters.get(SecretsProvider.parameter, "*")
-    return tuple(filter(None, (one.strip() for one in text.split(","))))
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
 def is_named(name: str, patterns: Iterable[str]) -> bool:
@@ -269,33 +269,33 @@ def is_named(name: str, patterns: Iterable[str]) -> bool:
 def narrowed(patterns: Iterable[str], scope: Iterable[str]) -> tuple[str, ...]:
     """Returns the patterns, narrowed to the names or beginnings with * of a scope.
     Leaves out partial overlaps of patterns that have other wildcards."""
-    bounds, found = tuple(scope), list[str]()
+    bounds, result = tuple(scope), list[str]()
     for pattern in patterns:
         begins = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         for bound in bounds:
             start = bound.removesuffix("*")
             if bound == start:
-                found += [bound] if fnmatchcase(bound, pattern) else []
+                result += [bound] if fnmatchcase(bound, pattern) else []
             elif begins.startswith(start):
-                found.append(pattern)
+                result.append(pattern)
             elif start.startswith(begins) and pattern[len(begins) :].startswith("*"):
-                found.append(start + pattern[len(begins) :])
-    return tuple(dict.fromkeys(found))
+                result.append(start + pattern[len(begins) :])
+    return tuple(dict.fromkeys(result))
 
 
 def secret_providers(properties: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Returns the secrets providers of a worker's properties, each with the patterns of names that it may read."""
     names = _names(properties) if NAMES in properties else []
     classes = (SecretsProvider.java_class, *SECRETS_OF_OTHERS)
-    found = {
+    by_name = {
         name: secret_patterns(_parameters(properties, name))
         for name in names
         if properties[f"{NAMES}.{name}.class"].strip() in classes
     }
     if SCOPE not in properties:
-        return found
+        return by_name
     within = scope_of(properties[SCOPE])
-    return {name: narrowed(patterns, within) for name, patterns in found.items()}
+    return {name: narrowed(patterns, within) for name, patterns in by_name.items()}
 
 
 def scope_of(text: str) -> tuple[str, ...]:
@@ -329,10 +329,10 @@ def provider_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]
         except ConfigProviderError as error:
             yield f"{NAMES}.{name}.param.{kinds[name].parameter}", str(error)
     for key, text in properties.items():
-        for one in references(text):
+        for reference in references(text):
             try:
-                if one.provider in kinds:
-                    kinds[one.provider].check_path(one.path)
+                if reference.provider in kinds:
+                    kinds[reference.provider].check_path(reference.path)
             except ConfigProviderError as error:
                 yield key, str(error)
 
@@ -340,21 +340,23 @@ def provider_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]
 def provided(properties: Mapping[str, str]) -> set[str]:
     """Returns the keys of a worker's properties whose values come from one of its own providers."""
     names = set(_names(properties))
-    return {key for key, text in properties.items() if any(one.provider in names for one in references(text))}
+    return {
+        key for key, text in properties.items() if any(reference.provider in names for reference in references(text))
+    }
 
 
 def _names(properties: Mapping[str, str]) -> list[str]:
-    named = filter(None, (one.strip() for one in properties.get(NAMES, "").split(",")))
+    named = filter(None, (name.strip() for name in properties.get(NAMES, "").split(",")))
     return [name for name in dict.fromkeys(named) if f"{NAMES}.{name}.class" in properties]
 
 
 def _kind(properties: Mapping[str, str], name: str) -> _Kind:
     key = f"{NAMES}.{name}.class"
-    given = properties[key].strip()
-    kind = _KINDS.get(given) or _ALIASES.get(given)
+    text = properties[key].strip()
+    kind = _KINDS.get(text) or _ALIASES.get(text)
     if kind is None:
-        why = "Could not load config provider class or one of its dependencies. Those there are: "
-        raise ConfigValueError(key, properties[key], why + ", ".join(_KINDS))
+        reason = "Could not load config provider class or one of its dependencies. Those there are: "
+        raise ConfigValueError(key, properties[key], reason + ", ".join(_KINDS))
     return kind
 
 
@@ -362,12 +364,12 @@ def _parameters(properties: Mapping[str, str], name: str) -> dict[str, str]:
     return under(f"{NAMES}.{name}.param.", properties)
 
 
-def read(providers: Mapping[str, ConfigProvider], wanted: Iterable[Reference]) -> dict[Reference, str]:
+def read(providers: Mapping[str, ConfigProvider], needed: Iterable[Reference]) -> dict[Reference, str]:
     """Returns the values of the existing references. Raises ConfigProviderError. For threads."""
     by_path: dict[tuple[str, str], list[str]] = {}
-    for one in wanted:
-        if one.provider in providers:
-            by_path.setdefault((one.provider, one.path), []).append(one.key)
+    for reference in needed:
+        if reference.provider in providers:
+            by_path.setdefault((reference.provider, reference.path), []).append(reference.key)
     return {
         Reference(provider, path, key): value
         for (provider, path), keys in by_path.items()
@@ -393,7 +395,7 @@ def _text(file: str) -> str:
 
 def _stamp(file: str) -> tuple[int, ...] | None:
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev

@@ -36,14 +36,14 @@ def references(text: str) -> list[Reference]:
 
 def references_of(*configs: Mapping[str, str]) -> tuple[Reference, ...]:
     """Returns all references in some configurations, sorted. Cheap for those without."""
-    found = {
-        one
+    unique = {
+        reference
         for config in configs
         if "${" in "\0".join(config.values())
         for v in config.values()
-        for one in references(v)
+        for reference in references(v)
     }
-    return tuple(sorted(found))
+    return tuple(sorted(unique))
 
 
 def substituted(text: str, values: Values) -> str:
@@ -66,15 +66,15 @@ def restored(tasks: Iterable[Mapping[str, str]], connector: Mapping[str, str], v
     So does this, unless the connector has changed the value. Values in other texts are replaced too,
     except values so short that they may be there by chance.
     """
-    kept = {key: (text, substituted(text, values)) for key, text in connector.items() if references(text)}
-    by_value = {values[one]: str(one) for one in references_of(connector) if values.get(one)}
+    before = {key: (text, substituted(text, values)) for key, text in connector.items() if references(text)}
+    by_value = {values[reference]: str(reference) for reference in references_of(connector) if values.get(reference)}
     any_value = _one_of(by_value)
     long_value = _one_of(value for value in by_value if len(value) >= MIN_ELSEWHERE)
 
     def back(key: str, text: str) -> str:
-        if key in kept and text == kept[key][1]:
-            return kept[key][0]
-        pattern = any_value if key in kept else long_value
+        if key in before and text == before[key][1]:
+            return before[key][0]
+        pattern = any_value if key in before else long_value
         return pattern.sub(lambda match: by_value[match[0]], text) if pattern else text
 
     return [{key: back(key, text) for key, text in task.items()} for task in tasks]

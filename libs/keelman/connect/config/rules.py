@@ -29,9 +29,9 @@ class Rule:
         return self.words
 
 
-def refuse(name: str, value: Any, why: str) -> ConfigValueError:
+def refuse(name: str, value: Any, reason: str) -> ConfigValueError:
     """Returns the error for a value, which the message shows as Java would."""
-    return ConfigValueError(name, java_text(value), why)
+    return ConfigValueError(name, java_text(value), reason)
 
 
 def at_least(least: float) -> Rule:
@@ -92,8 +92,8 @@ def _clean_name(name: str, value: Any) -> None:
     bad = [ord(c) for c in value if ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0]
     if bad:
         codes = ", ".join(map(str, bad))
-        why = f"String may not contain control sequences but had the following ASCII chars: {codes}"
-        raise refuse(name, value, why)
+        reason = f"String may not contain control sequences but had the following ASCII chars: {codes}"
+        raise refuse(name, value, reason)
 
 
 clean_name = Rule(_clean_name, "non-empty string without ISO control characters")

@@ -64,10 +64,10 @@ def without_users(text: str) -> str:
     """Returns the text with users and passwords in URLs and named passwords hidden, but with references unchanged."""
     if "@" not in text and "=" not in text and '":' not in text and '" :' not in text:
         return text
-    found = [match[0] for match in _REFERENCE.finditer(text)]
+    matches = [match[0] for match in _REFERENCE.finditer(text)]
     hidden = _IN_URL.sub(lambda match: _shown_user(match[0]), _places(text))
     hidden = _IN_QUERY.sub(lambda match: match[1] + (HIDDEN if match[2].strip(_PLACE) else match[2]), hidden)
-    return re.sub(_PLACE, lambda _: found.pop(0), hidden) if hidden.count(_PLACE) == len(found) else HIDDEN
+    return re.sub(_PLACE, lambda _: matches.pop(0), hidden) if hidden.count(_PLACE) == len(matches) else HIDDEN
 
 
 def shown(config: Mapping[str, str]) -> dict[str, str]:
@@ -80,65 +80,67 @@ def shown_json(value: Any, key: str = "") -> Any:
     if isinstance(value, str):  # as most are
         return shown_value(key, value)
     if isinstance(value, Mapping):
-        return {name: shown_json(one, key if is_secret_key(key) else str(name)) for name, one in value.items()}
+        return {name: shown_json(value, key if is_secret_key(key) else str(name)) for name, value in value.items()}
     if isinstance(value, (list, tuple)):
-        return [shown_json(one, key) for one in value]
+        return [shown_json(item, key) for item in value]
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return HIDDEN if is_number and is_secret_key(key) else value
 
 
-def kept_values(field: str, given: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+def kept_values(field: str, submitted: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
     """Replaces hidden values in a submitted configuration with the stored ones.
 
     Raises InvalidArgument, naming the key, for a hidden value without a stored one.
     """
-    return {key: _kept(f"{field}.{key}", key, text, stored.get(key)) for key, text in sorted(given.items())}
+    return {key: _kept(f"{field}.{key}", key, text, stored.get(key)) for key, text in sorted(submitted.items())}
 
 
-def kept_json(field: str, given: Any, stored: Any, key: str = "") -> Any:
+def kept_json(field: str, submitted: Any, stored: Any, key: str = "") -> Any:
     """Does the same for a JSON value; matches the items of lists by position."""
-    if isinstance(given, Mapping):
-        known = stored if isinstance(stored, Mapping) else {}
+    if isinstance(submitted, Mapping):
+        before = stored if isinstance(stored, Mapping) else {}
         return {
-            name: kept_json(f"{field}.{name}", one, known.get(name), key if is_secret_key(key) else str(name))
-            for name, one in given.items()
+            name: kept_json(f"{field}.{name}", value, before.get(name), key if is_secret_key(key) else str(name))
+            for name, value in submitted.items()
         }
-    if isinstance(given, (list, tuple)):
-        there = stored if isinstance(stored, (list, tuple)) and len(stored) == len(given) else [None] * len(given)
-        return [kept_json(f"{field}[{n}]", *pair, key) for n, pair in enumerate(zip(given, there, strict=True))]
-    return _kept(field, key, given, stored) if isinstance(given, str) else given
+    if isinstance(submitted, (list, tuple)):
+        there = (
+            stored if isinstance(stored, (list, tuple)) and len(stored) == len(submitted) else [None] * len(submitted)
+        )
+        return [kept_json(f"{field}[{n}]", *pair, key) for n, pair in enumerate(zip(submitted, there, strict=True))]
+    return _kept(field, key, submitted, stored) if isinstance(submitted, str) else submitted
 
 
-def _kept(field: str, key: str, given: str, stored: Any) -> Any:
-    if HIDDEN not in given:
-        return given
-    if stored is not None and shown_json(stored, key) == given:
+def _kept(field: str, key: str, submitted: str, stored: Any) -> Any:
+    if HIDDEN not in submitted:
+        return submitted
+    if stored is not None and shown_json(stored, key) == submitted:
         return stored
-    if is_secret_key(key) or _HIDDEN_PART.search(given):
+    if is_secret_key(key) or _HIDDEN_PART.search(submitted):
         raise InvalidArgument.of(
             field,
-            shown_value(key, given),
+            shown_value(key, submitted),
             "the value itself: what is shown hidden stands for a stored value, and none is stored here",
         )
-    return given
+    return submitted
 
 
 def literal_secrets(config: Mapping[str, str]) -> dict[str, str]:
     """Returns the literal secrets of a configuration, each with the text to display instead."""
-    found: dict[str, str] = {}
+    secrets: dict[str, str] = {}
     for key, text in config.items():
         if not text or shown_value(key, text) == text:
             continue
         if shown_value(key, text) == HIDDEN:
-            found[text] = HIDDEN
+            secrets[text] = HIDDEN
             if "LoginModule" in text or key.lower().endswith("sasl.jaas.config"):
-                found |= {one: HIDDEN for match in _IN_JAAS.findall(text) if (one := "".join(match))}
+                secrets |= {secret: HIDDEN for match in _IN_JAAS.findall(text) if (secret := "".join(match))}
         for user in _IN_URL.findall(text):
             password = user.partition(":")[2]
             # With the characters around it, since a short one alone would be found in other words.
-            found |= {f"//{user}@": f"//{HIDDEN}@", password: HIDDEN, unquote(password): HIDDEN}
-        found |= {one: HIDDEN for _, value in _IN_QUERY.findall(text) for one in (value, unquote(value))}
-    return {secret: instead for secret, instead in found.items() if _places(secret).strip(_PLACE)}
+            secrets |= {f"//{user}@": f"//{HIDDEN}@", password: HIDDEN, unquote(password): HIDDEN}
+        secrets |= {part: HIDDEN for _, value in _IN_QUERY.findall(text) for part in (value, unquote(value))}
+    return {secret: instead for secret, instead in secrets.items() if _places(secret).strip(_PLACE)}
 
 
 def _places(text: str) -> str:

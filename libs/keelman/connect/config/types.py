@@ -119,10 +119,10 @@ def _double(name: str, text: str, trimmed: str) -> float:
 
 
 def _class(name: str, text: str, trimmed: str, find: ClassFinder | None) -> str:
-    found = find(trimmed) if find is not None else trimmed
-    if not found:
+    full_name = find(trimmed) if find is not None else trimmed
+    if not full_name:
         raise ConfigValueError(name, text, f"Class {text} could not be found.")
-    return found
+    return full_name
 
 
 def text_of(value: Any, kind: Type | None) -> str | None:

@@ -22,15 +22,15 @@ class VersionRangeError(ValueError):
 
 def ordered(version: str) -> Ordered:
     """Returns a comparable version: 1.0-rc1, 1.0, 1.0-acme, 1.0.1, 1.10. Zeros at the end mean nothing."""
-    found: list[tuple[int, int, str]] = []
+    pieces: list[tuple[int, int, str]] = []
     for part in re.findall(r"\d+|[a-z]+", version.lower()):
         if part.isdecimal():
-            found.append((3, int(part), ""))
+            pieces.append((3, int(part), ""))
         elif part in _QUALIFIERS:
-            found = [*_without_noughts(found), (0, _QUALIFIERS[part], "")]
+            pieces = [*_without_noughts(pieces), (0, _QUALIFIERS[part], "")]
         elif part not in _RELEASE:
-            found = [*_without_noughts(found), (2, 0, part)]
-    return (*_without_noughts(found), (1, 0, ""))
+            pieces = [*_without_noughts(pieces), (2, 0, part)]
+    return (*_without_noughts(pieces), (1, 0, ""))
 
 
 def _without_noughts(parts: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
@@ -50,10 +50,10 @@ class Restriction:
     with_most: bool
 
     def __contains__(self, version: str) -> bool:
-        one = ordered(version)
-        if self.least is not None and not _above(one, ordered(self.least), equal=self.with_least):
+        position = ordered(version)
+        if self.least is not None and not _above(position, ordered(self.least), equal=self.with_least):
             return False
-        return self.most is None or _above(ordered(self.most), one, equal=self.with_most)
+        return self.most is None or _above(ordered(self.most), position, equal=self.with_most)
 
     def __str__(self) -> str:
         ends = "[" if self.with_least else "(", "]" if self.with_most else ")"
@@ -79,26 +79,26 @@ def requirement(text: str | None) -> VersionRange | None:
     VersionRangeError."""
     if text is None or text == "latest":
         return None
-    wanted = text.strip()
-    return VersionRange(tuple(_parts(wanted)) or tuple(_parts(f"[{wanted}]")))
+    trimmed = text.strip()
+    return VersionRange(tuple(_parts(trimmed)) or tuple(_parts(f"[{trimmed}]")))
 
 
 def _parts(text: str) -> list[Restriction]:
-    found: list[Restriction] = []
+    restrictions: list[Restriction] = []
     rest = text
     while rest.startswith(("[", "(")):
         ends = [place for place in (rest.find(")"), rest.find("]")) if place >= 0]
         if not ends:
             raise VersionRangeError(f"Unbounded range: {text}")
         part = _restriction(rest[: min(ends) + 1])
-        before = found[-1].most if found else None
+        before = restrictions[-1].most if restrictions else None
         if before is not None and (part.least is None or ordered(part.least) < ordered(before)):
             raise VersionRangeError(f"Ranges overlap: {text}")
-        found.append(part)
+        restrictions.append(part)
         rest = rest[min(ends) + 1 :].strip().removeprefix(",").strip()
-    if rest and found:
+    if rest and restrictions:
         raise VersionRangeError(f"Only fully-qualified sets allowed in multiple set scenario: {text}")
-    return found
+    return restrictions
 
 
 def _restriction(text: str) -> Restriction:
@@ -115,5 +115,5 @@ def _restriction(text: str) -> Restriction:
     return Restriction(least or None, with_least, most or None, with_most)
 
 
-def _above(one: Ordered, other: Ordered, *, equal: bool) -> bool:
-    return one > other or (equal and one == other)
+def _above(version: Ordered, other: Ordered, *, equal: bool) -> bool:
+    return version > other or (equal and version == other)

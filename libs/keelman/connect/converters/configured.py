@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 _PLAIN: Mapping[str, type[Converter]] = {
-    one.name: one
-    for one in (
+    converter.name: converter
+    for converter in (
         StringConverter,
         ByteArrayConverter,
         JsonConverter,
@@ -55,8 +55,8 @@ class _Converters(Mapping[str, type[Converter]]):
     def __getitem__(self, name: str) -> type[Converter]:
         if name not in _OF_REGISTRIES:
             return _PLAIN[name]
-        found: type[Converter] = getattr(import_module(_OF_REGISTRIES[name]), name.rpartition(".")[2])
-        return found
+        converter: type[Converter] = getattr(import_module(_OF_REGISTRIES[name]), name.rpartition(".")[2])
+        return converter
 
     def __iter__(self) -> Iterator[str]:
         return iter((*_PLAIN, *_OF_REGISTRIES))
@@ -109,10 +109,10 @@ def converter_for(
         raise ConfigValueError(key, None, whole=whole)
     converter, prefix = find_converter(role, named), f"{key}."
     try:
-        made = converter({**under(prefix, source), converter_keys.ROLE: role})
+        instance = converter({**under(prefix, source), converter_keys.ROLE: role})
         if open_registry is not None:
-            made.bind(open_registry)
-        return made
+            instance.bind(open_registry)
+        return instance
     except ConfigValueError as error:
         text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
         raise ConfigValueError(prefix + error.key, error.value, whole=text) from None

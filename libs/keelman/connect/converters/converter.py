@@ -152,8 +152,8 @@ class ByteArrayConverter(Converter):
             if schema is not None and schema.type != "bytes":
                 raise DataError(f"Invalid schema type for ByteArrayConverter: {java_type(schema)}")
             if value is not None and not isinstance(value, bytes):
-                found = java_class(value)
-                raise DataError(f"ByteArrayConverter is not compatible with objects of type class {found}")
+                class_name = java_class(value)
+                raise DataError(f"ByteArrayConverter is not compatible with objects of type class {class_name}")
         return column.values
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:

@@ -58,7 +58,7 @@ def literal(value: Any, *, inner: bool = True) -> str:  # noqa: PLR0911  one lin
         return f'"{text}"' if inner else text
     if isinstance(value, Struct):
         pairs = [(f.name, _or_default(f.schema, value.values.get(f.name))) for f in value.schema.fields]
-        return "{" + ",".join(f'"{name}":{literal(one)}' for name, one in pairs) + "}"
+        return "{" + ",".join(f'"{name}":{literal(item)}' for name, item in pairs) + "}"
     if isinstance(value, dict):
         return "{" + ",".join(f"{literal(key)}:{literal(value[key])}" for key in map_order(value)) + "}"
     if isinstance(value, list | tuple):

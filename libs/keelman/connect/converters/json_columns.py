@@ -39,7 +39,7 @@ class _Texts:
     quote: str = ""
 
     def whole(self) -> Sequence[Any]:
-        return [f'"{one}"' for one in self.values] if self.quote else self.values
+        return [f'"{value}"' for value in self.values] if self.quote else self.values
 
 
 class JsonColumns:
@@ -53,18 +53,18 @@ class JsonColumns:
         pieces, columns = self._members(structs, begin, end)
         if not columns:
             return [pieces[0].encode()] * count
-        if all(type(one.values[0]) is bytes for one in columns):
+        if all(type(column.values[0]) is bytes for column in columns):
             fixed = [piece.encode() for piece in pieces]
             if len(fixed) == 2:
                 return [fixed[0] + value + fixed[1] for value in columns[0].values]
             form = b"%b".join(piece.replace(b"%", b"%%") for piece in fixed)
-            return list(map(form.__mod__, zip(*(one.values for one in columns), strict=True)))
+            return list(map(form.__mod__, zip(*(column.values for column in columns), strict=True)))
         return _encoded(_filled(pieces, columns))
 
     def texts(self, schema: Schema | None, values: list[Any], begin: str = "", end: str = "") -> list[bytes]:
         """Returns one text for each. Raises CareError if some value must be written alone."""
-        made = self._texts(schema, values)
-        return _encoded(_filled([begin + made.quote, made.quote + end], [made]))
+        texts = self._texts(schema, values)
+        return _encoded(_filled([begin + texts.quote, texts.quote + end], [texts]))
 
     def _members(self, structs: StructColumn, begin: str, end: str) -> tuple[list[str], list[_Texts]]:
         """Returns the texts before, between and after the columns, and the columns."""
@@ -76,12 +76,12 @@ class JsonColumns:
         text = begin + "{"
         for index, name in enumerate(names):
             text += ("," if index else "") + json_string(name) + ":"
-            one = structs.fields.get(name, Constant(None))
-            if isinstance(one, Constant):
-                text += self._one(schemas.get(name), one.value)
+            field = structs.fields.get(name, Constant(None))
+            if isinstance(field, Constant):
+                text += self._one(schemas.get(name), field.value)
                 continue
-            made = self._utf8(one) if one.utf8 else None
-            columns.append(made or self._texts(schemas.get(name), one.texts().values))
+            utf8_texts = self._utf8(field) if field.utf8 else None
+            columns.append(utf8_texts or self._texts(schemas.get(name), field.texts().values))
             pieces.append(text + columns[-1].quote)
             text = columns[-1].quote
         return [*pieces, text + "}" + end], columns
@@ -94,21 +94,21 @@ class JsonColumns:
             return None
         lines = whole.count(b"\n") == len(column.values) - 1
         if not lines or len(whole.translate(None, _SPECIAL)) < len(whole) or not is_utf8(whole):
-            return _Texts([json_string(utf8_text(one))[1:-1] for one in column.values], '"')
+            return _Texts([json_string(utf8_text(value))[1:-1] for value in column.values], '"')
         return _Texts(column.values, '"')
 
     def _texts(self, schema: Schema | None, values: list[Any]) -> _Texts:
         kinds = set(map(type, values))
         if NoneType in kinds:
             return self._with_nulls(schema, values)
-        made = _bare(self, values, kinds) if schema is None else self._by_schema(schema, values, kinds)
-        return made or _Texts([self._one(schema, one) for one in values])
+        texts = _bare(self, values, kinds) if schema is None else self._by_schema(schema, values, kinds)
+        return texts or _Texts([self._one(schema, value) for value in values])
 
     def _with_nulls(self, schema: Schema | None, values: list[Any]) -> _Texts:
         null = self._one(schema, None)
-        there = [one for one in values if one is not None]
+        there = [value for value in values if value is not None]
         texts = iter(self._texts(schema, there).whole() if there else ())
-        return _Texts([null if one is None else next(texts) for one in values])
+        return _Texts([null if value is None else next(texts) for value in values])
 
     def _one(self, schema: Schema | None, value: Any) -> str:
         written = quick_json(value) if schema is None else None
@@ -133,14 +133,14 @@ class JsonColumns:
             return self._structs(schema, values, kinds)
         if kind == "array":
             return self._arrays(schema.value, values) if kinds == {list} else None
-        wanted = _PLAIN.get(kind)
-        return _bare(self, values, kinds) if wanted is not None and kinds == {wanted} else None
+        python_type = _PLAIN.get(kind)
+        return _bare(self, values, kinds) if python_type is not None and kinds == {python_type} else None
 
     def _structs(self, schema: Schema, values: list[Any], kinds: set[type]) -> _Texts | None:
         if kinds != {Struct}:
             return None
-        others = {id(one.schema): one.schema for one in values}
-        if any(one is not schema and one != schema for one in others.values()):
+        others = {id(value.schema): value.schema for value in values}
+        if any(other is not schema and other != schema for other in others.values()):
             return None
         return _Texts(_filled(*self._members(StructColumn(schema, rows=values), "", ""), len(values)))
 
@@ -167,14 +167,14 @@ class JsonColumns:
 def _bare(columns: JsonColumns, values: list[Any], kinds: set[type]) -> _Texts | None:  # noqa: PLR0911  one a kind
     """Writes values of one kind without a schema; None if they must be written one by one."""
     if kinds == {str}:
-        return _Texts(values if _as_they_are(values) else [json_string(one)[1:-1] for one in values], '"')
+        return _Texts(values if _as_they_are(values) else [json_string(value)[1:-1] for value in values], '"')
     if kinds == {float}:
         texts = list(map(repr, values))
         return None if _UNLIKE_JAVA.search(",".join(texts)) else _Texts(texts)
     if kinds == {bool}:
-        return _Texts(["true" if one else "false" for one in values])
+        return _Texts(["true" if value else "false" for value in values])
     if kinds == {bytes}:
-        return _Texts([base64.b64encode(one).decode() for one in values], '"')
+        return _Texts([base64.b64encode(value).decode() for value in values], '"')
     if kinds == {dict}:
         return columns.maps(values)
     if kinds == {list}:
@@ -186,7 +186,7 @@ def _numbers(schema: Schema, times: list[Any]) -> list[int]:
     if schema.name == TIMESTAMP:
         return list(map(ms_of, times))
     try:
-        return [number_of(one, schema.name) for one in times]
+        return [number_of(time, schema.name) for time in times]
     except DataError:
         raise CareError from None
 
@@ -209,7 +209,8 @@ def _filled(pieces: list[str], columns: list[_Texts], count: int = 0) -> list[st
     form = "%s".join(piece.replace("%", "%%") for piece in pieces)
     # Strings in UTF-8 have no line ends here.
     whole = [
-        b"\n".join(one.values).decode().split("\n") if type(one.values[0]) is bytes else one.values for one in columns
+        b"\n".join(column.values).decode().split("\n") if type(column.values[0]) is bytes else column.values
+        for column in columns
     ]
     return list(map(form.__mod__, zip(*whole, strict=True)))
 
@@ -238,10 +239,10 @@ def read_all(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
     """Reads each tree like `read`. Raises DataError."""
     kinds = set(map(type, trees))
     if NoneType in kinds:
-        there = [one for one in trees if one is not None]
+        there = [tree for tree in trees if tree is not None]
         null = read(schema, None, defaults=defaults)
         values = iter(read_all(schema, there, defaults=defaults) if there else ())
-        return [null if one is None else next(values) for one in trees]
+        return [null if tree is None else next(values) for tree in trees]
     if schema.name in LOGICAL:
         return _one_by_one(schema, trees, defaults=defaults)
     kind = schema.type
@@ -258,7 +259,7 @@ def read_all(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
 
 
 def _one_by_one(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
-    return [read(schema, one, defaults=defaults) for one in trees]
+    return [read(schema, tree, defaults=defaults) for tree in trees]
 
 
 _READ_AS_THEY_ARE = (("string", {str}), ("double", {float}), ("boolean", {bool}))

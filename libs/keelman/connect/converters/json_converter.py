@@ -95,7 +95,7 @@ class JsonConverter(Converter):
 
     def _opened(self, payloads: list[bytes | None], *, exact: bool) -> Column:
         """Reads any schemas. Raises DataError, and without `exact` CareError if fractions must be read exactly."""
-        opened = [(None, None, False) if one is None else self._open(one, exact=exact) for one in payloads]
+        opened = [(None, None, False) if payload is None else self._open(payload, exact=exact) for payload in payloads]
         schemas = [schema for schema, _, _ in opened]
         values: list[Any] = [value for _, value, _ in opened]
         todo = places_of(id(schema) if unread else 0 for schema, _, unread in opened)
@@ -103,8 +103,8 @@ class JsonConverter(Converter):
         for at in todo.values():
             schema = schemas[at[0]]
             assert schema is not None
-            found = read_all(schema, [values[n] for n in at], defaults=self._defaults)
-            for place, value in zip(at, found, strict=True):
+            results = read_all(schema, [values[n] for n in at], defaults=self._defaults)
+            for place, value in zip(at, results, strict=True):
                 values[place] = value
         return Column(values, schemas=schemas)
 
@@ -130,8 +130,8 @@ class JsonConverter(Converter):
 
     def _all(self, schema: Schema | None, values: list[Any]) -> list[bytes | None]:
         if schema is None and None in values:
-            texts = iter(self._all(None, [one for one in values if one is not None]))
-            return [None if one is None else next(texts) for one in values]
+            texts = iter(self._all(None, [value for value in values if value is not None]))
+            return [None if value is None else next(texts) for value in values]
         try:
             return list(self._columns.texts(schema, values, *self._around(schema))) if values else []
         except CareError:
@@ -167,7 +167,7 @@ class JsonConverter(Converter):
 
     def _alike(self, payloads: list[bytes | None]) -> tuple[Schema, list[Any]] | None:
         """Returns the schema that all begin with, if it is a known one, and the JSON after it."""
-        begin = next((one for one in self._begins if payloads and (payloads[0] or b"").startswith(one)), None)
+        begin = next((begin for begin in self._begins if payloads and (payloads[0] or b"").startswith(begin)), None)
         if begin is None:
             return None
         size, texts = len(begin), []
@@ -184,23 +184,26 @@ class JsonConverter(Converter):
             values = read_all(schema, self._trees(payloads), defaults=self._defaults)
         except CareError:
             values = read_all(schema, self._trees(payloads, exact=True), defaults=self._defaults)
-        found = iter(values)
-        read = [None if one is None else next(found) for one in payloads]
-        return Column.of_each(read, [None if one is None else schema for one in payloads])
+        iterator = iter(values)
+        read = [None if payload is None else next(iterator) for payload in payloads]
+        return Column.of_each(read, [None if payload is None else schema for payload in payloads])
 
     def _trees(self, payloads: list[bytes | None], *, exact: bool = False) -> list[Any]:
         """Parses the payloads that are not null, which have the configured schema. Raises DataError."""
-        there = [one for one in payloads if one is not None]
-        return [loads(one, exact=exact or self._content_exact) if one.strip(SPACES) else MISSING for one in there]
+        there = [payload for payload in payloads if payload is not None]
+        return [
+            loads(payload, exact=exact or self._content_exact) if payload.strip(SPACES) else MISSING
+            for payload in there
+        ]
 
     def _open(self, payload: bytes, *, exact: bool) -> tuple[Schema | None, Any, bool]:
         """Returns the schema and the payload, and whether the payload has still to be read."""
-        for begin, known in () if exact else self._begins.items():
+        for begin, known_schema in () if exact else self._begins.items():
             if payload.startswith(begin) and payload.endswith(b"}"):
                 trees = quick_trees([payload[len(begin) : -1]])
                 if trees is None:
                     break
-                return known, trees[0], True
+                return known_schema, trees[0], True
         tree = loads(payload)
         if not isinstance(tree, dict) or tree.keys() != {"schema", "payload"}:
             raise DataError(_ENVELOPE)
@@ -223,8 +226,8 @@ class JsonConverter(Converter):
 
     def _learn(self, payload: bytes, tree: Any, schema: Schema) -> None:
         """Remembers how payloads with this schema begin: usually with the same text."""
-        for found in _BEHIND_SCHEMA.finditer(payload):
-            begin = payload[: found.end()]
+        for match in _BEHIND_SCHEMA.finditer(payload):
+            begin = payload[: match.end()]
             try:
                 whole = orjson.loads(begin + b"null}")
             except orjson.JSONDecodeError:
@@ -264,4 +267,6 @@ def _legal_content(name: str, value: Any) -> None:
 
 def _bare_all(payloads: list[bytes | None]) -> list[Any]:
     trees = quick_trees(payloads)
-    return [None if one is None else cut_numbers(loads(one)) for one in payloads] if trees is None else trees
+    return (
+        [None if payload is None else cut_numbers(loads(payload)) for payload in payloads] if trees is None else trees
+    )

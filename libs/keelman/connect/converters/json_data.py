@@ -65,9 +65,9 @@ class Plain:
         if isinstance(value, dict):
             if all(isinstance(key, str) for key in value):
                 return {key: self.tree(None, value[key]) for key in in_order(tuple(value))}
-            return [[self.tree(None, key), self.tree(None, one)] for key, one in value.items()]
+            return [[self.tree(None, key), self.tree(None, item)] for key, item in value.items()]
         if isinstance(value, list | tuple):
-            return [self.tree(None, one) for one in value]
+            return [self.tree(None, item) for item in value]
         if isinstance(value, (*TIMES, decimal.Decimal)):
             raise DataError(f"Java class class {java_class(value)} does not have corresponding schema type.")
         return value
@@ -111,9 +111,9 @@ def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
 def cut_numbers(tree: Any) -> Any:
     """Returns the tree with whole numbers cut to 64 bits, as they are without a schema."""
     if isinstance(tree, dict):
-        return {key: cut_numbers(one) for key, one in tree.items()}
+        return {key: cut_numbers(value) for key, value in tree.items()}
     if isinstance(tree, list):
-        return [cut_numbers(one) for one in tree]
+        return [cut_numbers(node) for node in tree]
     if isinstance(tree, int) and not isinstance(tree, bool) and not -_LONG <= tree < _LONG:
         return cut(tree, 64)
     return tree
@@ -195,7 +195,7 @@ def has_decimals(schema: Schema | None) -> bool:
     if schema is None:
         return False
     inner = (schema.key, schema.value, *(field.schema for field in schema.fields))
-    return schema.name == DECIMAL or any(has_decimals(one) for one in inner)
+    return schema.name == DECIMAL or any(has_decimals(part) for part in inner)
 
 
 def schema_json(schema: Schema, field: str | None = None) -> dict[str, Any]:
@@ -347,7 +347,7 @@ def _plain_tree(value: Any) -> Any:
     if kind is dict:
         return {key: _plain_tree(value[key]) for key in in_order(tuple(value))}
     if kind is list:
-        return [_plain_tree(one) for one in value]
+        return [_plain_tree(item) for item in value]
     if kind is float and (1e-3 <= value < 1e7 or -1e7 < value <= -1e-3):
         return value
     raise CareError

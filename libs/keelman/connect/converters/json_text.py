@@ -73,13 +73,13 @@ def _is_doubtful(text: bytes) -> bool:
 def loads(payload: bytes, *, exact: bool = False) -> Any:
     """Returns the tree of a JSON text: null for an empty text; leading zeros are legal, text after it is ignored; with
     `exact` fractions are Decimals. Raises DataError."""
-    found = None if exact else quick_trees([payload])
-    if found is not None:
-        return found[0]
+    trees = None if exact else quick_trees([payload])
+    if trees is not None:
+        return trees[0]
     try:
         text = _decoded(payload)
-        found = None if exact else quick_trees([text.encode("utf-8", "surrogatepass")])
-        return _read(text, exact=exact) if found is None else found[0]
+        trees = None if exact else quick_trees([text.encode("utf-8", "surrogatepass")])
+        return _read(text, exact=exact) if trees is None else trees[0]
     except ValueError as error:
         raise DataError(UNREADABLE) from SerializationError(str(error))
     except RecursionError:
@@ -116,10 +116,10 @@ def _named(data: bytes, encoding: str) -> str:
     return data.decode(encoding, "replace")
 
 
-def _shortened(found: re.Match[bytes]) -> bytes:
+def _shortened(match: re.Match[bytes]) -> bytes:
     """Returns a character that was written with more bytes than necessary, as Java does with NUL."""
     number = 0
-    for byte in found[0]:
+    for byte in match[0]:
         number = (number << 6) + (byte & (0x3F if byte < 0xC0 else 0x1F if byte < 0xE0 else 0x0F))
     return json.dumps(chr(number))[1:-1].encode()
 
@@ -149,7 +149,7 @@ def _read(text: str, *, exact: bool) -> Any:
     if not text:
         return None
     if _ZERO.search(text) is not None:
-        text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
+        text = _ZEROS.sub(lambda match: match[1] or match[2] or "", text)
     tree, end = (_EXACT if exact else _LENIENT).raw_decode(text)
     marked = _MARKED.search(text, 0, end)
     if marked is not None:
@@ -177,19 +177,19 @@ def _is_within_limits(tree: Any) -> bool:
     level = [tree]
     for _ in range(MOST_LEVELS):
         inner: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                if any(_is_longer(name, MOST_NAME) for name in one):
+        for node in level:
+            if isinstance(node, dict):
+                if any(_is_longer(name, MOST_NAME) for name in node):
                     return False
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
-            elif isinstance(one, str) and _is_longer(one, MOST_STRING):
+                inner += node.values()
+            elif isinstance(node, list):
+                inner += node
+            elif isinstance(node, str) and _is_longer(node, MOST_STRING):
                 return False
         if not inner:
             return True
         level = inner
-    return not any(isinstance(one, dict | list) for one in level)
+    return not any(isinstance(item, dict | list) for item in level)
 
 
 def _is_longer(text: str, most: int) -> bool:

@@ -126,13 +126,13 @@ class _Reader:
         if token[:1].isdigit():
             # A time has colons, which are separate tokens.
             rest = self._tokens[self._at : self._at + _PARTS_OF_TIME]
-            found = _time(token + "".join(rest)) if len(rest) == _PARTS_OF_TIME else None
-            if found is not None:
+            time = _time(token + "".join(rest)) if len(rest) == _PARTS_OF_TIME else None
+            if time is not None:
                 self._at += _PARTS_OF_TIME
-                return found
-            found = _time(token)
-            if found is not None:
-                return found
+                return time
+            time = _time(token)
+            if time is not None:
+                return time
         if _NUMBER.fullmatch(token):
             return _number(token)
         raise _NoLiteralError
@@ -160,16 +160,16 @@ class _Reader:
         keys = _common(key[0] for key, _ in pairs)
         values = None if keys is None else _common(value[0] for _, value in pairs)
         last = {key[1]: value[1] for key, value in pairs}
-        made = {_aligned(keys, key): _aligned(values, value) for key, value in last.items()}
-        return Schema("map", key=keys, value=values), made
+        mapping = {_aligned(keys, key): _aligned(values, value) for key, value in last.items()}
+        return Schema("map", key=keys, value=values), mapping
 
 
 def _time(text: str) -> Parsed | None:
     text = text.replace("\\:", ":")
-    found = _TIMES.get(len(text))
-    if found is None:
+    time_form = _TIMES.get(len(text))
+    if time_form is None:
         return None
-    form, schema = found
+    form, schema = time_form
     try:
         return schema, form.parse(text)
     except ParseError:
@@ -187,9 +187,9 @@ def _number(text: str) -> Parsed:
     whole = value == value.to_integral_value() if value.adjusted() < 400 else True
     if whole and value.adjusted() < 20:
         number = int(value)
-        for name, (made, bits) in INTEGERS.items():
+        for name, (integer, bits) in INTEGERS.items():
             if -(1 << bits - 1) <= number < 1 << bits - 1:
-                return Schema(name), made(number)
+                return Schema(name), integer(number)
     if scale:
         for name, kind in (("float", Float32), ("double", float)):
             real = kind(value)
@@ -201,15 +201,15 @@ def _number(text: str) -> Parsed:
 
 def _common(schemas: Iterable[Schema | None]) -> Schema | None:
     """Returns a schema for all non-null values: the wider of numbers, the last of one type; None without one."""
-    found: Schema | None = None
+    widest: Schema | None = None
     for schema in schemas:
-        if found is None or schema is None or found.type == schema.type:
-            found = schema or found
-        elif found.type in _WIDTHS and schema.type in _WIDTHS:
-            found = max(schema, found, key=lambda one: _WIDTHS.index(one.type))
+        if widest is None or schema is None or widest.type == schema.type:
+            widest = schema or widest
+        elif widest.type in _WIDTHS and schema.type in _WIDTHS:
+            widest = max(schema, widest, key=lambda candidate: _WIDTHS.index(candidate.type))
         else:
             return None
-    return found
+    return widest
 
 
 def _aligned(schema: Schema | None, value: Any) -> Any:

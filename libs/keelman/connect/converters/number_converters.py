@@ -48,9 +48,9 @@ class _NumberConverter(_SingleConverter):
     def _packed(self, schema: Schema | None, value: Any) -> bytes | None:
         if value is None:
             return None
-        found = class_of(schema, value)
-        if found != java_class(self._made(0)):
-            raise DataError(f"Failed to serialize to {self.word} (was class {found}): ")
+        class_name = class_of(schema, value)
+        if class_name != java_class(self._made(0)):
+            raise DataError(f"Failed to serialize to {self.word} (was class {class_name}): ")
         return self._form.pack(value)
 
     def _unpacked(self, payload: bytes) -> Any:
@@ -121,8 +121,8 @@ class BooleanConverter(_SingleConverter):
         if value is None:
             return None
         if not isinstance(value, bool):
-            found = java_class(value)
-            raise DataError(f"BooleanConverter is not compatible with objects of type class {found}")
+            class_name = java_class(value)
+            raise DataError(f"BooleanConverter is not compatible with objects of type class {class_name}")
         return b"\x01" if value else b"\x00"
 
     def _unpacked(self, payload: bytes) -> bool:

@@ -41,8 +41,8 @@ def keep(cache: dict[_K, _V], most: int, key: _K, value: _V) -> _V:
 
 def kept(cache: dict[_K, _V], most: int, key: _K, make: Callable[[], _V]) -> _V:
     """Returns the cached value, or makes and stores it."""
-    found = cache.get(key)
-    return keep(cache, most, key, make()) if found is None else found
+    value = cache.get(key)
+    return keep(cache, most, key, make()) if value is None else value
 
 
 class RegistryConverter(Converter):
@@ -84,13 +84,13 @@ class RegistryConverter(Converter):
 
     def of_topic(self, topic: str) -> Self:
         """Returns the same converter for the records of a topic."""
-        found = self._topics.get(topic)
-        if found is None:
-            found = copy.copy(self)
-            found.topic, found._ids, found._newest = topic, {}, {}
-            found.begin_topic()
-            keep(self._topics, MAX_TOPICS, topic, found)
-        return found
+        converter = self._topics.get(topic)
+        if converter is None:
+            converter = copy.copy(self)
+            converter.topic, converter._ids, converter._newest = topic, {}, {}
+            converter.begin_topic()
+            keep(self._topics, MAX_TOPICS, topic, converter)
+        return converter
 
     def begin_topic(self) -> None:
         """Called once for each topic; a subclass clears its state of the previous topic."""
@@ -109,25 +109,25 @@ class RegistryConverter(Converter):
     def id_to_write(self, schema: SchemaText, name: str | None) -> tuple[int, SchemaText]:
         """Returns the id for records of a schema and the schema to write them with, which differs if configured
         (`use.schema.id`, `use.latest.version`). Raises Registry's errors."""
-        known = self._ids.get((schema, name))
-        if known is not None:
-            return known
+        identifier = self._ids.get((schema, name))
+        if identifier is not None:
+            return identifier
         subject, registry, config = self.subject(name), self.registry, self.config
         normalize: bool = config[registry_keys.NORMALIZE]
         if config[registry_keys.AUTO_REGISTER]:
-            found = registry.register(subject, schema, normalize=normalize), schema
+            registered = registry.register(subject, schema, normalize=normalize), schema
         elif config[registry_keys.USE_ID] >= 0:
             # Whether values fit that schema is seen when they are written; ID_STRICT changes nothing.
-            found = config[registry_keys.USE_ID], registry.schema(config[registry_keys.USE_ID])
+            registered = config[registry_keys.USE_ID], registry.schema(config[registry_keys.USE_ID])
         elif config[registry_keys.USE_LATEST]:
             newest = self._latest(subject)
             self._compare(newest, schema, subject)
-            found = newest.id, newest.schema
+            registered = newest.id, newest.schema
         else:
-            found = registry.lookup(subject, schema, normalize=normalize).id, schema
+            registered = registry.lookup(subject, schema, normalize=normalize).id, schema
         if not self.keeps_ids:
-            return found
-        return keep(self._ids, config[registry_keys.MAX_SCHEMAS], (schema, name), found)
+            return registered
+        return keep(self._ids, config[registry_keys.MAX_SCHEMAS], (schema, name), registered)
 
     def _latest(self, subject: str) -> Registered:
         """Returns the version that counts as the newest: "for good" means for this converter's lifetime."""
@@ -149,10 +149,10 @@ class RegistryConverter(Converter):
 
     def schema_of(self, schema_id: int) -> SchemaText:
         """Returns the schema with an id. Raises Registry's errors, DataError for a schema of another kind."""
-        found = self.registry.schema(schema_id)
-        if found.kind is not self.kind:
-            raise DataError(f"The schema with id {schema_id} is of type {found.kind}, not {self.kind}")
-        return found
+        schema = self.registry.schema(schema_id)
+        if schema.kind is not self.kind:
+            raise DataError(f"The schema with id {schema_id} is of type {schema.kind}, not {self.kind}")
+        return schema
 
     def referenced(self, schema: SchemaText) -> dict[str, SchemaText]:
         """Returns all schemas that it refers to, by name, in order of use."""

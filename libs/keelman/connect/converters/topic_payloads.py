@@ -39,9 +39,9 @@ def written(converter: Converter, column: Column, topics: Sequence[str]) -> list
     if len(places) == 1:
         return converter.of_topic(topics[0]).from_connect(column)
     column = column.texts()
-    made: list[bytes | None] = [None] * len(column.values)
+    payloads: list[bytes | None] = [None] * len(column.values)
     for topic, indices in places.items():
         part = Column([column.values[n] for n in indices], schemas=[column.schema_of(n) for n in indices])
         for n, payload in zip(indices, converter.of_topic(topic).from_connect(part), strict=True):
-            made[n] = payload
-    return made
+            payloads[n] = payload
+    return payloads

@@ -25,8 +25,8 @@ def day_of(year: int, month: int, day: int, *, gregorian: bool) -> int:
 
 def hybrid_day(year: int, month: int, day: int) -> int:
     """Returns the days since the epoch of an existing day; for a day skipped in 1582 those of the Julian day."""
-    found = day_of(year, month, day, gregorian=True)
-    return found if found >= _CUTOVER else day_of(year, month, day, gregorian=False)
+    days = day_of(year, month, day, gregorian=True)
+    return days if days >= _CUTOVER else day_of(year, month, day, gregorian=False)
 
 
 def _civil(days: int) -> tuple[int, int, int]:
@@ -154,11 +154,11 @@ class _Rule:
         return _on_or_before(first + length + 7 * (number + 1) - 1, weekday)
 
 
-def days_by(given: Mapping[str, int], year: int, before: int) -> int:
+def days_by(numbers: Mapping[str, int], year: int, before: int) -> int:
     """Returns the days since the epoch for fields, each by its letter in a pattern, in the order in which they were
     given; M is 1 for January and u 7 for Sunday. `before` days are added, which also affects the choice of calendar."""
-    rule = _Rule(year, given.get("M", 1), given, _deciding(given))
-    in_gregorian, in_julian = (before + rule.days(gregorian=one) for one in (True, False))
+    rule = _Rule(year, numbers.get("M", 1), numbers, _deciding(numbers))
+    in_gregorian, in_julian = (before + rule.days(gregorian=gregorian) for gregorian in (True, False))
     if year > CUTOVER_YEAR and in_gregorian >= _CUTOVER:
         return in_gregorian
     if year < CUTOVER_YEAR:
@@ -172,23 +172,23 @@ def _after(in_gregorian: int, in_julian: int) -> int:
     return in_gregorian if in_gregorian >= _CUTOVER and in_julian >= _CUTOVER else in_julian
 
 
-def _deciding(given: Mapping[str, int]) -> str:
+def _deciding(numbers: Mapping[str, int]) -> str:
     """Returns the letter of the day field that was given last; with `u` a week counts as a day field."""
-    order = list(given)
-    weekday = "u" in given
+    order = list(numbers)
+    weekday = "u" in numbers
 
     def place(letter: str) -> int:
-        return order.index(letter) + 1 if letter in given else 0
+        return order.index(letter) + 1 if letter in numbers else 0
 
     def with_weekday(letter: str) -> int:
-        return max(place(letter), place("u")) if weekday and letter in given else 0
+        return max(place(letter), place("u")) if weekday and letter in numbers else 0
 
     ranks: list[tuple[str, Callable[[str], int]]] = [("d", place), ("D", place)]
-    ranks += [(one, with_weekday) for one in "WFw"]
-    complete = {one: (rank(one), place(one)) for one, rank in ranks}
+    ranks += [(letter, with_weekday) for letter in "WFw"]
+    complete = {letter: (rank(letter), place(letter)) for letter, rank in ranks}
     alone = {"W": place("W"), "F": max(place("F"), place("u")), "w": place("w")}
-    best = max(complete, key=lambda one: complete[one])
+    best = max(complete, key=lambda char: complete[char])
     if complete[best][0]:
         return best
-    letter = max(alone, key=lambda one: alone[one])
+    letter = max(alone, key=lambda char: alone[char])
     return letter if alone[letter] else "d"

@@ -27,7 +27,7 @@ def chars(text: str) -> Ranges:
 
 def union(*sets: Ranges) -> Ranges:
     """Returns the union of the sets."""
-    return _joined(one for ranges in sets for one in ranges)
+    return _joined(span for ranges in sets for span in ranges)
 
 
 def complement(ranges: Ranges) -> Ranges:
@@ -58,12 +58,12 @@ def _folded(code: int) -> int:
 
 @lru_cache(maxsize=1)
 def _same_letter() -> dict[int, tuple[int, ...]]:
-    found: dict[int, tuple[int, ...]] = {}
+    letters: dict[int, tuple[int, ...]] = {}
     for code in range(LAST + 1):
         folded = _folded(code)
         if folded != code:
-            found[folded] = (*found.get(folded, (folded,)), code)
-    return found
+            letters[folded] = (*letters.get(folded, (folded,)), code)
+    return letters
 
 
 def written(ranges: Ranges) -> str:
@@ -83,13 +83,13 @@ def _char(code: int) -> str:
 
 
 def _joined(parts: Iterable[tuple[int, int]]) -> Ranges:
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for first, last in sorted(parts):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        if spans and first <= spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], max(last, spans[-1][1]))
         else:
-            found.append((first, last))
-    return tuple(found)
+            spans.append((first, last))
+    return tuple(spans)
 
 
 def _gaps(ranges: Ranges) -> Iterator[tuple[int, int]]:
@@ -174,8 +174,8 @@ def _category(name: str, *, any_case: bool) -> Ranges | None:
         name = name[2:]
     if any_case and name in ("Lu", "Ll", "Lt"):
         name = "LC"
-    found = [_categories().get(one) for one in _NAMES.get(name, (name,))]
-    return None if None in found else union(*(one for one in found if one is not None))
+    sets = [_categories().get(category) for category in _NAMES.get(name, (name,))]
+    return None if None in sets else union(*(char_set for char_set in sets if char_set is not None))
 
 
 @lru_cache(maxsize=1)

@@ -84,7 +84,7 @@ class JavaDateFormat:
         quick = None if self._quick is None else self._quick.parse(text)
         if quick is not None:
             return quick
-        found, at = _Found(), 0
+        fields, at = _Found(), 0
         for index, piece in enumerate(self._pieces):
             if not piece.letter:
                 if not text.startswith(piece.text, at):
@@ -93,11 +93,11 @@ class JavaDateFormat:
                 continue
             follower = self._pieces[index + 1] if index + 1 < len(self._pieces) else None
             abutting = follower is not None and follower.numeric and piece.numeric
-            behind = _read(piece, text, at, found, abutting=abutting)
+            behind = _read(piece, text, at, fields, abutting=abutting)
             if behind is None:
                 raise ParseError(f'Unparseable date: "{text}"')
             at = behind
-        return _time(found)
+        return _time(fields)
 
 
 _UNITS_MS = {"S": 1, "s": 1000, "m": 60_000, **dict.fromkeys("HkKha", 3_600_000)}
@@ -105,7 +105,7 @@ _TOKEN = re.compile(r"''|'((?:[^']|'')*)('?)|([A-Za-z])\3*|[^A-Za-z']+")
 
 
 def _pieces(pattern: str) -> list[_Piece]:
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     for token in _TOKEN.finditer(pattern):
         letter = token[3] or ""
         if letter:
@@ -114,15 +114,15 @@ def _pieces(pattern: str) -> list[_Piece]:
             count = len(token[0])
             if letter == "X" and count > 3:
                 raise PatternError(f"invalid ISO 8601 format: length={count}")
-            found.append(_Piece(letter, count))
+            pieces.append(_Piece(letter, count))
             continue
         if token[1] is not None and not token[2]:
             raise PatternError("Unterminated quote")
         text = "'" if token[0] == "''" else token[0] if token[1] is None else token[1].replace("''", "'")
-        if found and not found[-1].letter:
-            text = found.pop().text + text
-        found.append(_Piece("", 0, text))
-    return found
+        if pieces and not pieces[-1].letter:
+            text = pieces.pop().text + text
+        pieces.append(_Piece("", 0, text))
+    return pieces
 
 
 _NUMBERS: Mapping[str, Callable[[Moment], int]] = {
@@ -161,7 +161,7 @@ def _written(piece: _Piece, at: Moment) -> str:
     return {"a": "AM" if at.hour < 12 else "PM", "G": era, "z": "UTC", "Z": "+0000", "X": "Z"}[letter]
 
 
-def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -> int | None:
+def _read(piece: _Piece, text: str, at: int, fields: _Found, *, abutting: bool) -> int | None:
     """Reads a piece; returns the place after it, or None when the text does not match."""
     letter, count = piece.letter, piece.count
     while text[at : at + 1] in (" ", "\t"):
@@ -173,12 +173,12 @@ def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -
         number = _int(digits[0])
         if letter in "yY" and count <= 2 and len(digits[0]) == 2:
             number = _near(number)
-        found.give("M" if letter == "L" else letter, number)
+        fields.give("M" if letter == "L" else letter, number)
         return digits.end()
     if letter in "MLE":
         names, letter = (_DAYS, "u") if letter == "E" else (_MONTHS, "M")
-        return _named(text, at, names, letter, found)
-    return _half(letter, text, at, found) if letter in "aG" else _zone(piece, text, at, found)
+        return _named(text, at, names, letter, fields)
+    return _half(letter, text, at, fields) if letter in "aG" else _zone(piece, text, at, fields)
 
 
 def _int(digits: str) -> int:
@@ -187,14 +187,14 @@ def _int(digits: str) -> int:
     return cut(number if -(1 << 63) <= number < 1 << 63 else float(number), 32)
 
 
-def _half(letter: str, text: str, at: int, found: _Found) -> int | None:
+def _half(letter: str, text: str, at: int, fields: _Found) -> int | None:
     word = text[at : at + 2].upper()
     if word not in (("AM", "PM") if letter == "a" else ("BC", "AD")):
         return None
     if letter == "a":
-        found.evening = word == "PM"
+        fields.evening = word == "PM"
     else:
-        found.before_christ = word == "BC"
+        fields.before_christ = word == "BC"
     return at + 2
 
 
@@ -206,18 +206,18 @@ def _near(number: int) -> int:
     return year if year > now - 80 else year + 100
 
 
-def _named(text: str, at: int, names: list[str], letter: str, found: _Found) -> int | None:
+def _named(text: str, at: int, names: list[str], letter: str, fields: _Found) -> int | None:
     rest = text[at:].lower()
     for length in (None, 3):
         for index, name in enumerate(names):
             word = name[:length].lower()
             if rest.startswith(word):
-                found.give(letter, index + 1)
+                fields.give(letter, index + 1)
                 return at + len(word)
     return None
 
 
-def _zone(piece: _Piece, text: str, at: int, found: _Found) -> int | None:
+def _zone(piece: _Piece, text: str, at: int, fields: _Found) -> int | None:
     if piece.letter == "X":
         form = {1: r"([+-])(\d{2})()", 2: r"([+-])(\d{2})(\d{2})", 3: r"([+-])(\d{2}):(\d{2})"}[piece.count]
         if text[at : at + 1] == "Z":
@@ -227,7 +227,7 @@ def _zone(piece: _Piece, text: str, at: int, found: _Found) -> int | None:
         zone = _ZONE.match(text, at)
     if zone is not None:
         minutes = int(zone[2]) * 60 + int(zone[3] or 0)
-        found.offset = timedelta(minutes=minutes if zone[1] == "+" else -minutes)
+        fields.offset = timedelta(minutes=minutes if zone[1] == "+" else -minutes)
         return zone.end()
     word = re.compile(r"[A-Za-z]+").match(text, at)
     if piece.letter == "X" or word is None:
@@ -235,7 +235,7 @@ def _zone(piece: _Piece, text: str, at: int, found: _Found) -> int | None:
     name = word[0].upper()
     if name not in _HOURS or (name == "GMT" and text[word.end() : word.end() + 1] in ("+", "-")):
         return None
-    found.offset = timedelta(hours=_HOURS[name])
+    fields.offset = timedelta(hours=_HOURS[name])
     return word.end()
 
 
@@ -243,20 +243,20 @@ _HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST
 _HOURS |= dict.fromkeys(("UTC", "GMT"), 0)
 
 
-def _time(found: _Found) -> Time:
+def _time(fields: _Found) -> Time:
     """Returns the time; carries excess values over; beyond 64 bits of ms it wraps around, like Java."""
-    numbers = found.numbers
-    year = next((numbers[one] for one in reversed(numbers) if one in "yY"), 1970)
-    if found.before_christ:
+    numbers = fields.numbers
+    year = next((numbers[letter] for letter in reversed(numbers) if letter in "yY"), 1970)
+    if fields.before_christ:
         year = 1 - year
     if "H" in numbers or "k" in numbers:
         hours = numbers["H"] if "H" in numbers else numbers["k"] % 24
     else:
         hours = numbers.get("h", 0) % 12 if numbers.get("h") == 12 else numbers.get("h", numbers.get("K", 0))
-        hours += 12 if found.evening else 0
+        hours += 12 if fields.evening else 0
     seconds = hours * 3600 + numbers.get("m", 0) * 60 + numbers.get("s", 0)
     days, ms = divmod(seconds * 1000 + numbers.get("S", 0), DAY_MS)
-    total = days_by(numbers, year, days) * DAY_MS + ms - found.offset // MILLISECOND
+    total = days_by(numbers, year, days) * DAY_MS + ms - fields.offset // MILLISECOND
     return moment(cut(total, 64))
 
 
@@ -272,21 +272,21 @@ class QuickFormat:
     @classmethod
     def of(cls, pieces: Sequence[_Piece]) -> QuickFormat | None:
         """Returns the format for such a pattern; None for other patterns."""
-        letters = [one.letter for one in pieces if one.letter]
+        letters = [piece.letter for piece in pieces if piece.letter]
         if not letters or len(set(letters)) < len(letters):
             return None
-        if any(_USUAL.get(one.letter, (0, ""))[0] != one.count for one in pieces if one.letter):
+        if any(_USUAL.get(piece.letter, (0, ""))[0] != piece.count for piece in pieces if piece.letter):
             return None
         form, text = "", ""
-        for index, one in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             # Digits extend to the end of the number, unless another number follows at once.
-            if one.letter:
+            if piece.letter:
                 abutting = index + 1 < len(pieces) and pieces[index + 1].letter
-                form += f"%0{one.count}d"
-                text += f"([0-9]{{{one.count}}})" + ("" if abutting else r"(?!\d)")
+                form += f"%0{piece.count}d"
+                text += f"([0-9]{{{piece.count}}})" + ("" if abutting else r"(?!\d)")
             else:
-                form += one.text.replace("%", "%%")
-                text += re.escape(one.text)
+                form += piece.text.replace("%", "%%")
+                text += re.escape(piece.text)
         return cls(form, _numbers(letters), re.compile(text), tuple(letters))
 
     def format(self, at: datetime) -> str:
@@ -295,17 +295,17 @@ class QuickFormat:
 
     def parse(self, text: str) -> datetime | None:
         """Returns the time of a text; None if the text needs the lenient parser."""
-        found = self.text.match(text)
-        if found is None:
+        match = self.text.match(text)
+        if match is None:
             return None
-        of = dict(zip(self.letters, map(int, found.groups()), strict=True)).get
+        of = dict(zip(self.letters, map(int, match.groups()), strict=True)).get
         try:
-            made = datetime(
+            time = datetime(
                 of("y", 1970), of("M", 1), of("d", 1), of("H", 0), of("m", 0), of("s", 0), of("S", 0) * 1000, UTC
             )
         except ValueError:
             return None
-        return made if made.year > CUTOVER_YEAR else None
+        return time if time.year > CUTOVER_YEAR else None
 
 
 def _numbers(letters: list[str]) -> Callable[[datetime], tuple[int, ...]]:

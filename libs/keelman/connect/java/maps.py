@@ -48,12 +48,12 @@ def dump_map(entries: Mapping[bytes, Entry]) -> bytes:
     ]
     described = False
     for pair in entries.items():
-        for one in pair:
-            if one is None:
+        for data in pair:
+            if data is None:
                 parts.append(bytes([NULL]))
                 continue
             kind = struct.pack(">BI", REFERENCE, ARRAY_CLASS) if described else BYTE_ARRAY
-            parts.append(bytes([ARRAY]) + kind + struct.pack(">i", len(one)) + one)
+            parts.append(bytes([ARRAY]) + kind + struct.pack(">i", len(data)) + data)
             described = True
     return b"".join([*parts, bytes([END])])
 
@@ -75,15 +75,15 @@ def load_map(data: bytes) -> dict[bytes, Entry]:
         if count < 0:
             raise DataError(f"it says that it has {count} entries")
         arrays: dict[int, bytes] = {}
-        found = {}
+        mapping = {}
         for _ in range(count):
             key, value = stream.array(arrays), stream.array(arrays)
             if key is not None:
-                found[key] = value
+                mapping[key] = value
         stream.expect(bytes([END]), "the map's end")
     except DataError as error:
         raise DataError(f"not a Java-serialised HashMap of byte arrays: {error}") from None
-    return found
+    return mapping
 
 
 class _Stream:
@@ -102,13 +102,13 @@ class _Stream:
         self._at += size
         return taken
 
-    def expect(self, wanted: bytes, what: str) -> None:
+    def expect(self, expected: bytes, what: str) -> None:
         at = self._at
-        if self._data[at : at + len(wanted)] != wanted:
-            if wanted.startswith(self._data[at:]):
+        if self._data[at : at + len(expected)] != expected:
+            if expected.startswith(self._data[at:]):
                 raise DataError(f"it ends at byte {len(self._data)}")
             raise DataError(f"byte {at} does not begin {what}")
-        self._at += len(wanted)
+        self._at += len(expected)
 
     def array(self, arrays: dict[int, bytes]) -> Entry:
         """Reads a byte array, a reference to an earlier one, or null."""

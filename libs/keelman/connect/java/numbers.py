@@ -57,7 +57,7 @@ _CLASSES: tuple[tuple[type, str], ...] = (
     (str, "java.lang.String"),
     (bytes, "[B"),
     (decimal.Decimal, "java.math.BigDecimal"),
-    *((one, "java.util.Date") for one in TIMES),
+    *((name, "java.util.Date") for name in TIMES),
     (list, "java.util.ArrayList"),
     (dict, "java.util.HashMap"),
     (Struct, "org.apache.kafka.connect.data.Struct"),
@@ -87,10 +87,10 @@ class NumberFormatError(ValueError):
 
 def java_class(value: object) -> str:
     """Returns the name of a value's class in Java, as Class.getName returns it."""
-    found = _BY_TYPE.get(type(value))
-    if found is None:
-        found = next((name for kind, name in _CLASSES if isinstance(value, kind)), "java.lang.Object")
-    return found
+    java_name = _BY_TYPE.get(type(value))
+    if java_name is None:
+        java_name = next((name for kind, name in _CLASSES if isinstance(value, kind)), "java.lang.Object")
+    return java_name
 
 
 def type_of(value: object) -> str | None:

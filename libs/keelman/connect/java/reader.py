@@ -15,8 +15,8 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 class PatternError(ValueError):
     """A text that is no pattern of Java's, or a pattern that is not supported here."""
 
-    def __init__(self, why: str, pattern: str = "", at: int = -1) -> None:
-        super().__init__(why + (f" near index {at}" if at >= 0 else "") + (f"\n{pattern}" if pattern else ""))
+    def __init__(self, reason: str, pattern: str = "", at: int = -1) -> None:
+        super().__init__(reason + (f" near index {at}" if at >= 0 else "") + (f"\n{pattern}" if pattern else ""))
 
 
 class Reader:
@@ -27,9 +27,9 @@ class Reader:
         self._at = 0
         self.flags: frozenset[str] = frozenset()
 
-    def error(self, why: str, *, before: int = 0) -> PatternError:
+    def error(self, reason: str, *, before: int = 0) -> PatternError:
         """Returns an error at this place, or at `before` characters before it."""
-        return PatternError(why, self._text, self._at - before)
+        return PatternError(reason, self._text, self._at - before)
 
     def has(self, flag: str) -> bool:
         """Whether a flag is set."""
@@ -59,10 +59,10 @@ class Reader:
 
     def until(self, end: str, missing: str) -> str:
         """Takes and returns the text before `end`, and takes `end` too."""
-        found = self._text.find(end, self._at)
-        if found < 0:
+        end_at = self._text.find(end, self._at)
+        if end_at < 0:
             raise self.error(missing)
-        text, self._at = self._text[self._at : found], found + len(end)
+        text, self._at = self._text[self._at : end_at], end_at + len(end)
         return text
 
     def digits(self, most: int = 1_000, of: str = "0123456789") -> str:
@@ -112,12 +112,12 @@ class Reader:
         char = self.peek()
         if char in ("p", "P"):
             self.next()
-            found = self._property()
-            return sets.complement(found) if char == "P" else found
+            char_set = self._property()
+            return sets.complement(char_set) if char == "P" else char_set
         if char and char.lower() in _CLASSES:
             self.next()
-            found = _CLASSES[char.lower()]
-            return sets.complement(found) if char.isupper() else found
+            char_set = _CLASSES[char.lower()]
+            return sets.complement(char_set) if char.isupper() else char_set
         return self.folded(sets.chars(self.escaped_char()))
 
     def escaped_char(self) -> str:
@@ -176,7 +176,7 @@ class Reader:
 
     def _property(self) -> Ranges:
         name = self.until("}", "Unclosed character family") if self.take("{") else self.next()
-        found = sets.named(name, any_case=self.has("i"))
-        if found is None:
+        char_set = sets.named(name, any_case=self.has("i"))
+        if char_set is None:
             raise self.error(f"Unknown character property name {{{name}}}, or one that is not supported here")
-        return found
+        return char_set

@@ -38,15 +38,15 @@ class JavaPattern:
 
     def first(self, text: str) -> list[str | None] | None:
         """Returns the first match, then its groups (Matcher.find); None when there is none."""
-        found = self._compiled.search(text)
-        return None if found is None else [found[0], *found.groups()]
+        match = self._compiled.search(text)
+        return None if match is None else [match[0], *match.groups()]
 
     def replace_first(self, text: str, replacement: str) -> str:
         """Does Matcher.replaceFirst: `$1` and `${name}` are groups, a backslash makes the next character literal.
 
         Raises PatternError for a replacement that Java refuses.
         """
-        return self._compiled.sub(lambda found: _expanded(replacement, found), text, count=1)
+        return self._compiled.sub(lambda match: _expanded(replacement, match), text, count=1)
 
 
 @lru_cache(maxsize=256)
@@ -69,35 +69,35 @@ class _Translator(Reader):
 
     def whole(self) -> str:
         """Returns the pattern for Python."""
-        made = self._alternatives()
+        pattern = self._alternatives()
         if self.more():
             raise self.error("Unmatched closing ')'")
-        return made
+        return pattern
 
     def _alternatives(self) -> str:
         before = self.flags
-        found = [self._sequence()]
+        branches = [self._sequence()]
         while self.take("|"):
-            found.append(self._sequence())
+            branches.append(self._sequence())
         self.flags = before
-        return "|".join(found)
+        return "|".join(branches)
 
     def _sequence(self) -> str:
-        found: list[str] = []
+        pieces: list[str] = []
         while True:
             self.skip_comments()
             if not self.more() or self.peek() in "|)":
-                return "".join(found)
+                return "".join(pieces)
             if self.peek() in "*+?":
                 raise self.error(f"Dangling meta character '{self.peek()}'")
             if self.peek() == "{":
-                if not found:
+                if not pieces:
                     raise self.error("Illegal repetition")
                 self._repeated("")  # Java repeats nothing when a repetition is followed by another
                 continue
             atom = self._atom()
             if atom is not None:
-                found.append(self._repeated(atom))
+                pieces.append(self._repeated(atom))
 
     def _repeated(self, atom: str) -> str:
         self.skip_comments()
@@ -151,22 +151,22 @@ class _Translator(Reader):
         before, number = self.flags, 0
         opening = next((kind for kind in ("?<=", "?<!", "?:", "?=", "?!", "?>") if self.take(kind)), "")
         if opening:
-            made = _LOOKS[opening]
+            look = _LOOKS[opening]
         elif self.take("?<"):
-            made, number = self._named_group()
+            look, number = self._named_group()
         elif self.take("?"):
             if self.change_flags():
                 return None
-            made = "(?:"
+            look = "(?:"
         else:
             self._groups += 1
-            made, number = "(", self._groups
-        made += self._alternatives()
+            look, number = "(", self._groups
+        look += self._alternatives()
         if not self.take(")"):
             raise self.error("Unclosed group")
         self._closed.add(number)
         self.flags = before
-        return made + ")"
+        return look + ")"
 
     def _named_group(self) -> tuple[str, int]:
         name = self.until(">", "named capturing group is missing trailing '>'")
@@ -230,35 +230,35 @@ class _Translator(Reader):
         return f"(?:\\{number})"
 
 
-def _expanded(replacement: str, found: re.Match[str]) -> str:
-    reader, made = Reader(replacement), []
+def _expanded(replacement: str, match: re.Match[str]) -> str:
+    reader, parts = Reader(replacement), []
     while reader.more():
         char = reader.next()
         if char == "\\":
             if not reader.more():
                 raise PatternError("character to be escaped is missing")
-            made.append(reader.next())
+            parts.append(reader.next())
         elif char == "$":
-            made.append(found[_group_of(reader, found)] or "")
+            parts.append(match[_group_of(reader, match)] or "")
         else:
-            made.append(char)
-    return "".join(made)
+            parts.append(char)
+    return "".join(parts)
 
 
-def _group_of(reader: Reader, found: re.Match[str]) -> int | str:
+def _group_of(reader: Reader, match: re.Match[str]) -> int | str:
     if not reader.more():
         raise PatternError("Illegal group reference: group index is missing")
     if reader.take("{"):
         name = reader.until("}", "named capturing group is missing trailing '}'")
-        if name not in found.re.groupindex:
+        if name not in match.re.groupindex:
             raise PatternError(f"No group with name {{{name}}}")
         return name
     if reader.peek() not in "0123456789":
         raise PatternError("Illegal group reference")
     number = int(reader.next())
-    if number > found.re.groups:
+    if number > match.re.groups:
         raise PatternError(f"No group {number}")
-    while reader.more() and reader.peek() in "0123456789" and number * 10 + int(reader.peek()) <= found.re.groups:
+    while reader.more() and reader.peek() in "0123456789" and number * 10 + int(reader.peek()) <= match.re.groups:
         number = number * 10 + int(reader.next())
     return number
 
@@ -275,12 +275,12 @@ class ClassReader:
         negated = reader.take("^")
         if reader.take("&&") and reader.peek() == "]":
             raise reader.error("Bad class syntax")
-        found = self._operand(first=reader.peek() == "]")
+        operand = self._operand(first=reader.peek() == "]")
         while reader.take("&&"):
-            found = sets.intersection(found, self._operand(first=False)) if reader.peek() not in "&]" else found
+            operand = sets.intersection(operand, self._operand(first=False)) if reader.peek() not in "&]" else operand
         if not reader.take("]"):
             raise reader.error("Unclosed character class", before=1)
-        return sets.complement(found) if negated else found
+        return sets.complement(operand) if negated else operand
 
     def _operand(self, *, first: bool) -> Ranges:
         """Reads a union, up to the `]` or `&&` that ends it."""

@@ -121,9 +121,9 @@ def hash_order(keys: Iterable[str], *, copied: bool = False) -> list[str]:
     return sorted(listed, key=bucket)
 
 
-def map_order(given: Mapping[Any, Any]) -> list[Any]:
+def map_order(mapping: Mapping[Any, Any]) -> list[Any]:
     """Returns the keys of a map in a HashMap's order; unchanged if they are not all strings."""
-    return hash_order(given) if all(isinstance(key, str) for key in given) else list(given)
+    return hash_order(mapping) if all(isinstance(key, str) for key in mapping) else list(mapping)
 
 
 def json_string(text: str) -> str:
@@ -134,9 +134,9 @@ def json_string(text: str) -> str:
     return '"' + _TO_ESCAPE.sub(_escaped, text) + '"'
 
 
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
-    return _SHORT.get(found[0]) or "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return _SHORT.get(match[0]) or "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
 
 
 def json_text(value: Any) -> str:  # noqa: PLR0911  one line a type

@@ -61,17 +61,17 @@ class JsonSchemaConverter(RegistryConverter):
         Raises DataError, also for a value without a schema.
         """
         column = column.texts()
-        made: dict[int, tuple[bytes, ValueWriter, _Check | None]] = {}
+        writers: dict[int, tuple[bytes, ValueWriter, _Check | None]] = {}
         payloads: list[bytes | None] = []
         for index, value in enumerate(column.values):
             schema = column.schema_of(index)
             if schema is None and value is None:
                 payloads.append(None)
                 continue
-            found = made.get(id(schema))
-            if found is None:
-                found = made[id(schema)] = self._writer(schema)
-            prefix, writer, check = found
+            entry = writers.get(id(schema))
+            if entry is None:
+                entry = writers[id(schema)] = self._writer(schema)
+            prefix, writer, check = entry
             payload = writer.write(value)
             if payload is not None and check is not None:
                 check(orjson.loads(payload))
@@ -89,10 +89,10 @@ class JsonSchemaConverter(RegistryConverter):
                 schemas.append(None)
                 continue
             prefix = payload[:HEADER_BYTES]
-            found = readers.get(prefix)
-            if found is None:
-                found = self._reader(prefix)
-            reader, check = found
+            entry = readers.get(prefix)
+            if entry is None:
+                entry = self._reader(prefix)
+            reader, check = entry
             tree = reader.parse(payload[HEADER_BYTES:])
             if check is not None:
                 check(tree)
@@ -108,7 +108,7 @@ class JsonSchemaConverter(RegistryConverter):
         return header(number), writer, self._document(to_write)[1] if self.config[FAIL_INVALID] else None
 
     def _made(self, schema: Schema) -> tuple[SchemaText, str | None, ValueWriter]:
-        text = write_schema(schema, self._options, lambda one, value: ValueWriter(one, self._options).tree(value))
+        text = write_schema(schema, self._options, lambda part, value: ValueWriter(part, self._options).tree(value))
         title = orjson.loads(text).get("title")
         return SchemaText(SchemaKind.JSON, text), title, ValueWriter(schema, self._options)
 
@@ -116,10 +116,10 @@ class JsonSchemaConverter(RegistryConverter):
         number = schema_id(prefix)
         text = self.schema_of(number)
         try:
-            found, check = self._document(text)
-            title = found.tree.get("title") if isinstance(found.tree, dict) else None
+            schema_document, check = self._document(text)
+            title = schema_document.tree.get("title") if isinstance(schema_document.tree, dict) else None
             version = self.version(text, title)
-            schema = read_schema(found, self._options, self._default, version)
+            schema = read_schema(schema_document, self._options, self._default, version)
         except DataError as error:
             raise DataError(f"Schema {number}: {error}") from None
         return keep(self._readers, self._most, prefix, (ValueReader(schema, self._options), check))
@@ -129,14 +129,16 @@ class JsonSchemaConverter(RegistryConverter):
 
     def _document(self, text: SchemaText) -> tuple[SchemaDocument, _Check | None]:
         def make() -> tuple[SchemaDocument, _Check | None]:
-            found = document(text.text, {name: one.text for name, one in self.referenced(text).items()})
-            return found, _check(found) if self.config[FAIL_INVALID] else None
+            schema_document = document(
+                text.text, {name: schema_text.text for name, schema_text in self.referenced(text).items()}
+            )
+            return schema_document, _check(schema_document) if self.config[FAIL_INVALID] else None
 
         return kept(self._documents, self._most, text, make)
 
 
-def _check(found: SchemaDocument) -> _Check:
-    validate = found.validator().validate
+def _check(schema_document: SchemaDocument) -> _Check:
+    validate = schema_document.validator().validate
 
     def check(tree: Any) -> None:
         try:

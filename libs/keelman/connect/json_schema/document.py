@@ -31,12 +31,12 @@ class SchemaDocument:
         draft7 = not isinstance(self.tree, dict) or "$schema" not in self.tree
         make: Callable[..., Any] = jsonschema_rs.Draft7Validator if draft7 else jsonschema_rs.validator_for
         try:
-            found: jsonschema_rs.Validator = make(
+            validator: jsonschema_rs.Validator = make(
                 self.tree, registry=self.registry, retriever=_fetched, base_uri=self.base
             )
         except (ValueError, jsonschema_rs.ReferencingError) as error:
             raise DataError(f"The JSON Schema is not sound: {first_line(error)}") from None
-        return found
+        return validator
 
 
 def document(text: str, references: Mapping[str, str]) -> SchemaDocument:
@@ -46,8 +46,8 @@ def document(text: str, references: Mapping[str, str]) -> SchemaDocument:
     tree = _parsed(text, "The JSON Schema")
     own = tree.get("$id") if isinstance(tree, dict) else None
     base = urljoin(_BASE, own.removesuffix("#")) if isinstance(own, str) and not own.startswith("#") else _BASE
-    named = {name: _parsed(one, f"The JSON Schema {name}") for name, one in references.items()}
-    resources = {urljoin(one, name): inner for name, inner in named.items() for one in (_BASE, base)}
+    named = {name: _parsed(reference, f"The JSON Schema {name}") for name, reference in references.items()}
+    resources = {urljoin(start, name): inner for name, inner in named.items() for start in (_BASE, base)}
     resources.pop(base, None)
     try:
         registry = jsonschema_rs.Registry(

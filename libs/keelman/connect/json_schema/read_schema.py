@@ -46,7 +46,7 @@ _KEYWORDS = {
 
 
 def read_schema(
-    found: SchemaDocument,
+    schema_document: SchemaDocument,
     options: JsonSchemaOptions,
     value_of: Callable[[Schema, Any], Any],
     version: int | None = None,
@@ -58,7 +58,9 @@ def read_schema(
     import jsonschema_rs  # noqa: PLC0415  14 MB that only those need who use it
 
     try:
-        schema = _Reader(options, value_of).schema(found.tree, found.registry.resolver(found.base))
+        schema = _Reader(options, value_of).schema(
+            schema_document.tree, schema_document.registry.resolver(schema_document.base)
+        )
     except RecursionError:
         raise DataError("The JSON Schema is nested too deeply") from None
     except jsonschema_rs.ReferencingError as error:
@@ -93,17 +95,17 @@ class _Reader:
             return again
         self._open[place] = []
         schema = self._parts(tree, resolver, optional=optional)
-        for one in self._open.pop(place):
+        for recurring in self._open.pop(place):
             if schema.type != "struct":
                 raise DataError(f"The JSON Schema {json.dumps(tree)[:200]} holds itself and is no object")
-            one.close(schema)
+            recurring.close(schema)
         return schema
 
     def _parts(self, tree: dict[str, Any], resolver: Any, *, optional: bool) -> Schema:  # noqa: PLR0911  one line a case
         """Combines the unions, alternatives and plain schemas of one schema object: all must hold."""
         word = _word(tree)
         if isinstance(word, list):
-            members = [{**{k: v for k, v in tree.items() if k != "default"}, "type": one} for one in word]
+            members = [{**{k: v for k, v in tree.items() if k != "default"}, "type": kind} for kind in word]
             if len(members) == 1:
                 return self._parts({**tree, "type": word[0]}, resolver, optional=optional)
             return self._union(members, tree, resolver, optional=optional)
@@ -126,19 +128,19 @@ class _Reader:
 
     def _all_of(self, every: list[Any], tree: dict[str, Any], resolver: Any, *, optional: bool) -> Schema:
         own = {key: value for key, value in tree.items() if key != "allOf"}
-        named = [one for one in every if isinstance(one, dict)]
-        unions = [one for one in named if "oneOf" in one or "anyOf" in one or "allOf" in one]
-        words = [one for one in named if _word(one) is not None and one not in unions]
-        enums = [one for one in named if "enum" in one]
-        referred = [one for one in named if "$ref" in one]
-        if not unions and enums and all(_word(one) in (None, "string") for one in words):
+        named = [member for member in every if isinstance(member, dict)]
+        unions = [member for member in named if "oneOf" in member or "anyOf" in member or "allOf" in member]
+        words = [member for member in named if _word(member) is not None and member not in unions]
+        enums = [member for member in named if "enum" in member]
+        referred = [member for member in named if "$ref" in member]
+        if not unions and enums and all(_word(member) in (None, "string") for member in words):
             return self._finished(self._enum(enums[0]["enum"]), {**enums[0], **own}, optional=optional)
         for chosen in (*unions, *words, *referred):
             return replace(self.schema({**chosen, **own}, resolver, optional=optional))
         raise DataError(f"Connect has no schema for the JSON Schema {json.dumps(tree)[:200]}")
 
     def _union(self, members: list[Any], tree: dict[str, Any], resolver: Any, *, optional: bool) -> Schema:
-        rest = [one for one in members if not (isinstance(one, dict) and one.get("type") == "null")]
+        rest = [member for member in members if not (isinstance(member, dict) and member.get("type") == "null")]
         null = len(rest) < len(members)
         if null and len(rest) == 1:
             return self.schema(rest[0], resolver, optional=True)
@@ -151,7 +153,7 @@ class _Reader:
         else:
             name, prefix, parameters = ONE_OF, ONE_OF_FIELD, ()
         fields = tuple(
-            Field(f"{prefix}{place}", self.schema(one, resolver, optional=True)) for place, one in enumerate(rest)
+            Field(f"{prefix}{place}", self.schema(member, resolver, optional=True)) for place, member in enumerate(rest)
         )
         union = Schema("struct", optional=null, name=name, parameters=parameters, fields=fields)
         return self._finished(union, tree, optional=optional)
@@ -164,14 +166,14 @@ class _Reader:
             resolved = resolver.lookup(tree["$ref"])
             place = f"{resolved.resolver.base_uri} {tree['$ref']}"
             return {} if place in seen else self._properties(resolved.contents, resolved.resolver, seen | {place})
-        found: dict[str, tuple[Any, Any, bool]] = {}
+        properties: dict[str, tuple[Any, Any, bool]] = {}
         required: Any = tree.get("required") if isinstance(tree.get("required"), list) else []
         own = tree.get("properties")
-        for name, one in own.items() if isinstance(own, dict) else ():
-            found[name] = one, resolver, name in required
-        for one in tree.get("allOf", ()):
-            found |= self._properties(one, resolver, seen)
-        return found
+        for name, node in own.items() if isinstance(own, dict) else ():
+            properties[name] = node, resolver, name in required
+        for part in tree.get("allOf", ()):
+            properties |= self._properties(part, resolver, seen)
+        return properties
 
     def _struct(self, tree: dict[str, Any], properties: dict[str, tuple[Any, Any, bool]], *, optional: bool) -> Schema:
         ordered = sorted(
@@ -179,8 +181,8 @@ class _Reader:
             key=lambda item: index if isinstance(index := _index(item[1][1][0]), int) else item[0],
         )
         fields = tuple(
-            Field(name, self.schema(one, where, optional=self._options.use_optional_for_nonrequired and not required))
-            for _, (name, (one, where, required)) in ordered
+            Field(name, self.schema(node, where, optional=self._options.use_optional_for_nonrequired and not required))
+            for _, (name, (node, where, required)) in ordered
         )
         return self._finished(Schema("struct", fields=fields), tree, optional=optional)
 
@@ -212,22 +214,22 @@ class _Reader:
     def _enum(self, symbols: Any) -> Schema:
         prefix = ANY_ENUM if self._options.generalized_sum_type_support else ENUM
         pairs = []
-        for place, one in enumerate(symbols if isinstance(symbols, list) else ()):
-            symbol = NULL_SYMBOL if one is None else one if isinstance(one, str) else json_text(one)
+        for place, item in enumerate(symbols if isinstance(symbols, list) else ()):
+            symbol = NULL_SYMBOL if item is None else item if isinstance(item, str) else json_text(item)
             pairs.append((f"{prefix}.{symbol}", str(place) if prefix == ANY_ENUM else symbol))
         return Schema("string", parameters=((prefix, ""), *pairs))
 
     def _finished(self, schema: Schema, tree: dict[str, Any], *, optional: bool) -> Schema:
-        title, version, text, given = (tree.get(key) for key in ("title", VERSION, "description", PARAMETERS))
-        known = dict(schema.parameters)
-        if isinstance(given, dict):
-            known |= {key: one if isinstance(one, str) else json_text(one) for key, one in given.items()}
+        title, version, text, own = (tree.get(key) for key in ("title", VERSION, "description", PARAMETERS))
+        parameters = dict(schema.parameters)
+        if isinstance(own, dict):
+            parameters |= {key: value if isinstance(value, str) else json_text(value) for key, value in own.items()}
         schema = replace(
             schema,
             name=schema.name if schema.name is not None or not isinstance(title, str) else title,
             version=version if isinstance(version, int) else None,
             doc=text if isinstance(text, str) else None,
-            parameters=tuple(known.items()),
+            parameters=tuple(parameters.items()),
             optional=schema.optional or optional,
         )
         default = tree.get("default")

@@ -68,9 +68,9 @@ class ValueReader:
 
     def _value(self, schema: Schema) -> _Read:
         """Creates a schema's function; a schema that contains itself calls the function under construction."""
-        known = self._made.get(id(schema))
-        if known is not None:
-            return lambda tree: known[0](tree)  # noqa: PLW0108  it is not there yet
+        entry = self._made.get(id(schema))
+        if entry is not None:
+            return lambda tree: entry[0](tree)  # noqa: PLW0108  it is not there yet
         self._made[id(schema)] = cell = []
         convert = self._converted(schema)
         default, optional = schema.default, schema.optional
@@ -102,7 +102,7 @@ class ValueReader:
         if kind == "array":
             assert schema.value is not None
             each = self._value(schema.value)
-            return lambda tree: [each(one) for one in _of(list, tree, schema)]
+            return lambda tree: [each(item) for item in _of(list, tree, schema)]
         if kind == "map":
             return self._map(schema)
         if kind in INTEGER_RANGES:
@@ -126,24 +126,24 @@ class ValueReader:
         assert schema.value is not None
         value = self._value(schema.value)
         if is_object_map(schema):
-            return lambda tree: {name: value(one) for name, one in _of(dict, tree, schema).items()}
+            return lambda tree: {name: value(item) for name, item in _of(dict, tree, schema).items()}
         key = self._value(schema.key)
 
         def read(tree: Any) -> dict[Any, Any]:
-            found = {}
-            for one in _of(list, tree, schema):
-                if not isinstance(one, dict) or one.keys() != {KEY, VALUE}:
-                    raise DataError(f"An entry of a map is an object of key and value, not {_NODES.get(type(one))}")
+            mapping = {}
+            for entry in _of(list, tree, schema):
+                if not isinstance(entry, dict) or entry.keys() != {KEY, VALUE}:
+                    raise DataError(f"An entry of a map is an object of key and value, not {_NODES.get(type(entry))}")
                 try:
-                    found[key(one[KEY])] = value(one[VALUE])
+                    mapping[key(entry[KEY])] = value(entry[VALUE])
                 except TypeError:
                     raise DataError("The key of a map cannot be one") from None
-            return found
+            return mapping
 
         return read
 
     def _struct(self, schema: Schema) -> _Read:
-        fields = [(one.name, self._value(one.schema), one.schema.default) for one in schema.fields]
+        fields = [(field.name, self._value(field.schema), field.schema.default) for field in schema.fields]
 
         def read(tree: Any) -> Struct:
             if tree.__class__ is not dict:
@@ -163,7 +163,7 @@ class ValueReader:
 
     def _union(self, schema: Schema) -> _Read:
         """Takes the first member that fits a value; among objects the member with the most of their names."""
-        members = [(one.name, one.schema, self._value(one.schema)) for one in schema.fields]
+        members = [(field.name, field.schema, self._value(field.schema)) for field in schema.fields]
 
         def read(tree: Any) -> Struct:
             best, most = None, -1
@@ -186,7 +186,7 @@ def _fit(schema: Schema, tree: Any) -> int:  # noqa: PLR0911  one line a type
     if kind == "struct":
         if isinstance(tree, dict):
             return len({field.name for field in schema.fields} & tree.keys())
-        return max((_fit(one.schema, tree) for one in schema.fields), default=-1) if is_union(schema) else -1
+        return max((_fit(field.schema, tree) for field in schema.fields), default=-1) if is_union(schema) else -1
     if isinstance(tree, bool):
         return _SURE if kind == "boolean" else -1
     if isinstance(tree, int):
@@ -215,8 +215,8 @@ def _whole(schema: Schema) -> Callable[[Any], int]:
             if isinstance(tree, decimal.Decimal) and tree.adjusted() > _MAX_ADJUSTED:
                 raise DataError(f"{tree} is too large for {java_type(schema)}")
             if not fraction or tree % 1:
-                found = tree if fraction else _NODES.get(type(tree), "?")
-                raise DataError(f"Expected a whole number for {java_type(schema)}, but found {found}")
+                shown = tree if fraction else _NODES.get(type(tree), "?")
+                raise DataError(f"Expected a whole number for {java_type(schema)}, but found {shown}")
             tree = int(tree)
         if not -bound <= tree < bound:
             raise DataError(f"{tree} is too large for {java_type(schema)}")

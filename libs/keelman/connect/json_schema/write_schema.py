@@ -78,8 +78,8 @@ class _Writer:
         indexed = {} if index is None else {INDEX: index}
         if is_union(schema):
             members = [
-                self.tree(replace(one.schema, optional=False), place, plain=True)
-                for place, one in enumerate(schema.fields)
+                self.tree(replace(field.schema, optional=False), place, plain=True)
+                for place, field in enumerate(schema.fields)
             ]
             return {**indexed, "oneOf": [*([{"type": "null"}] if schema.optional else []), *members]}
         if schema.optional and not plain:
@@ -92,12 +92,12 @@ class _Writer:
         return self._named(schema, indexed)
 
     def _name(self, schema: Schema) -> str:
-        for fields, found in self._open:
+        for fields, tree in self._open:
             if fields is schema.fields:
-                if "$id" not in found:
+                if "$id" not in tree:
                     self._ids += 1
-                    found["$id"] = f"#id{self._ids}"
-                return str(found["$id"])
+                    tree["$id"] = f"#id{self._ids}"
+                return str(tree["$id"])
         raise DataError(f"The schema {schema.name} refers to a schema that does not contain it")
 
     def _named(self, schema: Schema, indexed: dict[str, int]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class _Writer:
         if schema.type != "struct":
             return {}
         self._open.append((schema.fields, tree))
-        trees = {one.name: self.tree(one.schema, place) for place, one in enumerate(schema.fields)}
+        trees = {field.name: self.tree(field.schema, place) for place, field in enumerate(schema.fields)}
         self._open.pop()
         more = {} if self._options.object_additional_properties else {"additionalProperties": False}
         return {**more, "properties": {name: trees[name] for name in hash_order(trees)}} if trees else more
@@ -164,9 +164,9 @@ class _Writer:
 
 def enum_symbols(schema: Schema, *, general: bool) -> list[str | None] | None:
     """Returns the symbols of an enum, None for a plain string."""
-    given = dict(schema.parameters)
-    found = enum_key(given, ENUM, general=general)
-    if found is None:
+    parameters = dict(schema.parameters)
+    own_key = enum_key(parameters, ENUM, general=general)
+    if own_key is None:
         return None
-    symbols = [key.removeprefix(f"{found}.") for key in given if key.startswith(f"{found}.")]
-    return [None if one == NULL_SYMBOL else one for one in symbols]
+    symbols = [key.removeprefix(f"{own_key}.") for key in parameters if key.startswith(f"{own_key}.")]
+    return [None if symbol == NULL_SYMBOL else symbol for symbol in symbols]

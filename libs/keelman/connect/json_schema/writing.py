@@ -40,10 +40,10 @@ class ValueWriter:
     def tree(self, value: Any) -> Any:
         """Returns a value in JSON's own types. Raises DataError."""
         try:
-            found = self._write(value)
+            node = self._write(value)
         except RecursionError:
             raise DataError("The value is nested too deeply for JSON") from None
-        return None if found is _LEFT_OUT else found
+        return None if node is _LEFT_OUT else node
 
     def write(self, value: Any) -> bytes | None:
         """Returns its JSON; None for a null that the schema does not allow: a null record. Raises DataError."""
@@ -57,18 +57,18 @@ class ValueWriter:
 
     def _value(self, schema: Schema) -> _Write:
         """Creates a schema's function; a schema that contains itself calls the function under construction."""
-        known = self._made.get(id(schema))
-        if known is not None:
-            return lambda value: known[0](value)  # noqa: PLW0108  it is not there yet
+        entry = self._made.get(id(schema))
+        if entry is not None:
+            return lambda value: entry[0](value)  # noqa: PLW0108  it is not there yet
         self._made[id(schema)] = cell = []
         convert = self._converted(schema)
         instead: Any = None if schema.optional else _LEFT_OUT
         if schema.default is not None and not self._options.ignore_default_for_nullables:
             instead = convert(schema.default)
 
-        made = _quick(schema, convert, instead)
-        cell.append(made)
-        return made
+        write = _quick(schema, convert, instead)
+        cell.append(write)
+        return write
 
     def _converted(self, schema: Schema) -> _Write:  # noqa: PLR0911  one line a type
         kind = schema.type
@@ -79,7 +79,7 @@ class ValueWriter:
         if kind == "array":
             assert schema.value is not None
             each = self._value(schema.value)
-            return lambda values: [_null(each(one)) for one in checked(schema, values)]  # type: ignore[attr-defined]
+            return lambda values: [_null(each(item)) for item in checked(schema, values)]  # type: ignore[attr-defined]
         if kind == "map":
             return self._map(schema)
         if kind == "bytes":
@@ -94,20 +94,20 @@ class ValueWriter:
         key, value = self._value(schema.key), self._value(schema.value)
         if is_object_map(schema):
 
-            def write(found: Any) -> Any:
-                checked(schema, found)
-                for one in found:
-                    key(one)
-                return {one: _null(value(found[one])) for one in hash_order(found)}
+            def write(mapping: Any) -> Any:
+                checked(schema, mapping)
+                for name in mapping:
+                    key(name)
+                return {key: _null(value(mapping[key])) for key in hash_order(mapping)}
 
             return write
-        return lambda found: [
+        return lambda mapping: [
             {KEY: _null(key(k)), VALUE: _null(value(v))}
-            for k, v in checked(schema, found).items()  # type: ignore[attr-defined]
+            for k, v in checked(schema, mapping).items()  # type: ignore[attr-defined]
         ]
 
     def _union(self, schema: Schema) -> _Write:
-        members = [(one.name, self._value(one.schema)) for one in schema.fields]
+        members = [(field.name, self._value(field.schema)) for field in schema.fields]
         nothing = None if schema.optional else _LEFT_OUT
 
         def write(struct: Any) -> Any:
@@ -121,7 +121,7 @@ class ValueWriter:
         return write
 
     def _struct(self, schema: Schema) -> _Write:
-        fields = [(one.name, self._value(one.schema)) for one in schema.fields]
+        fields = [(field.name, self._value(field.schema)) for field in schema.fields]
 
         def write(struct: Any) -> Any:
             if not isinstance(struct, Struct):
@@ -131,9 +131,9 @@ class ValueWriter:
             values, tree, name = struct.values, {}, ""
             try:
                 for name, convert in fields:
-                    found = convert(values.get(name))
-                    if found is not _LEFT_OUT:
-                        tree[name] = found
+                    node = convert(values.get(name))
+                    if node is not _LEFT_OUT:
+                        tree[name] = node
             except DataError as error:
                 raise DataError(f"Field {name}: {error}") from None
             return tree

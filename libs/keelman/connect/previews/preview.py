@@ -42,7 +42,7 @@ class Preview:
         self._policy = Policy.of(config, sink=False)
         self.new_schemas: list[str] = []
         """Subjects of the schema registry that would get a new schema from the previewed records."""
-        self._walk = open_steps(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
+        self._walk = open_steps(config, worker, lambda opener: DryRegistry(open_registry(opener), self.new_schemas))
 
     def of_source(self, batch: SourceBatch, index: int) -> View:
         """Previews a reader's record, up to the record that would be written."""
@@ -162,7 +162,7 @@ def typed(record: Record) -> View:
         "timestamp_ms": record.timestamp_ms,
         "key": _value(record.key_schema, record.key),
         "value": _value(record.value_schema, record.value),
-        "headers": [{"name": one.name, **_value(one.schema, one.value)} for one in record.headers],
+        "headers": [{"name": header.name, **_value(header.schema, header.value)} for header in record.headers],
     }
 
 
@@ -197,4 +197,4 @@ def schema_text(schema: Schema) -> str:
 
 
 def _fields(schema: Schema) -> Iterator[str]:
-    return (f"{one.name}:{schema_text(one.schema)}" for one in schema.fields)
+    return (f"{field.name}:{schema_text(field.schema)}" for field in schema.fields)

@@ -93,12 +93,12 @@ class RecordTrace:
 
     def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
         """Returns the record after all transforms; None when one dropped it."""
-        found: Record | None = record
+        current: Record | None = record
         for step in self._chain.steps:
-            if found is None:
+            if current is None:
                 break
-            found = self._pass(step, found, on_step)
-        return found
+            current = self._pass(step, current, on_step)
+        return current
 
     def decode(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
         """Returns a topic's record with the values of key, value and headers."""
@@ -111,11 +111,11 @@ class RecordTrace:
 
     def headers(self, headers: Headers) -> list[Header]:
         """Returns the values of headers."""
-        found = []
+        result = []
         with _at(CONVERTER_STAGES["header"], "header.converter"):
             for name, raw in headers:
-                found.append(Header(name, *opened(self._headers, raw), raw))
-        return found
+                result.append(Header(name, *opened(self._headers, raw), raw))
+        return result
 
     def given(self, record: Record, headers: Headers) -> Record:
         """Returns a source's record with the values of headers that were already written."""
@@ -129,18 +129,18 @@ class RecordTrace:
         with _at(CONVERTER_STAGES["value"], "value.converter"):
             value = _closed(self._values.of_topic(record.topic), record.value_schema, record.value, raw=raw)
         with _at(CONVERTER_STAGES["header"], "header.converter"):
-            headers = [(one.name, self._header_bytes(one)) for one in record.headers]
+            headers = [(header.name, self._header_bytes(header)) for header in record.headers]
         return Written(record.topic, record.partition, record.timestamp_ms, key, value, headers)
 
     def _pass(self, step: Step, record: Record, on_step: OnStep) -> Record | None:
-        found: Record | None = record
+        current: Record | None = record
         with _at(TRANSFORMATION, f"transforms.{step.alias}"):
             holds = None if step.predicate is None else step.predicate.test(record)
             applied = holds is None or holds != step.negate
             if applied:
-                found = step.transform.apply(record)
-        on_step(StepResult(step.alias, step.negate, applied, holds, found))
-        return found
+                current = step.transform.apply(record)
+        on_step(StepResult(step.alias, step.negate, applied, holds, current))
+        return current
 
     def _header_bytes(self, header: Header) -> bytes | None:
         if header.raw is not None:

@@ -54,14 +54,16 @@ class CompiledSchema:
         except (TypeError, KeyError) as error:
             raise DataError(f"The Protobuf schema is not sound: {error}") from None
         file = files.file[-1]
-        self._roots = [self._pool.FindMessageTypeByName(_joined(file.package, one.name)) for one in file.message_type]
+        self._roots = [
+            self._pool.FindMessageTypeByName(_joined(file.package, message.name)) for message in file.message_type
+        ]
 
     def by_name(self, full_name: str) -> Descriptor:
         """Returns a message of the schema's own file. Raises DataError."""
         try:
-            found = self._pool.FindMessageTypeByName(full_name)
-            if found.file.name == _MAIN:
-                return found
+            message = self._pool.FindMessageTypeByName(full_name)
+            if message.file.name == _MAIN:
+                return message
         except KeyError:
             pass
         raise DataError(f"The Protobuf schema has no message {full_name}")
@@ -69,21 +71,21 @@ class CompiledSchema:
     def by_indexes(self, indexes: Sequence[int]) -> Descriptor:
         """Returns a message by the indexes of its enclosing messages, outermost first, and its own. Raises
         DataError."""
-        level, found = self._roots, None
+        level, message = self._roots, None
         for index in indexes:
             if not 0 <= index < len(level):
                 raise DataError(f"The Protobuf schema has no message with the indexes {list(indexes)}")
-            found = level[index]
-            level = _nested(found)
-        if found is None:
+            message = level[index]
+            level = _nested(message)
+        if message is None:
             raise DataError("The payload has no message index")
-        return found
+        return message
 
     def indexes(self, message: Descriptor) -> list[int]:
         """Returns the indexes of a message: the inverse of `by_indexes`."""
         above = message.containing_type
         level = self._roots if above is None else _nested(above)
-        place = [one.full_name for one in level].index(message.full_name)
+        place = [sibling.full_name for sibling in level].index(message.full_name)
         return [place] if above is None else [*self.indexes(above), place]
 
 
@@ -93,10 +95,10 @@ def compiled(text: str, references: Mapping[str, str]) -> CompiledSchema:
     Google's files and Confluent's may be left out. Raises DataError with the compiler's message, and
     CompilerAway when it cannot be run.
     """
-    found = _outcome(text, tuple(references.items()))
-    if isinstance(found, DataError):
-        raise DataError(str(found))
-    return found
+    outcome = _outcome(text, tuple(references.items()))
+    if isinstance(outcome, DataError):
+        raise DataError(str(outcome))
+    return outcome
 
 
 @lru_cache(maxsize=256)
@@ -110,7 +112,7 @@ def _outcome(text: str, references: tuple[tuple[str, str], ...]) -> CompiledSche
 
 def _nested(message: Descriptor) -> list[Descriptor]:
     """Returns the nested messages in the text of one, without the generated ones for entries of maps."""
-    return [one for one in message.nested_types if not one.GetOptions().map_entry]
+    return [nested_type for nested_type in message.nested_types if not nested_type.GetOptions().map_entry]
 
 
 def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
@@ -123,7 +125,12 @@ def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(with_meta(text) if name in texts else text, encoding="utf-8", errors="replace")
         out = root / "compiled.bin"
-        words = [f"-I{root}", *(f"-I{one}" for one in _folders()), "--include_imports", f"--descriptor_set_out={out}"]
+        words = [
+            f"-I{root}",
+            *(f"-I{folder}" for folder in _folders()),
+            "--include_imports",
+            f"--descriptor_set_out={out}",
+        ]
         try:
             done = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", _PROGRAM, _site(), *words, _MAIN],
@@ -136,8 +143,8 @@ def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
             raise CompilerAway(f"Protobuf's compiler cannot be run: {error}") from None
         if done.returncode or not out.exists():
             message = done.stderr.decode(errors="replace").strip().replace(_MAIN, "schema").replace("\n", "; ")
-            why = message or f"the compiler ended with {done.returncode}"
-            raise DataError(f"The Protobuf schema cannot be compiled: {why[:2000]}")
+            reason = message or f"the compiler ended with {done.returncode}"
+            raise DataError(f"The Protobuf schema cannot be compiled: {reason[:2000]}")
         return descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
 
 

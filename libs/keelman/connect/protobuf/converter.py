@@ -70,17 +70,17 @@ class ProtobufConverter(RegistryConverter):
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Returns payloads, each with its schema's id. Raises DataError, also for a value without a schema."""
         column = column.texts()
-        made: dict[int, tuple[bytes, Callable[[Any], bytes]]] = {}
+        writers: dict[int, tuple[bytes, Callable[[Any], bytes]]] = {}
         payloads: list[bytes | None] = []
         for index, value in enumerate(column.values):
             if value is None:
                 payloads.append(None)
                 continue
             schema = column.schema_of(index)
-            found = made.get(id(schema))
-            if found is None:
-                found = made[id(schema)] = self._writer(schema)
-            payloads.append(found[0] + found[1](value))
+            writer = writers.get(id(schema))
+            if writer is None:
+                writer = writers[id(schema)] = self._writer(schema)
+            payloads.append(writer[0] + writer[1](value))
         return payloads
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
@@ -138,7 +138,7 @@ class ProtobufConverter(RegistryConverter):
         from keelman.connect.protobuf.compiler import compiled  # noqa: PLC0415  only those load it who use it
 
         def compile_it() -> CompiledSchema:
-            return compiled(text.text, {name: one.text for name, one in self.referenced(text).items()})
+            return compiled(text.text, {name: schema_text.text for name, schema_text in self.referenced(text).items()})
 
         return kept(self._compiled, self._most, text, compile_it)
 
@@ -170,12 +170,12 @@ def _indexes_end(payload: bytes) -> int:
 
 
 def _varint(number: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        made.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    made.append(number)
-    return bytes(made)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _read_varint(data: bytes, place: int) -> tuple[int, int]:

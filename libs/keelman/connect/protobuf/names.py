@@ -131,9 +131,11 @@ def enum_of(schema: Schema, *, general: bool) -> tuple[str, dict[str, int]] | No
     """
     if schema.type not in ("string", "int32"):
         return None
-    given = dict(schema.parameters)
-    found = enum_key(given, ENUM, general=general)
-    if found is None:
+    parameters = dict(schema.parameters)
+    key = enum_key(parameters, ENUM, general=general)
+    if key is None:
         return None
-    prefix = f"{found}."
-    return given[found], {key.removeprefix(prefix): int(text) for key, text in given.items() if key.startswith(prefix)}
+    prefix = f"{key}."
+    return parameters[key], {
+        key.removeprefix(prefix): int(text) for key, text in parameters.items() if key.startswith(prefix)
+    }

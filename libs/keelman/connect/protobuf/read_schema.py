@@ -65,7 +65,7 @@ def enum_type_of(field: FieldDescriptor) -> EnumDescriptor:
 def real_oneofs(message: Descriptor) -> list[OneofDescriptor]:
     """Returns the oneofs of a message without the synthetic ones for `optional` in proto3."""
     labels = field_protos(message)
-    return [one for one in message.oneofs if not any(labels[field.name].proto3_optional for field in one.fields)]
+    return [oneof for oneof in message.oneofs if not any(labels[field.name].proto3_optional for field in oneof.fields)]
 
 
 def field_protos(message: Descriptor) -> dict[str, _Proto]:
@@ -89,8 +89,8 @@ def is_map(field: FieldDescriptor) -> bool:
     if not field.is_repeated or field.type not in MESSAGES:
         return False
     entry = message_of(field)
-    names = [one.name for one in entry.fields]
-    return entry.name.endswith(ENTRY) and names == [KEY, VALUE] and not any(one.is_repeated for one in entry.fields)
+    names = [field.name for field in entry.fields]
+    return entry.name.endswith(ENTRY) and names == [KEY, VALUE] and not any(field.is_repeated for field in entry.fields)
 
 
 def read_schema(message: Descriptor, options: ProtobufOptions, version: int | None = None) -> Schema:
@@ -126,8 +126,8 @@ class _Reader:
             return again
         self._open[name] = []
         schema = Schema("struct", fields=self._fields(message), **about)
-        for one in self._open.pop(name):
-            one.close(schema)
+        for recurring in self._open.pop(name):
+            recurring.close(schema)
         self._done[name] = schema.fields
         return schema
 
@@ -136,14 +136,14 @@ class _Reader:
 
     def _fields(self, message: Descriptor) -> tuple[Field, ...]:
         protos, oneofs = field_protos(message), real_oneofs(message)
-        within = {field.name for one in oneofs for field in one.fields}
+        within = {field.name for oneof in oneofs for field in oneof.fields}
         fields: list[Field] = []
-        for one in oneofs:
-            members = tuple(Field(f.name, self._field(f, protos[f.name], member=True)) for f in one.fields)
+        for oneof in oneofs:
+            members = tuple(Field(f.name, self._field(f, protos[f.name], member=True)) for f in oneof.fields)
             if self._options.flatten_unions:
                 fields += members
             else:
-                fields.append(Field(union_field(one, self._options), self._union(one, members)))
+                fields.append(Field(union_field(oneof, self._options), self._union(oneof, members)))
         fields += [
             Field(field.name, self._field(field, protos[field.name]))
             for field in message.fields
@@ -184,10 +184,10 @@ class _Reader:
         logical = LOGICAL_NAMES.get(message.full_name)
         if logical == DECIMAL:
             params = _params(proto)
-            given = [("scale", _whole(params.get("scale")) or "0")]
+            parameters = [("scale", _whole(params.get("scale")) or "0")]
             if precision := _whole(params.get("precision")):
-                given.append((PRECISION, precision))
-            return Schema("bytes", optional=True, name=DECIMAL, version=1, parameters=tuple(given))
+                parameters.append((PRECISION, precision))
+            return Schema("bytes", optional=True, name=DECIMAL, version=1, parameters=tuple(parameters))
         if logical is not None:
             return replace(_LOGICAL_SCHEMAS[logical], optional=True)
         if self._options.wrapper_for_nullables and message.full_name in WRAPPER_TYPES:
@@ -196,13 +196,13 @@ class _Reader:
 
     def _map(self, entry: Descriptor) -> Schema:
         protos = field_protos(entry)
-        key, value = (self._field(one, protos[one.name]) for one in entry.fields)
+        key, value = (self._field(field, protos[field.name]) for field in entry.fields)
         return Schema("map", optional=True, name=map_name(self._name(entry)), key=key, value=value)
 
     def _enum(self, field: FieldDescriptor) -> Schema:
         enum, options = enum_type_of(field), self._options
         prefix = ANY_ENUM if options.generalized_sum_type_support else ENUM
-        symbols = ((f"{prefix}.{one.name}", str(one.number)) for one in enum.values)
+        symbols = ((f"{prefix}.{value.name}", str(value.number)) for value in enum.values)
         return Schema(
             "int32" if options.int_for_enums else "string",
             optional=True,
@@ -239,8 +239,8 @@ def _params(proto: _Proto) -> dict[str, str]:
     """Returns the parameters of `(confluent.field_meta)`, option 1088."""
     if not proto.HasField("options"):
         return {}
-    found = _options_class().FromString(proto.options.SerializeToString())
-    return {one.key: one.value for one in found.meta.params}  # type: ignore[attr-defined]
+    options = _options_class().FromString(proto.options.SerializeToString())
+    return {param.key: param.value for param in options.meta.params}  # type: ignore[attr-defined]
 
 
 @cache
@@ -259,4 +259,4 @@ def _options_class() -> type[Message]:
     return GetMessageClass(pool.FindMessageTypeByName("keelman.Options"))
 
 
-_LOGICAL_SCHEMAS = {str(one.name): one for one in (DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP_SCHEMA)}
+_LOGICAL_SCHEMAS = {str(schema.name): schema for schema in (DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP_SCHEMA)}

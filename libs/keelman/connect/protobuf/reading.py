@@ -60,13 +60,13 @@ class MessageReader:
 
     def _struct(self, message: Descriptor, schema: Schema) -> _Read:
         """Creates a struct's function; a schema that contains itself calls the function under construction."""
-        known = self._structs.get(id(schema))
-        if known is not None:
-            return lambda value: known[0](value)  # noqa: PLW0108  it is not there yet
+        entry = self._structs.get(id(schema))
+        if entry is not None:
+            return lambda value: entry[0](value)  # noqa: PLW0108  it is not there yet
         self._structs[id(schema)] = cell = []
         schemas = {field.name: field.schema for field in schema.fields}
         protos, oneofs = field_protos(message), real_oneofs(message)
-        within = {field.name for one in oneofs for field in one.fields}
+        within = {field.name for oneof in oneofs for field in oneof.fields}
         always: list[str] = []
         others: list[tuple[str, bool, _Read]] = []
         for field in message.fields:
@@ -84,12 +84,12 @@ class MessageReader:
                 others.append((field.name, checked, read or _same))
         flat = self._options.flatten_unions
         unions = [
-            (one.name, None if flat else union_field(one, self._options), self._members(one, schema, flat=flat))
-            for one in oneofs
+            (oneof.name, None if flat else union_field(oneof, self._options), self._members(oneof, schema, flat=flat))
+            for oneof in oneofs
         ]
-        made = _struct_reader(schema, always, others, unions)
-        cell.append(made)
-        return made
+        reader = _struct_reader(schema, always, others, unions)
+        cell.append(reader)
+        return reader
 
     def _members(self, oneof: Any, schema: Schema, *, flat: bool) -> tuple[Schema, dict[str, _Read]]:
         if flat:
@@ -113,16 +113,16 @@ class MessageReader:
     def _map(self, field: FieldDescriptor, schema: Schema) -> _Read:
         assert schema.key is not None
         assert schema.value is not None
-        parts = {one.name: one for one in message_of(field).fields}
+        parts = {field.name: field for field in message_of(field).fields}
         key = self._value(parts[KEY], schema.key) or _same
         value = self._value(parts[VALUE], schema.value) or _same
         if message_of(field).GetOptions().map_entry:
-            return lambda found: {key(k): value(v) for k, v in found.items()}
+            return lambda mapping: {key(k): value(v) for k, v in mapping.items()}
         pairs = attrgetter(KEY, VALUE)
 
-        def read(found: Any) -> dict[Any, Any]:
+        def read(entries: Any) -> dict[Any, Any]:
             try:
-                return {key(k): value(v) for k, v in map(pairs, found)}
+                return {key(k): value(v) for k, v in map(pairs, entries)}
             except TypeError:
                 raise DataError(f"The keys of {field.full_name} cannot be those of a map") from None
 
@@ -191,7 +191,7 @@ def _scalar(word: str, schema: Schema) -> _Read | None:
 
 def _symbol(field: FieldDescriptor) -> _Read:
     symbols: dict[int, str] = {}
-    for one in enum_type_of(field).values:
-        symbols.setdefault(one.number, one.name)
+    for value in enum_type_of(field).values:
+        symbols.setdefault(value.number, value.name)
     unknown = f"UNKNOWN_ENUM_VALUE_{enum_type_of(field).name}_"
     return lambda number: symbols.get(number) or f"{unknown}{number}"

@@ -99,8 +99,8 @@ class _Writer:
             if names.is_union(member.schema):
                 oneof = self._oneof_name(member.schema)
                 message.oneofs[oneof] = [
-                    self._field(message, schema, self._scrub(one.name), one.schema, next(numbers), plain=True)
-                    for one in member.schema.fields
+                    self._field(message, schema, self._scrub(field.name), field.schema, next(numbers), plain=True)
+                    for field in member.schema.fields
                 ]
             else:
                 number = next(numbers)
@@ -136,10 +136,10 @@ class _Writer:
         return field
 
     def _type(self, message: MessageText, parent: Schema, field: FieldText, schema: Schema) -> str:
-        given = dict(schema.parameters)
+        parameters = dict(schema.parameters)
         if schema.name in names.LOGICAL:
             if schema.name == DECIMAL:
-                pairs = {"precision": given.get(names.PRECISION), "scale": given.get("scale")}
+                pairs = {"precision": parameters.get(names.PRECISION), "scale": parameters.get("scale")}
                 field.params = {key: text for key, text in pairs.items() if text is not None}
             kind, file = names.LOGICAL[str(schema.name)]
             self._imports.add(file)
@@ -155,7 +155,7 @@ class _Writer:
             field.params["connect.type"] = schema.type
         kind = _TYPES.get(schema.type, schema.type)
         if schema.type in ("int32", "int64"):
-            kind = given.get(names.TYPE, kind)
+            kind = parameters.get(names.TYPE, kind)
         if self._options.wrapper_for_nullables and schema.optional:
             self._imports.add(names.WRAPPERS_FILE)
             wide = "int32" if schema.type == "int32" else {"fixed32": "uint32", "fixed64": "uint64"}.get(kind, kind)
@@ -166,14 +166,14 @@ class _Writer:
         if isinstance(schema, Recurring):
             return next(above for fields, above in self._open if fields is schema.fields)
         name = self._simple(schema.name)
-        taken = {self._scrub(one.name) for one in parent.fields}
+        taken = {self._scrub(field.name) for field in parent.fields}
         while name in taken:  # fields and types share one scope of names
             name += "Message"
-        known = self._known[id(message)]
-        if name not in known:
-            known[name] = schema
+        by_name = self._known[id(message)]
+        if name not in by_name:
+            by_name[name] = schema
             message.types.append(self._message(name, schema))
-        elif known[name].fields != schema.fields:
+        elif by_name[name].fields != schema.fields:
             raise DataError(f"Two structs named {name} in {message.name} have different fields")
         return name
 
@@ -184,38 +184,38 @@ class _Writer:
         self._known[id(entry)] = {}
         for number, (part, inner) in enumerate(((names.KEY, schema.key), (names.VALUE, schema.value)), 1):
             entry.fields.append(self._field(entry, schema, part, inner, number))
-        known = self._known[id(message)]
-        if known.setdefault(name, schema) is schema:
+        by_name = self._known[id(message)]
+        if by_name.setdefault(name, schema) is schema:
             message.types.append(entry)
-        elif known[name].key != schema.key or known[name].value != schema.value:
+        elif by_name[name].key != schema.key or by_name[name].value != schema.value:
             raise DataError(f"Two maps named {schema.name} in {message.name} are of different types")
         return name
 
     def _enum(self, message: MessageText, schema: Schema) -> str | None:
         try:
-            found = names.enum_of(schema, general=self._options.generalized_sum_type_support)
+            enum = names.enum_of(schema, general=self._options.generalized_sum_type_support)
         except ValueError as error:
             raise DataError(f"The enum {schema.name} has an illegal number: {error}") from None
-        if found is None:
+        if enum is None:
             return None
-        name = self._simple(found[0] or schema.name)
-        if not any(one.name == name for one in message.types):
-            message.types.append(EnumText(name, {self._scrub(symbol): number for symbol, number in found[1].items()}))
+        name = self._simple(enum[0] or schema.name)
+        if not any(nested.name == name for nested in message.types):
+            message.types.append(EnumText(name, {self._scrub(symbol): number for symbol, number in enum[1].items()}))
         return name
 
 
 def _numbers(schema: Schema) -> Iterator[int]:
     """Returns the numbers of all fields, with oneofs expanded in place: the given ones, else the next free ones."""
     leaves = [
-        one.schema
+        leaf.schema
         for field in schema.fields
-        for one in (field.schema.fields if names.is_union(field.schema) else (field,))
+        for leaf in (field.schema.fields if names.is_union(field.schema) else (field,))
     ]
-    given = [dict(one.parameters).get(names.TAG) for one in leaves]
+    tags = [dict(leaf.parameters).get(names.TAG) for leaf in leaves]
     try:
-        numbers = [None if text is None else int(text) for text in given]
+        numbers = [None if text is None else int(text) for text in tags]
     except ValueError:
-        raise DataError(f"A field of {schema.name} has an illegal number: {given}") from None
+        raise DataError(f"A field of {schema.name} has an illegal number: {tags}") from None
     free = (number for number in count(1) if number not in numbers and number not in _RESERVED)
     return (next(free) if number is None else number for number in numbers)
 
@@ -269,10 +269,14 @@ class MessageText:
     def lines(self) -> list[str]:
         """Returns its text: a blank line precedes oneofs and types."""
         oneofs = [
-            [f"oneof {name} {{", *_indented(_all(one.lines() for one in fields)), "}"]
+            [f"oneof {name} {{", *_indented(_all(field.lines() for field in fields)), "}"]
             for name, fields in self.oneofs.items()
         ]
-        parts = [_all(one.lines() for one in self.fields), _all(oneofs), _all(one.lines() for one in self.types)]
+        parts = [
+            _all(field.lines() for field in self.fields),
+            _all(oneofs),
+            _all(nested.lines() for nested in self.types),
+        ]
         inner: list[str] = []
         for place, part in enumerate(parts):
             if part and place and inner:
@@ -288,7 +292,7 @@ def file_text(package: str, imports: Iterable[str], messages: Sequence[MessageTe
     lines = ['syntax = "proto3";', *([f"package {package};"] if package else []), ""]
     if imported := sorted(set(imports)):
         lines += [*(f'import "{name}";' for name in imported), ""]
-    return "\n".join([*lines, *_all(one.lines() for one in messages), ""])
+    return "\n".join([*lines, *_all(message.lines() for message in messages), ""])
 
 
 def _all(parts: Iterable[Sequence[str]]) -> list[str]:

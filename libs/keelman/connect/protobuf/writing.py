@@ -56,20 +56,24 @@ class MessageWriter:
 
     def _struct(self, schema: Schema, message: Descriptor) -> _Write:
         """Creates a struct's function; a schema that contains itself calls the function under construction."""
-        known = self._structs.get((id(schema), message.full_name))
-        if known is not None:
-            return lambda value: known[0](value)  # noqa: PLW0108  it is not there yet
+        entry = self._structs.get((id(schema), message.full_name))
+        if entry is not None:
+            return lambda value: entry[0](value)  # noqa: PLW0108  it is not there yet
         self._structs[id(schema), message.full_name] = cell = []
         entries: list[tuple[str, str | None, _Write, Schema]] = []
-        for one in schema.fields:
-            if is_union(one.schema):
-                entries.append((one.name, None, self._union(one.schema, message), one.schema))
+        for struct_field in schema.fields:
+            if is_union(struct_field.schema):
+                entries.append(
+                    (struct_field.name, None, self._union(struct_field.schema, message), struct_field.schema)
+                )
             else:
-                field = self._found(message, one.name)
-                entries.append((one.name, field.name, self._value(one.schema, field), one.schema))
-        made = self._filled(schema, entries)
-        cell.append(made)
-        return made
+                field = self._found(message, struct_field.name)
+                entries.append(
+                    (struct_field.name, field.name, self._value(struct_field.schema, field), struct_field.schema)
+                )
+        writer = self._filled(schema, entries)
+        cell.append(writer)
+        return writer
 
     def _filled(self, schema: Schema, entries: list[tuple[str, str | None, _Write, Schema]]) -> _Write:
         defaults = not self._options.ignore_default_for_nullables
@@ -79,26 +83,26 @@ class MessageWriter:
                 checked(schema, struct)
             if struct.schema is not schema and struct.schema != schema:
                 raise DataError("Mismatching struct schema")
-            values, found = struct.values, {}
+            values, message = struct.values, {}
             name = ""
             try:
-                for name, target, convert, one in entries:
+                for name, target, convert, inner_schema in entries:
                     value = values.get(name)
                     if value is None:
-                        if one.default is not None and defaults:
-                            value = one.default
-                        elif one.optional:
+                        if inner_schema.default is not None and defaults:
+                            value = inner_schema.default
+                        elif inner_schema.optional:
                             continue
                         else:
-                            checked(one, None)
+                            checked(inner_schema, None)
                     if target is None:
                         inner, value = convert(value)
-                        found[inner] = value
+                        message[inner] = value
                     else:
-                        found[target] = convert(value)
+                        message[target] = convert(value)
             except DataError as error:
                 raise DataError(f"Field {name}: {error}") from None
-            return found
+            return message
 
         return write
 
@@ -110,9 +114,9 @@ class MessageWriter:
 
     def _union(self, schema: Schema, message: Descriptor) -> _Write:
         members = []
-        for one in schema.fields:
-            field = self._found(message, one.name)
-            members.append((one.name, field.name, self._value(one.schema, field)))
+        for struct_field in schema.fields:
+            field = self._found(message, struct_field.name)
+            members.append((struct_field.name, field.name, self._value(struct_field.schema, field)))
 
         def write(struct: Any) -> tuple[str, Any]:
             if not isinstance(struct, Struct):
@@ -143,13 +147,13 @@ class MessageWriter:
         value = self._value(schema.value, self._found(entry, VALUE))
         declared = entry.GetOptions().map_entry
 
-        def write(found: Any) -> Any:
-            checked(schema, found)
+        def write(mapping: Any) -> Any:
+            checked(schema, mapping)
             if declared:
-                return {key(k): value(v) for k, v in found.items()}
+                return {key(k): value(v) for k, v in mapping.items()}
             return [
                 ({} if k is None else {KEY: key(k)}) | ({} if v is None else {VALUE: value(v)})
-                for k, v in found.items()
+                for k, v in mapping.items()
             ]
 
         return write
@@ -219,11 +223,11 @@ def _symbol(schema: Schema, field: FieldDescriptor, options: ProtobufOptions) ->
     if schema.type == "int32":
         return lambda value: checked(schema, value)
     try:
-        given = enum_of(schema, general=options.generalized_sum_type_support)
+        enum = enum_of(schema, general=options.generalized_sum_type_support)
     except ValueError as error:
         raise DataError(f"The enum {schema.name} has an illegal number: {error}") from None
-    numbers = {} if given is None else given[1]
-    named = {one.name: one.number for one in enum_type_of(field).values}
+    numbers = {} if enum is None else enum[1]
+    named = {value.name: value.number for value in enum_type_of(field).values}
 
     def write(value: Any) -> int:
         number = numbers.get(value, named.get(value)) if isinstance(value, str) else None

@@ -114,18 +114,18 @@ def closure(registry: Registry, schema: SchemaText) -> dict[str, SchemaText]:
 
     Raises the registry's errors.
     """
-    found: dict[str, SchemaText] = {}
+    texts: dict[str, SchemaText] = {}
 
-    def visit(one: SchemaText, above: tuple[Reference, ...]) -> None:
-        for reference in one.references:
-            if reference.name in found or reference in above:
+    def visit(schema_text: SchemaText, above: tuple[Reference, ...]) -> None:
+        for reference in schema_text.references:
+            if reference.name in texts or reference in above:
                 continue
             inner = registry.referenced(reference)
             visit(inner, (*above, reference))
-            found[reference.name] = inner
+            texts[reference.name] = inner
 
     visit(schema, ())
-    return found
+    return texts
 
 
 def header(schema_id: int) -> bytes:
@@ -137,7 +137,7 @@ def schema_id(payload: bytes) -> int:
     """Returns the id of the schema with which a payload was written. Raises DataError."""
     if len(payload) < HEADER_BYTES:
         raise DataError(f"{len(payload)} bytes are too few: a zero and the schema's id in four bytes must come first")
-    magic, found = _HEADER.unpack_from(payload)
+    magic, identifier = _HEADER.unpack_from(payload)
     if magic:
         raise DataError(f"Unknown magic byte! It is {magic}, not 0")
-    return int(found)
+    return int(identifier)

@@ -137,9 +137,9 @@ def _tls_keys() -> tuple[tuple[str, Type, Any, Importance, str, Rule | None], ..
 
 def data_keys() -> ConfigDef:
     """Returns the keys that the converters' translations of schemas share."""
-    kept, sums = "Schemas kept translated.", "Keep that a struct came from a union, in the same way for all kinds."
+    cache_doc, sums = "Schemas kept translated.", "Keep that a struct came from a union, in the same way for all kinds."
     return ConfigDef(
-        ConfigKey(CACHE_SIZE, Type.INT, 1000, _LOW, kept, at_least(1)),
+        ConfigKey(CACHE_SIZE, Type.INT, 1000, _LOW, cache_doc, at_least(1)),
         ConfigKey("generalized.sum.type.support", Type.BOOLEAN, False, _MEDIUM, sums),
         ConfigKey(
             "ignore.default.for.nullables", Type.BOOLEAN, False, _MEDIUM, "Null stays null in spite of a default."

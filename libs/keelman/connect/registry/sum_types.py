@@ -18,8 +18,8 @@ ANY_UNION_NAME, ANY_UNION_FIELD = "connect_union_", "connect_union_field_"
 def enum_key(parameters: Mapping[str, str], own: str, *, general: bool) -> str | None:
     """Returns the parameter that marks a schema as an enum: the shared one if `general`, else the kind's own; None
     for no enum."""
-    found = ANY_ENUM if general and ANY_ENUM in parameters else own
-    return found if found in parameters else None
+    key = ANY_ENUM if general and ANY_ENUM in parameters else own
+    return key if key in parameters else None
 
 
 def is_any_union(schema: Schema) -> bool:

@@ -18,8 +18,12 @@ class OwnMetric:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_legal(found: object) -> bool:
+def is_legal(metric: object) -> bool:
     """Whether a connector's result is a metric as described by LEGAL."""
-    if not isinstance(found, OwnMetric) or not hasattr(found.value, "__float__") or not isinstance(found.tags, Mapping):
+    if (
+        not isinstance(metric, OwnMetric)
+        or not hasattr(metric.value, "__float__")
+        or not isinstance(metric.tags, Mapping)
+    ):
         return False
-    return all(isinstance(one, str) for one in (found.name, found.description, *found.tags, *found.tags.values()))
+    return all(isinstance(name, str) for name in (metric.name, metric.description, *metric.tags, *metric.tags.values()))

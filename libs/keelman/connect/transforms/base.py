@@ -183,11 +183,11 @@ class OfSchemas(Generic[T]):
 
     def __call__(self, schema: Schema) -> T:
         """Returns the result for a schema. Raises the errors of `make`."""
-        found = self._made.get(id(schema))
-        if found is not None and found[0] is schema:
-            return found[1]
-        made = self._make(schema)
+        entry = self._made.get(id(schema))
+        if entry is not None and entry[0] is schema:
+            return entry[1]
+        derived = self._make(schema)
         if len(self._made) >= MAX_SCHEMAS:
             self._made.clear()
-        self._made[id(schema)] = (schema, made)
-        return made
+        self._made[id(schema)] = (schema, derived)
+        return derived

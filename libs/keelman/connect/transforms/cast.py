@@ -68,19 +68,19 @@ class Cast(Transform):
         if value is None:
             return record
         if self._whole is not None:
-            made = None if schema is None else self._schema(schema)
-            return self.changed(record, made, cast(schema, value, self._whole))
+            target_schema = None if schema is None else self._schema(schema)
+            return self.changed(record, target_schema, cast(schema, value, self._whole))
         if schema is None:
-            given = a_map(value, "type casting")
-            casts = {name: cast(None, given.get(name), target) for name, target in self._casts.items()}
-            return self.changed(record, None, {**given, **casts})
+            mapping = a_map(value, "type casting")
+            casts = {name: cast(None, mapping.get(name), target) for name, target in self._casts.items()}
+            return self.changed(record, None, {**mapping, **casts})
         struct = a_struct(value, "type casting")
-        made = self._schema(schema)
+        target_schema = self._schema(schema)
         values = {}
         for field in struct.schema.fields:
-            one, target = got(struct, field, defaults=self.defaults), self._casts.get(field.name)
-            values[field.name] = one if target is None else cast(field.schema, one, target)
-        return self.changed(record, made, Struct(made, values))
+            inner, target = got(struct, field, defaults=self.defaults), self._casts.get(field.name)
+            values[field.name] = inner if target is None else cast(field.schema, inner, target)
+        return self.changed(record, target_schema, Struct(target_schema, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Casts the columns of fields, or the whole column."""
@@ -99,16 +99,16 @@ class Cast(Transform):
         schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
         for name, target in self._casts.items():
             if schema is None or name in schemas:
-                one = schemas.get(name)
-                fields[name] = mapped(fields.get(name, NULL), partial(cast_all, one, target))
+                field_schema = schemas.get(name)
+                fields[name] = mapped(fields.get(name, NULL), partial(cast_all, field_schema, target))
         return self.columns_changed(batch, StructColumn(None if schema is None else self._schema(schema), fields))
 
     def _cast_schema(self, schema: Schema) -> Schema:
         if self._whole is not None:
             default = None if schema.default is None else cast(schema, schema.default, self._whole)
             return replace(schema, type=self._whole, fields=(), key=None, value=None, default=default)
-        made = with_fields(schema, tuple(self._field(field) for field in schema.fields))
-        return replace(made, optional=schema.optional)
+        new_schema = with_fields(schema, tuple(self._field(field) for field in schema.fields))
+        return replace(new_schema, optional=schema.optional)
 
     def _field(self, field: Field) -> Field:
         target, inner = self._casts.get(field.name), field.schema
@@ -149,7 +149,7 @@ def _type(text: str) -> str:
 
 
 def _unsupported(direction: str, kind: str, legal: tuple[str, ...]) -> str:
-    listed = ", ".join(type_name(one) for one in legal)
+    listed = ", ".join(type_name(kind) for kind in legal)
     return f"Cast transformation does not support casting {direction} {type_name(kind)}; supported types are [{listed}]"
 
 
@@ -190,15 +190,15 @@ _LONG = INTEGER_RANGES["int64"]
 
 
 def _whole(target: str) -> Callable[[Any], Any]:
-    made, bits = INTEGERS[target]
+    integer, bits = INTEGERS[target]
 
     def to(value: Any) -> Any:
         if isinstance(value, int | float):
-            return made(cut(value, bits))
+            return integer(cut(value, bits))
         if isinstance(value, decimal.Decimal):
-            return made(_cut(value, bits))
+            return integer(_cut(value, bits))
         if isinstance(value, str):
-            return made(parse_whole(value, bits))
+            return integer(parse_whole(value, bits))
         raise _unexpected(value)
 
     return to
@@ -209,12 +209,12 @@ def _cut(value: decimal.Decimal, bits: int) -> int:
     return 0 if int(value.as_tuple().exponent) >= 64 else cut(int(value), bits)
 
 
-def _real(made: type[float]) -> Callable[[Any], Any]:
+def _real(real: type[float]) -> Callable[[Any], Any]:
     def to(value: Any) -> Any:
         if isinstance(value, int | float | decimal.Decimal):
-            return made(value)
+            return real(value)
         if isinstance(value, str):
-            return made(parse_real(value))
+            return real(parse_real(value))
         raise _unexpected(value)
 
     return to

@@ -53,13 +53,13 @@ class Step:
         """
         if self.predicate is None:
             return self.transform.columnar(batch)
-        found = self.predicate.columnar(batch)
-        holds = found if isinstance(found, list) else [found]
-        applies = [place for place, one in enumerate(holds) if one != self.negate]
+        matches = self.predicate.columnar(batch)
+        holds = matches if isinstance(matches, list) else [matches]
+        applies = [place for place, hold in enumerate(holds) if hold != self.negate]
         if len(applies) in (0, len(holds)):
             return self.transform.columnar(batch) if applies else [batch]
         after = self.transform.columnar(batch.take(applies))
-        others = batch.take([place for place, one in enumerate(holds) if one == self.negate])
+        others = batch.take([place for place, hold in enumerate(holds) if hold == self.negate])
         return None if after is None else [*after, others]
 
 
@@ -93,37 +93,37 @@ class Chain:
         shapes = shaped(batch)
         if len(shapes) > 1 and len(shapes) * self.ragged > batch.count:
             return self._by_record(batch, first)
-        found: list[ColumnBatch] = []
+        batches: list[ColumnBatch] = []
         for shape in shapes:
             after = self.steps[first].columnar(shape)
             if after is None:
-                found += self._by_record(shape, first)
+                batches += self._by_record(shape, first)
             else:
-                for one in after:
-                    found += self._fused(one, first + 1)
-        return found
+                for part in after:
+                    batches += self._fused(part, first + 1)
+        return batches
 
     def _by_record(self, batch: ColumnBatch, first: int) -> list[ColumnBatch]:
-        kept: list[Record] = []
+        records: list[Record] = []
         origins: list[int] = []
         for origin, record in zip(batch.origins, records_of(batch), strict=True):
             after = self._through(record, first)
             if after is not None:
-                kept.append(after)
+                records.append(after)
                 origins.append(origin)
-        return batch_of(kept, origins)
+        return batch_of(records, origins)
 
     def apply(self, record: Record) -> Record | None:
         """Returns the record after all steps, None when one dropped it. Raises StepError."""
         return self._through(record, 0)
 
     def _through(self, record: Record, first: int) -> Record | None:
-        found: Record | None = record
+        current: Record | None = record
         for step in self.steps[first:]:
-            if found is None:
+            if current is None:
                 break
-            found = step.apply(found)
-        return found
+            current = step.apply(current)
+        return current
 
 
 def _step(config: Mapping[str, str], alias: str) -> Step:
@@ -153,9 +153,9 @@ def _made(make: Callable[[Mapping[str, str]], Made], own: Mapping[str, str], pre
 
 def _found(classes: Mapping[str, Made], kind: PluginType, key: str, own: Mapping[str, str]) -> Made:
     name = own.get("type", "")
-    known: Mapping[str, Any] = {**foreign_steps.of_kind(kind), **classes}
-    full = resolved(name, dict.fromkeys(known, (kind,)))
+    by_name: Mapping[str, Any] = {**foreign_steps.of_kind(kind), **classes}
+    full = resolved(name, dict.fromkeys(by_name, (kind,)))
     if full is None:
         raise ConfigValueError(key, name, f"Class {name} could not be found.")
-    made: Made = known[full]
-    return made
+    make: Made = by_name[full]
+    return make

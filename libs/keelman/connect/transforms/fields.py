@@ -14,15 +14,15 @@ from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struc
 
 def renamings(pairs: list[str]) -> dict[str, str]:
     """Parses pairs `old:new`. Raises ConfigValueError with Connect's text."""
-    found: dict[str, str] = {}
+    renames: dict[str, str] = {}
     for pair in pairs:
         # Like Java's split: empty parts after the last colon do not count.
         words = pair.split(":") if not pair.endswith(":") else pair.rstrip(":").split(":")
         if len(words) != 2:
             shown = f"[{', '.join(pairs)}]"
             raise ConfigValueError("renames", shown, f"Invalid rename mapping: {pair}")
-        found[words[0]] = words[1]
-    return found
+        renames[words[0]] = words[1]
+    return renames
 
 
 class HoistField(Transform):
@@ -100,11 +100,11 @@ class ReplaceField(Transform):
             return [batch] if isinstance(column, Nulls) else None
         if column.schema is None:
             names = hash_order(column.names) if self._renames else column.names
-            kept = {self.renamed(name): column.fields[name] for name in names if self.keeps(name)}
-            return self.columns_changed(batch, StructColumn(None, kept))
-        made, pairs = self._kept(column.schema)
+            remaining = {self.renamed(name): column.fields[name] for name in names if self.keeps(name)}
+            return self.columns_changed(batch, StructColumn(None, remaining))
+        new_schema, pairs = self._kept(column.schema)
         fields = column.columns(defaults=self.defaults)
-        return self.columns_changed(batch, StructColumn(made, {name: fields[f.name] for name, f in pairs}))
+        return self.columns_changed(batch, StructColumn(new_schema, {name: fields[f.name] for name, f in pairs}))
 
     def apply(self, record: Record) -> Record:
         """Drops and renames fields; leaves null unchanged."""
@@ -112,11 +112,11 @@ class ReplaceField(Transform):
         if value is None:
             return record
         if schema is None:
-            given = a_map(value, "field replacement")
+            mapping = a_map(value, "field replacement")
             # Of two fields with one new name the last counts, in Java's order.
-            names = hash_order(given) if self._renames else given
-            return self.changed(record, None, {self.renamed(k): given[k] for k in names if self.keeps(k)})
+            names = hash_order(mapping) if self._renames else mapping
+            return self.changed(record, None, {self.renamed(k): mapping[k] for k in names if self.keeps(k)})
         struct = a_struct(value, "field replacement")
-        made, pairs = self._kept(struct.schema)
+        new_schema, pairs = self._kept(struct.schema)
         values = {name: got(struct, field, defaults=self.defaults) for name, field in pairs}
-        return self.changed(record, made, Struct(made, values))
+        return self.changed(record, new_schema, Struct(new_schema, values))

@@ -38,19 +38,19 @@ class Flatten(Transform):
             self._maps(a_map(value, "flattening"), "", flat)
             return self.changed(record, None, flat)
         struct = a_struct(value, "flattening")
-        made = self._flat(schema)
+        flat_schema = self._flat(schema)
         values: dict[str, Any] = {}
         self._structs(struct, "", values)
-        return self.changed(record, made, Struct(made, values))
+        return self.changed(record, flat_schema, Struct(flat_schema, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Flattens structs without nested nulls, and maps whose nested maps have the same keys."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
             return [batch] if isinstance(column, Nulls) else None
-        made = None if column.schema is None else self._flat(column.schema)
+        flat_schema = None if column.schema is None else self._flat(column.schema)
         flat: dict[str, Column | Constant] = {}
-        return self.columns_changed(batch, StructColumn(made, flat)) if self._columns(column, "", flat) else None
+        return self.columns_changed(batch, StructColumn(flat_schema, flat)) if self._columns(column, "", flat) else None
 
     def _columns(self, structs: StructColumn, way: str, flat: dict[str, Column | Constant]) -> bool:
         """Adds the columns under their new names; False if records must be flattened one by one."""
@@ -76,8 +76,8 @@ class Flatten(Transform):
     def _name(self, way: str, name: str) -> str:
         return f"{way}{self._delimiter}{name}" if way else name
 
-    def _maps(self, given: Mapping[Any, Any], way: str, flat: dict[str, Any]) -> None:
-        for key, value in given.items():
+    def _maps(self, mapping: Mapping[Any, Any], way: str, flat: dict[str, Any]) -> None:
+        for key, value in mapping.items():
             if not isinstance(key, str):
                 raise ClassCastError(java_class(key), "java.lang.String")
             name = self._name(way, key)
@@ -96,7 +96,7 @@ class Flatten(Transform):
                 flat[name] = value
 
     def _fields(self, schema: Schema, way: str, *, optional: bool, default: Any) -> list[Field]:
-        found: list[Field] = []
+        fields: list[Field] = []
         for field in schema.fields:
             name = self._name(way, field.name)
             inner = field.schema
@@ -105,15 +105,15 @@ class Flatten(Transform):
             if stands is None and default is not None:
                 stands = got(default, field, defaults=True)
             if inner.type == "struct":
-                found += self._fields(inner, name, optional=may, default=stands)
+                fields += self._fields(inner, name, optional=may, default=stands)
             elif inner.type == "map":
                 raise DataError(
                     f"Flatten transformation does not support MAP for record with schemas (for field {name})."
                 )
             else:
                 same = inner.optional == may and inner.default == stands
-                found.append(Field(name, inner if same else replace(inner, optional=may, default=stands)))
-        return found
+                fields.append(Field(name, inner if same else replace(inner, optional=may, default=stands)))
+        return fields
 
     def _structs(self, struct: Struct, way: str, values: dict[str, Any]) -> None:
         for field in struct.schema.fields:
@@ -128,13 +128,13 @@ class Flatten(Transform):
 def _inner(schema: Schema | None, values: list[Any], kinds: set[type]) -> StructColumn | None:
     """Returns structs or maps of one shape as columns."""
     if schema is not None:
-        alike = kinds == {Struct} and all(one.schema is schema for one in values)
+        alike = kinds == {Struct} and all(value.schema is schema for value in values)
     else:
         alike = kinds == {dict} and len(set(map(tuple, values))) == 1 and all(type(key) is str for key in values[0])
     return StructColumn(schema, rows=values) if alike else None
 
 
-_LEAVES = {NoneType, str, bool, float, Float32, bytes, list, *(made for made, _ in INTEGERS.values())}
+_LEAVES = {NoneType, str, bool, float, Float32, bytes, list, *(integer for integer, _ in INTEGERS.values())}
 
 
 class ClassCastError(DataError):
@@ -142,6 +142,6 @@ class ClassCastError(DataError):
 
     java_name = "java.lang.ClassCastException"
 
-    def __init__(self, given: str, wanted: str) -> None:
-        where = f"({given} and {wanted} are in module java.base of loader 'bootstrap')"
-        super().__init__(f"class {given} cannot be cast to class {wanted} {where}")
+    def __init__(self, actual: str, expected: str) -> None:
+        where = f"({actual} and {expected} are in module java.base of loader 'bootstrap')"
+        super().__init__(f"class {actual} cannot be cast to class {expected} {where}")

@@ -28,7 +28,9 @@ class DropHeaders(base.Transform):
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
         """Removes the headers of each record."""
         if batch.headers is not None:
-            batch.headers = [[one for one in headers if one.name not in self._names] for headers in batch.headers]
+            batch.headers = [
+                [header for header in headers if header.name not in self._names] for headers in batch.headers
+            ]
         return [batch]
 
     def apply(self, record: Record) -> Record:
@@ -104,41 +106,41 @@ class HeaderFrom(base.Transform):
         if schema is not None and not self._fields <= fields.keys():
             return None
         schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
-        made = []
+        columns = []
         for name, header in self._pairs:
             inner, values = schemas.get(name), values_of(fields.get(name, NULL), batch.count)
-            made.append([Header(header, inner, value) for value in values])
+            columns.append([Header(header, inner, value) for value in values])
         before = batch.headers or [[]] * batch.count
-        batch.headers = [[*headers, *more] for headers, more in zip(before, zip(*made, strict=True), strict=True)]
+        batch.headers = [[*headers, *more] for headers, more in zip(before, zip(*columns, strict=True), strict=True)]
         if not self._moves:
             return [batch]
-        kept = {name: one for name, one in fields.items() if name not in self._fields}
-        return self.columns_changed(batch, StructColumn(None if schema is None else self._rest(schema), kept))
+        rest = {name: field for name, field in fields.items() if name not in self._fields}
+        return self.columns_changed(batch, StructColumn(None if schema is None else self._rest(schema), rest))
 
     def apply(self, record: Record) -> Record:
         """Turns the fields into headers. Raises DataError for a field that a schema does not have."""
         schema, value = self.data(record)
         purpose = f"header {self.config['operation']}"
         if schema is None:
-            given = dict(base.a_map(value, purpose))
-            record.headers = [*record.headers, *(Header(name, None, given.get(field)) for field, name in self._pairs)]
+            mapping = dict(base.a_map(value, purpose))
+            record.headers = [*record.headers, *(Header(name, None, mapping.get(field)) for field, name in self._pairs)]
             if self._moves:
-                given = {k: v for k, v in given.items() if k not in self._fields}
-            return self.changed(record, None, given)
+                mapping = {k: v for k, v in mapping.items() if k not in self._fields}
+            return self.changed(record, None, mapping)
         struct = base.a_struct(value, purpose)
         by_name = {field.name: field for field in struct.schema.fields}
-        found = []
+        moved = []
         for field, name in self._pairs:
             if field not in by_name:
                 raise DataError(f"Field does not exist: {field}")
-            one = by_name[field]
-            found.append(Header(name, one.schema, base.got(struct, one, defaults=self.defaults)))
-        record.headers = [*record.headers, *found]
+            struct_field = by_name[field]
+            moved.append(Header(name, struct_field.schema, base.got(struct, struct_field, defaults=self.defaults)))
+        record.headers = [*record.headers, *moved]
         if not self._moves:
             return record
-        made = self._rest(schema)
-        values = {field.name: base.got(struct, field, defaults=self.defaults) for field in made.fields}
-        return self.changed(record, made, Struct(made, values))
+        rest_schema = self._rest(schema)
+        values = {field.name: base.got(struct, field, defaults=self.defaults) for field in rest_schema.fields}
+        return self.changed(record, rest_schema, Struct(rest_schema, values))
 
     def _without_fields(self, schema: Schema) -> Schema:
         return base.with_fields(schema, tuple(field for field in schema.fields if field.name not in self._fields))

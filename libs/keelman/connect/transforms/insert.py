@@ -45,9 +45,9 @@ class InsertField(Transform):
     keys = (
         *(
             ConfigKey(
-                f"{one}.field", Type.STRING, None, Importance.MEDIUM, f"Field for the record's {one}; `!` required."
+                f"{part}.field", Type.STRING, None, Importance.MEDIUM, f"Field for the record's {part}; `!` required."
             )
-            for one in ("topic", "partition", "offset", "timestamp")
+            for part in ("topic", "partition", "offset", "timestamp")
         ),
         ConfigKey("static.field", Type.STRING, None, Importance.MEDIUM, "Field for a fixed text."),
         ConfigKey("static.value", Type.STRING, None, Importance.MEDIUM, "That text."),
@@ -56,7 +56,7 @@ class InsertField(Transform):
 
     def _set_up(self) -> None:
         spec = {name: _Spec.of(self.config[f"{name}.field"]) for name in _INSERTED}
-        self._specs = {name: one for name, one in spec.items() if one is not None}
+        self._specs = {name: value for name, value in spec.items() if value is not None}
         self._static: str | None = self.config["static.value"]
         self._extended = OfSchemas(self._extend)
         if not self._specs:
@@ -80,8 +80,8 @@ class InsertField(Transform):
                 value = None if record.partition is None else Int32(record.partition)
             elif what == "offset":
                 if record.offset is None:
-                    found = "org.apache.kafka.connect.source.SourceRecord"
-                    raise DataError(f"Only SinkRecord supported for [field insertion], found: {found}")
+                    actual = "org.apache.kafka.connect.source.SourceRecord"
+                    raise DataError(f"Only SinkRecord supported for [field insertion], found: {actual}")
                 value = record.offset
             elif what == "timestamp":
                 value = record.timestamp_ms
@@ -101,31 +101,33 @@ class InsertField(Transform):
         typed = column.schema is not None
         more: dict[str, Column | Constant] = {}
         for what, spec in self._specs.items():
-            found = self._column(what, batch, typed=typed)
-            if found is None:
+            inserted = self._column(what, batch, typed=typed)
+            if inserted is None:
                 return None
-            if found != NULL:  # a missing attribute of a record adds no field
-                more[spec.name] = found
+            if inserted != NULL:  # a missing attribute of a record adds no field
+                more[spec.name] = inserted
         if column.schema is None:
             return self.columns_changed(batch, StructColumn(None, {**column.fields, **more}))
-        made = self._extended(column.schema)
+        new_schema = self._extended(column.schema)
         fields = {**(column.columns(defaults=self.defaults)), **more}
-        return self.columns_changed(batch, StructColumn(made, {f.name: fields.get(f.name, NULL) for f in made.fields}))
+        return self.columns_changed(
+            batch, StructColumn(new_schema, {f.name: fields.get(f.name, NULL) for f in new_schema.fields})
+        )
 
     def _column(self, what: str, batch: ColumnBatch, *, typed: bool) -> Column | Constant | None:
         """Returns the values of an added field; None if they have to be examined one by one."""
         if what in ("topic", "static"):
             return Constant(batch.topic if what == "topic" else self._static)
         columns = {"partition": batch.partitions, "offset": batch.offsets, "timestamp": batch.timestamps_ms}
-        given: Sequence[Any] | None = columns[what]
-        if given is None:
+        values: Sequence[Any] | None = columns[what]
+        if values is None:
             return None if what == "offset" else NULL
         convert = Int32 if what == "partition" else moment if what == "timestamp" and typed else None
-        if isinstance(given, Repeated):
-            return Constant(given.value if given.value is None or convert is None else convert(given.value))
-        if None in given:
+        if isinstance(values, Repeated):
+            return Constant(values.value if values.value is None or convert is None else convert(values.value))
+        if None in values:
             return None
-        return Column(list(given) if convert is None else list(map(convert, given)))
+        return Column(list(values) if convert is None else list(map(convert, values)))
 
     def apply(self, record: Record) -> Record:
         """Adds the fields; leaves null unchanged."""
@@ -133,12 +135,12 @@ class InsertField(Transform):
         if value is None:
             return record
         if schema is None:
-            given = a_map(value, "field insertion")
-            return self.changed(record, None, {**given, **self.inserted(record, typed=False)})
+            mapping = a_map(value, "field insertion")
+            return self.changed(record, None, {**mapping, **self.inserted(record, typed=False)})
         struct = a_struct(value, "field insertion")
-        made = self._extended(struct.schema)
+        new_schema = self._extended(struct.schema)
         values = {f.name: got(struct, f, defaults=self.defaults) for f in struct.schema.fields}
-        return self.changed(record, made, Struct(made, {**values, **self.inserted(record, typed=True)}))
+        return self.changed(record, new_schema, Struct(new_schema, {**values, **self.inserted(record, typed=True)}))
 
 
 _INSERTED: Mapping[str, Schema] = {

@@ -36,15 +36,15 @@ class MaskField(Transform):
         """Masks the fields. Raises DataError for a value of a type that cannot be hidden."""
         schema, value = self.data(record)
         if schema is None:
-            given = dict(a_map(value, "mask fields"))
+            mapping = dict(a_map(value, "mask fields"))
             for name in self._fields:
-                given[name] = self._masked(None, given.get(name))
-            return self.changed(record, None, given)
+                mapping[name] = self._masked(None, mapping.get(name))
+            return self.changed(record, None, mapping)
         struct = a_struct(value, "mask fields")
         values = {}
         for field in struct.schema.fields:
-            one = got(struct, field, defaults=self.defaults)
-            values[field.name] = self._masked(field.schema, one) if field.name in self._fields else one
+            inner = got(struct, field, defaults=self.defaults)
+            values[field.name] = self._masked(field.schema, inner) if field.name in self._fields else inner
         return self.changed(record, struct.schema, Struct(struct.schema, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
@@ -119,6 +119,6 @@ def _number(kind: str, number: decimal.Decimal) -> Any:
     if kind == "decimal":
         return number
     if kind in INTEGERS:
-        made, bits = INTEGERS[kind]
-        return made(cut(int(number), bits))
+        integer, bits = INTEGERS[kind]
+        return integer(cut(int(number), bits))
     return Float32(float(number)) if kind == "float" else float(number)

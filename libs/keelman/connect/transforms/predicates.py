@@ -29,7 +29,9 @@ class HasHeaderKey(Predicate):
     def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
         """Whether each record has the header; False for all without headers."""
         name: str = self.config["name"]
-        return batch.headers is not None and [any(one.name == name for one in headers) for headers in batch.headers]
+        return batch.headers is not None and [
+            any(header.name == name for header in headers) for headers in batch.headers
+        ]
 
 
 class RecordIsTombstone(Predicate):

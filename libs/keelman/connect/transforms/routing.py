@@ -64,12 +64,12 @@ class RegexRouter(Transform):
 
     def _routed(self, topic: str) -> str:
         """Caches the new names: topics are few."""
-        found = self._seen.get(topic)
-        if found is None:
-            found = self._judged(topic)
+        routed = self._seen.get(topic)
+        if routed is None:
+            routed = self._judged(topic)
             if len(self._seen) < 1000:
-                self._seen[topic] = found
-        return found
+                self._seen[topic] = routed
+        return routed
 
     def _judged(self, topic: str) -> str:
         if not self._pattern.matches(topic):
@@ -113,11 +113,11 @@ class SetSchemaMetadata(Transform):
             raise DataError("Schema required for [updating schema metadata]")
         if schema.type != "struct":
             raise DataError("Cannot list fields on non-struct type")
-        made = self._marked(schema)
+        new_schema = self._marked(schema)
         if not isinstance(value, Struct):
-            return self.changed(record, made, value)
+            return self.changed(record, new_schema, value)
         values = {field.name: got(value, field, defaults=self.defaults) for field in schema.fields}
-        return self.changed(record, made, Struct(made, values))
+        return self.changed(record, new_schema, Struct(new_schema, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Changes the schema; keeps the columns."""
@@ -126,6 +126,6 @@ class SetSchemaMetadata(Transform):
             return [batch]
         if not isinstance(column, StructColumn) or column.schema is None:
             return None
-        made = self._marked(column.schema)
+        new_schema = self._marked(column.schema)
         fields = column.columns(defaults=self.defaults)
-        return self.columns_changed(batch, StructColumn(made, fields))
+        return self.columns_changed(batch, StructColumn(new_schema, fields))

@@ -24,16 +24,16 @@ class FieldPath:
 
     def field(self, schema: Schema) -> Field | None:
         """Returns the field in a schema; None if it is missing. Raises DataError if the path crosses a non-struct."""
-        found: Field | None = None
+        field: Field | None = None
         for step in self.steps:
-            if found is not None:
-                schema = found.schema
+            if field is not None:
+                schema = field.schema
             if schema.type != "struct":
                 raise DataError("Cannot look up fields on non-struct type")
-            found = next((field for field in schema.fields if field.name == step), None)
-            if found is None:
+            field = next((field for field in schema.fields if field.name == step), None)
+            if field is None:
                 return None
-        return found
+        return field
 
     def of_struct(self, struct: Struct, *, defaults: bool) -> Any:
         """Returns the field's value, None if its path ends before."""
@@ -46,14 +46,14 @@ class FieldPath:
             value = base.got(inner, field, defaults=defaults)
         return value
 
-    def of_map(self, given: Mapping[Any, Any]) -> Any:
+    def of_map(self, mapping: Mapping[Any, Any]) -> Any:
         """Returns the field's value in nested maps."""
         for step in self.steps[:-1]:
-            inner = given.get(step)
+            inner = mapping.get(step)
             if inner is None:
                 return None
-            given = base.a_map(inner, "nested field access")
-        return given.get(self.steps[-1])
+            mapping = base.a_map(inner, "nested field access")
+        return mapping.get(self.steps[-1])
 
 
 def _steps(text: str) -> list[str]:
@@ -106,8 +106,8 @@ class ExtractField(base.Transform):
         """Extracts the field; null stays null. Raises IllegalArgumentError for a field that a schema does not have."""
         schema, value = self.data(record)
         if schema is None:
-            given = None if value is None else base.a_map(value, "field extraction")
-            return self.changed(record, None, None if given is None else self._path.of_map(given))
+            mapping = None if value is None else base.a_map(value, "field extraction")
+            return self.changed(record, None, None if mapping is None else self._path.of_map(mapping))
         struct = None if value is None else base.a_struct(value, "field extraction")
         field = self._path.field(schema)
         if field is None:
@@ -128,10 +128,10 @@ class ExtractField(base.Transform):
         if schema is not None and field is None:
             return None
         inner = column.field(name, defaults=self.defaults)
-        made = None if field is None else field.schema
+        field_schema = None if field is None else field.schema
         if not isinstance(inner, Constant):
-            return self.columns_changed(batch, Column(inner.values, made, utf8=inner.utf8))
-        return self.columns_changed(batch, Column([inner.value] * batch.count, made))
+            return self.columns_changed(batch, Column(inner.values, field_schema, utf8=inner.utf8))
+        return self.columns_changed(batch, Column([inner.value] * batch.count, field_schema))
 
 
 class ValueToKey(base.Transform):
@@ -153,13 +153,13 @@ class ValueToKey(base.Transform):
         """Sets the key. Raises DataError for a field that the value's schema does not have."""
         purpose = "copying fields from value to key"
         if record.value_schema is None:
-            given = base.a_map(record.value, purpose)
-            record.key_schema, record.key = None, {name: given.get(name) for name in self._fields}
+            mapping = base.a_map(record.value, purpose)
+            record.key_schema, record.key = None, {name: mapping.get(name) for name in self._fields}
             return record
         struct = base.a_struct(record.value, purpose)
-        made = self._key_schema(struct.schema)
-        values = {field.name: base.got(struct, field, defaults=self.defaults) for field in made.fields}
-        record.key_schema, record.key = made, Struct(made, values)
+        key_schema = self._key_schema(struct.schema)
+        values = {field.name: base.got(struct, field, defaults=self.defaults) for field in key_schema.fields}
+        record.key_schema, record.key = key_schema, Struct(key_schema, values)
         return record
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
@@ -170,9 +170,9 @@ class ValueToKey(base.Transform):
         if column.schema is None:
             batch.key = StructColumn(None, {name: column.field(name) for name in self._fields})
         else:
-            made = self._key_schema(column.schema)
-            fields = {field.name: column.field(field.name, defaults=self.defaults) for field in made.fields}
-            batch.key = StructColumn(made, fields)
+            key_schema = self._key_schema(column.schema)
+            fields = {field.name: column.field(field.name, defaults=self.defaults) for field in key_schema.fields}
+            batch.key = StructColumn(key_schema, fields)
         return [batch]
 
     def _key_of(self, schema: Schema) -> Schema:

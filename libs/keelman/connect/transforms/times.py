@@ -69,8 +69,8 @@ class TimestampRouter(base.Transform):
             return None
         unit = self._format.unit_ms
         units = [ms // unit for ms in times if ms is not None]
-        topics = {one: self._routed(batch.topic, one * unit) for one in set(units)}
-        return by_topic(batch, [topics[one] for one in units])
+        topics = {factor: self._routed(batch.topic, factor * unit) for factor in set(units)}
+        return by_topic(batch, [topics[factor] for factor in units])
 
     def _routed(self, topic: str, ms: int) -> str:
         text = self._format.format(moment(ms))
@@ -113,14 +113,14 @@ class TimestampConverter(base.Transform):
         if schema is None:
             if not self._field or value is None:
                 return self.changed(record, None, self._converted(None, value))
-            given = base.a_map(value, "converting timestamp formats")
-            return self.changed(record, None, {**given, self._field: self._converted(None, given.get(self._field))})
+            mapping = base.a_map(value, "converting timestamp formats")
+            return self.changed(record, None, {**mapping, self._field: self._converted(None, mapping.get(self._field))})
         if not self._field:
-            made = replace(_TARGETS[self._target], optional=schema.optional)
-            return self.changed(record, made, self._converted(schema, value))
+            target = replace(_TARGETS[self._target], optional=schema.optional)
+            return self.changed(record, target, self._converted(schema, value))
         struct = None if value is None else base.a_struct(value, "converting timestamp formats")
-        made = self._schema(schema)
-        return self.changed(record, made, None if struct is None else self._struct(struct, made))
+        target = self._schema(schema)
+        return self.changed(record, target, None if struct is None else self._struct(struct, target))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Converts the field's column, or the whole value."""
@@ -132,8 +132,8 @@ class TimestampConverter(base.Transform):
             if self._field:
                 return None
             values = self._all(schema, column.texts().values)
-            made = None if schema is None else replace(_TARGETS[self._target], optional=schema.optional)
-            return self.columns_changed(batch, Column(values, made))
+            target = None if schema is None else replace(_TARGETS[self._target], optional=schema.optional)
+            return self.columns_changed(batch, Column(values, target))
         if not self._field:
             return None
         fields = dict(column.columns(defaults=self.defaults))
@@ -150,23 +150,23 @@ class TimestampConverter(base.Transform):
         return [None if value is None else write(read(form, value)) for value in values]
 
     def _converted_schema(self, schema: Schema) -> Schema:
-        made = base.with_fields(schema, tuple(self._converted_field(field) for field in schema.fields))
-        made = replace(made, optional=schema.optional)
+        new_schema = base.with_fields(schema, tuple(self._converted_field(field) for field in schema.fields))
+        new_schema = replace(new_schema, optional=schema.optional)
         if isinstance(schema.default, Struct):
-            made = replace(made, default=self._struct(schema.default, made))
-        return made
+            new_schema = replace(new_schema, default=self._struct(schema.default, new_schema))
+        return new_schema
 
     def _converted_field(self, field: Field) -> Field:
         if field.name != self._field:
             return field
         return Field(field.name, replace(_TARGETS[self._target], optional=field.schema.optional))
 
-    def _struct(self, struct: Struct, made: Schema) -> Struct:
+    def _struct(self, struct: Struct, new_schema: Schema) -> Struct:
         values = {}
         for field in struct.schema.fields:
-            one = base.got(struct, field, defaults=self.defaults)
-            values[field.name] = self._converted(field.schema, one) if field.name == self._field else one
-        return Struct(made, values)
+            value = base.got(struct, field, defaults=self.defaults)
+            values[field.name] = self._converted(field.schema, value) if field.name == self._field else value
+        return Struct(new_schema, values)
 
     def _converted(self, schema: Schema | None, value: Any) -> Any:
         form = None if schema is None else _form(schema)

@@ -132,7 +132,7 @@ def _bucket(config: Mapping[str, str]) -> str:
 
 
 def _nodes(config: Mapping[str, str]) -> list[str]:
-    return [one for one in re.split(r"[,;]", config.get("couchbase.nodes", "")) if one.strip()]
+    return [part for part in re.split(r"[,;]", config.get("couchbase.nodes", "")) if part.strip()]
 
 
 def _user(parsed: Mapping[str, Any], bucket: str) -> str:

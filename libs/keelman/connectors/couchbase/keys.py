@@ -48,7 +48,7 @@ def _key(  # noqa: PLR0917  a row of a table
     importance = Importance.HIGH if high else Importance.MEDIUM
     return ConfigKey(
         f"couchbase.{name}", kind, default, importance, doc, check, group=group,
-        dependents=tuple(f"couchbase.{one}" for one in dependents),
+        dependents=tuple(f"couchbase.{dependent}" for dependent in dependents),
     )  # fmt: skip
 
 
@@ -66,9 +66,9 @@ def _handler(name: str, value: Any) -> None:
 
 
 def _headers(name: str, value: Any) -> None:
-    for one in value or ():
-        if one not in HEADERS:
-            raise ConfigValueError(name, ",".join(value), f"{one!r} is no header: there are {', '.join(HEADERS)}")
+    for header in value or ():
+        if header not in HEADERS:
+            raise ConfigValueError(name, ",".join(value), f"{header!r} is no header: there are {', '.join(HEADERS)}")
 
 
 def _not_served(name: str, value: Any) -> None:
@@ -77,20 +77,20 @@ def _not_served(name: str, value: Any) -> None:
 
 
 def _collections(name: str, value: Any) -> None:
-    for one in value or ():
+    for collection in value or ():
         try:
-            collection_of(one)
+            collection_of(collection)
         except ValueError as error:
             raise ConfigValueError(name, ",".join(value), str(error)) from None
 
 
 def _topics(name: str, value: Any) -> None:
-    for one in value or ():
-        collection, _, topic = one.partition("=")
+    for entry in value or ():
+        collection, _, topic = entry.partition("=")
         try:
             collection_of(collection)
             if not topic.strip():
-                raise ValueError(f"{one!r} names no topic: write scope.collection=topic")
+                raise ValueError(f"{entry!r} names no topic: write scope.collection=topic")
         except ValueError as error:
             raise ConfigValueError(name, ",".join(value), str(error)) from None
 
@@ -228,8 +228,8 @@ def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: So
     are none."""
 
     def secret(name: str, variable: str = "") -> str:
-        given = parsed[name]
-        return os.environ.get(variable, "") or ("" if given is None else str(getattr(given, "value", given)))
+        value = parsed[name]
+        return os.environ.get(variable, "") or ("" if value is None else str(getattr(value, "value", value)))
 
     user = str(parsed["couchbase.username"] or "")
     tls = None
@@ -274,16 +274,16 @@ def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: So
 
 def reached_by(parsed: Mapping[str, Any], seeds: list[str], bucket: str) -> dict[str, str]:
     """How a bucket is reached, as texts that `access_by` takes; and the collection, where a single one is read."""
-    found = {"couchbase.seed.nodes": ",".join(seeds), "couchbase.bucket": bucket}
+    config = {"couchbase.seed.nodes": ",".join(seeds), "couchbase.bucket": bucket}
     chosen: list[str] = parsed.get(COLLECTIONS) or []
     if len(chosen) == 1:
-        found[COLLECTIONS] = chosen[0].strip()
+        config[COLLECTIONS] = chosen[0].strip()
     for key in _connection_keys(official=False):
         value = parsed[key.name]
         if value is not None:
             text = value.value if isinstance(value, Password) else value
-            found[key.name] = str(text).lower() if isinstance(text, bool) else str(text)
-    return found
+            config[key.name] = str(text).lower() if isinstance(text, bool) else str(text)
+    return config
 
 
 def access_by(properties: Mapping[str, str]) -> Access:
@@ -323,5 +323,5 @@ def selection_of(parsed: Mapping[str, Any]) -> Selection:
 
 def topics_of(config: Mapping[str, str], parsed: Mapping[str, Any]) -> dict[Collection, str]:
     """Topics of single collections, by the old key and the new one."""
-    old = (one.partition("=") for one in parsed["couchbase.collection.to.topic"])
+    old = (entry.partition("=") for entry in parsed["couchbase.collection.to.topic"])
     return {collection_of(name): topic.strip() for name, _, topic in old} | topics_by_collection(config)

@@ -55,24 +55,29 @@ class CouchbaseSource(Connector):
         """Keys for one collection that can only be set for all; a scope and collections both; a bucket that is none;
         records without a topic."""
         parsed = keys.official_keys().parse(config)
-        found = [*wrong_contexts(config), *keys.without_tls(config, parsed)]
+        problems = [*wrong_contexts(config), *keys.without_tls(config, parsed)]
         if not parsed["couchbase.bucket"]:
-            found.append(
+            problems.append(
                 ConfigValueError("couchbase.bucket", "", whole="Missing required config property: couchbase.bucket")
             )
         if parsed["couchbase.scope"] and parsed["couchbase.collections"]:
             text = "couchbase.scope and couchbase.collections exclude each other: set one of them"
-            found.append(ConfigValueError("couchbase.scope", parsed["couchbase.scope"], text))
-        return found or keys.without_topic(config, parsed)
+            problems.append(ConfigValueError("couchbase.scope", parsed["couchbase.scope"], text))
+        return problems or keys.without_topic(config, parsed)
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
         """The vbuckets in runs. Raises ConnectError, RetriableConnectError."""
         parsed = keys.official_keys().parse(config)
-        found = map_of(keys.access_of(parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"]))
+        cluster_map = map_of(keys.access_of(parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"]))
         return [
-            {**config, PARTITIONS: partitions.written(run), TASK_ID: f"maybe-{task}", CLUSTER_UUID: found.cluster_uuid}
-            for task, run in enumerate(partitions.dealt(len(found.vbuckets), max_tasks))
+            {
+                **config,
+                PARTITIONS: partitions.written(run),
+                TASK_ID: f"maybe-{task}",
+                CLUSTER_UUID: cluster_map.cluster_uuid,
+            }
+            for task, run in enumerate(partitions.dealt(len(cluster_map.vbuckets), max_tasks))
         ]
 
     @classmethod
@@ -103,7 +108,7 @@ class CouchbaseSource(Connector):
 
         numbers = partitions.read(config.get(PARTITIONS, ""))
         starts = {number: _start(parsed["couchbase.stream.from"], offset(partition(number))) for number in numbers}
-        wanted = StreamOptions(
+        options = StreamOptions(
             selection=keys.selection_of(parsed),
             no_value=parsed["couchbase.no.value"],
             xattrs=parsed["couchbase.xattrs"],
@@ -112,7 +117,7 @@ class CouchbaseSource(Connector):
         )
         return CouchbaseReader(
             keys.access_of(parsed, parsed["couchbase.seed.nodes"], bucket, task),
-            wanted,
+            options,
             starts,
             partition,
             OfficialRecords(config, parsed, task.worker),
@@ -144,7 +149,7 @@ class OfficialRecords:
 
     def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
         """By topic, those that are passed over in the topic for them."""
-        found: dict[str, Rows] = {}
+        by_topic: dict[str, Rows] = {}
         passed = Rows(self._black_hole)
         value, bucket, no_value, all_keys = self._handler.value, self._bucket, self._no_value, self._system
         current: Collection | None = None
@@ -152,22 +157,22 @@ class OfficialRecords:
         for event in events:
             if event.collection is not current:
                 current = event.collection
-                rows = None if current is None else self._rows_of(current, found)
+                rows = None if current is None else self._rows_of(current, by_topic)
             if current is None:
                 continue
             key = event.key
-            one = SKIPPED if rows is None or (key[:5] == b"_txn:" and not all_keys) else value(event, bucket, no_value)
-            if one is SKIPPED or rows is None:
+            row = SKIPPED if rows is None or (key[:5] == b"_txn:" and not all_keys) else value(event, bucket, no_value)
+            if row is SKIPPED or rows is None:
                 if rows is not None and (all_keys or key[:5] != b"_txn:"):
                     self._warn(event)
                 passed.add(event, b"ignored-%d" % event.vbucket, None)
                 continue
-            rows.add(event, key, one)
+            rows.add(event, key, row)
         if self._headers:
-            for rows in found.values():
+            for rows in by_topic.values():
                 rows.headers = self._headers_of(rows.events)
-        made = [*found.values(), passed] if self._black_hole else [*found.values()]
-        return [one for one in made if one.events]
+        parts = [*by_topic.values(), passed] if self._black_hole else [*by_topic.values()]
+        return [part for part in parts if part.events]
 
     def _headers_of(self, events: Sequence[Event]) -> list[Headers]:
         """The headers of some records as the connector's header converter writes them. Raises ConnectError."""
@@ -177,7 +182,7 @@ class OfficialRecords:
         except DataError as error:
             raise ConnectError(f"header.converter {self._converter.name} cannot write the headers: {error}") from error
         names = [name for name, _ in columns]
-        return [list(zip(names, one, strict=True)) for one in zip(*raw, strict=True)]
+        return [list(zip(names, row, strict=True)) for row in zip(*raw, strict=True)]
 
     def _warn(self, event: Event) -> None:
         """Logs a document that is passed over because it is no JSON: now and then, with how many there were."""
@@ -190,16 +195,16 @@ class OfficialRecords:
             )  # fmt: skip
             self._no_json, self._warned_at = 0, now
 
-    def _rows_of(self, collection: Collection, found: dict[str, Rows]) -> Rows | None:
+    def _rows_of(self, collection: Collection, by_topic: dict[str, Rows]) -> Rows | None:
         """Returns the topic for the records of a collection; None if its changes are passed over."""
         topic = self._named.get(collection)
         if topic is None:
             topic = self._name(collection)
         if topic == PASSED:
             return None
-        rows = found.get(topic)
+        rows = by_topic.get(topic)
         if rows is None:
-            rows = found[topic] = Rows(topic, self._handler.schema)
+            rows = by_topic[topic] = Rows(topic, self._handler.schema)
         return rows
 
     def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[Rows]:

@@ -18,23 +18,23 @@ _PLACE = ("vbuuid", "snapshotStartSeqno", "snapshotEndSeqno")
 def dealt(vbuckets: int, tasks: int) -> list[list[int]]:
     """Returns runs of vbuckets whose lengths differ by at most one, longer ones first; no empty runs."""
     each, more = divmod(vbuckets, tasks)
-    found, at = [], 0
+    parts, at = [], 0
     for task in range(tasks):
         count = each + (task < more)
         if count:
-            found.append(list(range(at, at + count)))
+            parts.append(list(range(at, at + count)))
         at += count
-    return found
+    return parts
 
 
 def written(vbuckets: Sequence[int]) -> str:
     """Returns the text of some vbuckets: `0..341`, `3;4`, `7`."""
     runs: list[list[int]] = []
-    for one in sorted(vbuckets):
-        if runs and one == runs[-1][-1] + 1:
-            runs[-1].append(one)
+    for vbucket in sorted(vbuckets):
+        if runs and vbucket == runs[-1][-1] + 1:
+            runs[-1].append(vbucket)
         else:
-            runs.append([one])
+            runs.append([vbucket])
     parts: list[str] = []
     for run in runs:
         parts += [f"{run[0]}..{run[-1]}"] if len(run) > 2 else map(str, run)
@@ -43,14 +43,14 @@ def written(vbuckets: Sequence[int]) -> str:
 
 def read(text: str) -> list[int]:
     """Returns the vbuckets of such a text. Raises ConnectError."""
-    found: list[int] = []
+    numbers: list[int] = []
     try:
         for part in filter(None, text.split(";")):
             first, _, last = part.partition("..")
-            found += range(int(first), int(last or first) + 1)
+            numbers += range(int(first), int(last or first) + 1)
     except ValueError:
         raise ConnectError(f"couchbase.partitions is no set of vbuckets: {text!r}") from None
-    return found
+    return numbers
 
 
 def partition(bucket: str, vbucket: int, connector: str = "") -> Partition:
@@ -70,13 +70,13 @@ def offset(seqno: int, place: Place) -> Offset:
     }
 
 
-def position(found: Mapping[str, Any]) -> Position:
+def position(stored: Mapping[str, Any]) -> Position:
     """Returns the position in such an offset; fields that it lacks get defaults or None. Raises ConnectError."""
-    seqno = _number(found, "bySeqno")
+    seqno = _number(stored, "bySeqno")
     if seqno is None:
-        raise ConnectError(f"The source offset has no bySeqno: {in_json(found)}")
-    vbuuid, start, end = (_number(found, name) for name in _PLACE)
-    uid = _number(found, "collectionsManifestUid") or 0
+        raise ConnectError(f"The source offset has no bySeqno: {in_json(stored)}")
+    vbuuid, start, end = (_number(stored, name) for name in _PLACE)
+    uid = _number(stored, "collectionsManifestUid") or 0
     if vbuuid is None and start is None:
         return Position(seqno, None)
     return Position(seqno, Place(vbuuid or 0, seqno if start is None else start, seqno if end is None else end, uid))
@@ -90,8 +90,8 @@ def watch(
     Raises ConnectError."""
     places: dict[int, VbucketPosition] = {}
     for number in read(vbuckets):
-        found = committed(partition(bucket, number))
-        seqno, place = (0, None) if found is None else position(found)
+        stored = committed(partition(bucket, number))
+        seqno, place = (0, None) if stored is None else position(stored)
         if place is None:
             return None
         places[number] = VbucketPosition(seqno, place.vbuuid)
@@ -108,10 +108,10 @@ def signed_32(number: int) -> int:
     return number - (1 << 32) if number >= 1 << 31 else number
 
 
-def _number(found: Mapping[str, Any], name: str) -> int | None:
-    value = found.get(name)
+def _number(stored: Mapping[str, Any], name: str) -> int | None:
+    value = stored.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConnectError(f"{name} of the source offset is not a number: {in_json(found)}")
+        raise ConnectError(f"{name} of the source offset is not a number: {in_json(stored)}")
     return value % _ALL

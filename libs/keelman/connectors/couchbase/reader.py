@@ -175,10 +175,10 @@ class CouchbaseReader(Reader):
             return None
         self._pace.taken(len(events))
         with connect_errors():
-            made = self._maker.rows(events)
+            rows = self._maker.rows(events)
         last = dict(zip(map(VBUCKET_OF, events), events, strict=True))
         offsets = {vbucket: offset(event.seqno, event.place) for vbucket, event in last.items()}
-        self._ready = self._batches(made, offsets, short=not changes.waiting)
+        self._ready = self._batches(rows, offsets, short=not changes.waiting)
         return self._ready.pop(0)
 
     def left(self) -> int | None:
@@ -208,9 +208,9 @@ class CouchbaseReader(Reader):
         assert self._changes is not None
         return self._changes
 
-    def _batches(self, made: Sequence[Rows], offsets: Mapping[int, Offset], *, short: bool = True) -> list[SourceBatch]:
+    def _batches(self, rows: Sequence[Rows], offsets: Mapping[int, Offset], *, short: bool = True) -> list[SourceBatch]:
         """A batch a topic, to be committed together; the last one has the offsets."""
-        batches = [self._batch(rows) for rows in made]
+        batches = [self._batch(rows) for rows in rows]
         if not batches and offsets:
             batches = [SourceBatch("", Column([]))]
         for batch in batches[:-1]:

@@ -56,38 +56,38 @@ def collection_of(text: str) -> Collection:
 
 def topics_by_collection(config: Mapping[str, str]) -> dict[Collection, str]:
     """The topics that are set for single collections. Raises ConfigValueError for names that are none."""
-    found = {}
+    topics = {}
     for name, value in config.items():
         match = _CONTEXT.fullmatch(name)
         if match is not None and match[1] == "couchbase.topic":
             try:
                 if not value.strip():
                     raise ValueError(NO_TOPIC)
-                found[collection_of(match[2])] = value
+                topics[collection_of(match[2])] = value
             except ValueError as error:
                 raise ConfigValueError(name, value, str(error)) from None
-    return found
+    return topics
 
 
 def wrong_contexts(config: Mapping[str, str]) -> list[ConfigValueError]:
     """Keys for one collection that can only be set for all, in the official connector's words, or that are not served;
     names that are no collection's."""
-    found = []
+    problems = []
     for name, value in config.items():
         match = _CONTEXT.fullmatch(name)
         if match is not None and match[1] in NOT_SERVED and value.strip():
-            found.append(ConfigValueError(name, value, "is not served: leave it empty"))
+            problems.append(ConfigValueError(name, value, "is not served: leave it empty"))
         elif match is not None and match[1] not in CONTEXTUAL:
             text = (
                 f"Invalid config property '{name}' ; property '{match[1]}' does not support contextual overrides "
                 "(square brackets)"
             )
-            found.append(ConfigValueError(name, value, whole=text))
+            problems.append(ConfigValueError(name, value, whole=text))
     try:
         topics_by_collection(config)
     except ConfigValueError as error:
-        found.append(error)
-    return found
+        problems.append(error)
+    return problems
 
 
 def _checked(name: str, value: Any, parse: Any) -> None:

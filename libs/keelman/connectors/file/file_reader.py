@@ -150,8 +150,8 @@ class FileReader(Reader):
         self._looked_at = now
         marks, self._late_marks = self._late_marks, ""
         self._late.resume(marks)
-        found = self._unpacking or resume(self._path, self._offset, unpack=not self._unpacked_in_vain)
-        return self._take(self._unpack(found) if isinstance(found, Unpacking) else found)
+        unpacking = self._unpacking or resume(self._path, self._offset, unpack=not self._unpacked_in_vain)
+        return self._take(self._unpack(unpacking) if isinstance(unpacking, Unpacking) else unpacking)
 
     def _take(self, file: FollowedFile | None) -> bool:
         """Reads this file from now on. Returns whether there is one."""
@@ -169,17 +169,17 @@ class FileReader(Reader):
         """Unpacks a step of a compressed file. Returns the unpacked file once it is complete and fits the offset's
         mark."""
         self._unpacking = unpacking
-        found = unpacking.step()
+        outcome = unpacking.step()
         mark = None if unpacking.fresh else parse_mark(self._offset, checked_position(self._offset))
-        if found is not None and (mark is None or mark.fits(found.descriptor)):
+        if outcome is not None and (mark is None or mark.fits(outcome.descriptor)):
             unpacking.close()
             self._unpacking = None
-            inode, position = (found.inode, 0) if mark is None else (mark.inode, mark.position)
-            file = FollowedFile(found.descriptor, position, until=found.modified, unpacked_from=inode)
-            file.packed_inode = found.inode
+            inode, position = (outcome.inode, 0) if mark is None else (mark.inode, mark.position)
+            file = FollowedFile(outcome.descriptor, position, until=outcome.modified, unpacked_from=inode)
+            file.packed_inode = outcome.inode
             return file
-        if found is not None:
-            os.close(found.descriptor)
+        if outcome is not None:
+            os.close(outcome.descriptor)
         if unpacking.done:
             self._unpacking, self._unpacked_in_vain = None, not unpacking.fresh
             if unpacking.fresh:
@@ -288,8 +288,8 @@ class FileReader(Reader):
         return self._partition, {"position": ends.behind(index)}
 
     def _most(self) -> int | None:
-        given = [n for n in (self.most_records, self._most_lines) if n is not None]
-        return max(1, min(given)) if given else None
+        limits = [n for n in (self.most_records, self._most_lines) if n is not None]
+        return max(1, min(limits)) if limits else None
 
     def _length(self, file: FollowedFile, size: int) -> int | None:
         """Returns the number of bytes to read so that at least one line ends in them; None when none has ended."""
@@ -352,8 +352,8 @@ class FileReader(Reader):
         named = self._stat()
         if file.position or self._former is None or named is None or not self._is_open(named):
             return None
-        found, self._former = self._former.next_behind(self._path), None
-        return None if found is None else begin(found)
+        former, self._former = self._former.next_behind(self._path), None
+        return None if former is None else begin(former)
 
     def _stat(self) -> os.stat_result | None:
         try:

@@ -30,17 +30,17 @@ class Fingerprint:
     @classmethod
     def of(cls, descriptor: int, position: int) -> Fingerprint:
         """Returns the fingerprint of a file's content before a position."""
-        made = cls()
-        made.advance(os.pread(descriptor, min(WHOLE_BYTES, position), 0))
+        fingerprint = cls()
+        fingerprint.advance(os.pread(descriptor, min(WHOLE_BYTES, position), 0))
         if position > WHOLE_BYTES:
             stride = _stride(position)
             for end in range(stride, position + 1, stride):
                 if end > WHOLE_BYTES:
-                    made._samples[end] = os.pread(descriptor, SAMPLE_BYTES, end - SAMPLE_BYTES)
-            made.position = position
-            made.last = os.pread(descriptor, MARK_BYTES, position - MARK_BYTES)
-            made._sample_again()
-        return made
+                    fingerprint._samples[end] = os.pread(descriptor, SAMPLE_BYTES, end - SAMPLE_BYTES)
+            fingerprint.position = position
+            fingerprint.last = os.pread(descriptor, MARK_BYTES, position - MARK_BYTES)
+            fingerprint._sample_again()
+        return fingerprint
 
     def advance(self, block: bytes) -> None:
         """Adds the block behind the position."""
@@ -56,9 +56,9 @@ class Fingerprint:
 
     def digest(self) -> str:
         """Returns the fingerprint as sixteen hexadecimal digits."""
-        made = self._sampled.copy()
-        made.update(self.last)
-        return made.hexdigest()
+        sampled = self._sampled.copy()
+        sampled.update(self.last)
+        return sampled.hexdigest()
 
     def head(self) -> str:
         """Returns eight hexadecimal digits of its first bytes alone, which rule other content out quickly."""

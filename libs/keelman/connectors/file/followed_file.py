@@ -143,8 +143,8 @@ class FollowedFile:
 
     def mark(self) -> Mark:
         """Returns its mark at the position."""
-        found = self._fingerprint
-        return Mark(self.inode, self.position, found.digest(), found.head(), self.until)
+        fingerprint = self._fingerprint
+        return Mark(self.inode, self.position, fingerprint.digest(), fingerprint.head(), self.until)
 
     def offset(self) -> dict[str, Any]:
         """Returns the offset to commit."""
@@ -247,11 +247,11 @@ def _copied(path: str, mark: Mark) -> former_files.FormerFile | None:
         return former_files.find_copied(path, mark.inode, mark.fits)
     if not mark.position or not mark.modified:
         return None
-    found = former_files.find_copied(path, mark.inode, mark.fits, since=mark.modified)
-    if found is not None and not is_rotated_name(path, Path(found.path).name):
-        os.close(found.descriptor)
+    copied = former_files.find_copied(path, mark.inode, mark.fits, since=mark.modified)
+    if copied is not None and not is_rotated_name(path, Path(copied.path).name):
+        os.close(copied.descriptor)
         return None
-    return found
+    return copied
 
 
 def begin(path: str) -> FollowedFile | Unpacking | None:

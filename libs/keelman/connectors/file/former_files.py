@@ -30,12 +30,12 @@ def find_copied(path: str, inode: int, fits: Callable[[int], bool], *, since: in
     """The newest file whose name begins with the path's, or with that less its suffix, other than this inode, whose
     descriptor fits, and that was modified then (ns since 1970) or later."""
     base = Path(path)
-    found = [
+    names = [
         (e.stat(follow_symlinks=False).st_mtime_ns, e.path)
         for e in files_beside(path)
         if e.name.startswith((base.name, base.stem)) and e.name != base.name and e.inode() != inode
     ]
-    return _first_fit((name for modified, name in sorted(found, reverse=True) if modified >= since), fits)
+    return _first_fit((name for modified, name in sorted(names, reverse=True) if modified >= since), fits)
 
 
 def find_former(path: str, inode: int, fits: Callable[[int], bool], *, since: int = 0) -> FormerFile | None:
@@ -45,11 +45,11 @@ def find_former(path: str, inode: int, fits: Callable[[int], bool], *, since: in
 
 def files_beside(path: str) -> list[os.DirEntry[str]]:
     """Returns the regular files in the folder of the path and in the folder of its link target."""
-    found = []
+    regular = []
     for folder in {Path(path).absolute().parent, Path(os.path.realpath(path)).parent}:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            found += [e for e in entries if e.is_file(follow_symlinks=False)]
-    return found
+            regular += [e for e in entries if e.is_file(follow_symlinks=False)]
+    return regular
 
 
 def open_regular(path: str) -> int | None:

@@ -50,7 +50,7 @@ class JournaledWriter(Writer):
         except BaseException:
             self._file.close()
             raise
-        self._all = {owner: dict(kept) for owner, kept in self._entry.offsets.items()}
+        self._all = {owner: dict(offsets) for owner, offsets in self._entry.offsets.items()}
         self._shown: Mapping[TopicPartition, int | None] = {}
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
@@ -63,7 +63,7 @@ class JournaledWriter(Writer):
         self._owner = owner_of(self._connector, assignment.reader)
         mine, old = self._all.setdefault(self._owner, {}), self._all.get(self._connector, {})
         for partition, shown in assignment.offsets.items():
-            shared = any(partition in kept for one, kept in self._all.items() if one != self._connector)
+            shared = any(partition in offsets for owner, offsets in self._all.items() if owner != self._connector)
             if partition in old and partition not in mine and is_ours(old[partition], shown, shared=shared):
                 mine[partition] = old.pop(partition)
         self._shown = {**self._shown, **assignment.offsets}
@@ -104,13 +104,13 @@ class JournaledWriter(Writer):
         self._file.close()
 
     def _opened(self) -> AppendedFile:
-        made = not self._path.exists()
+        is_new = not self._path.exists()
         file = AppendedFile(self._path)
         try:
             if not file.regular:
                 raise RetriableConnectError(f"{self._path}: not a regular file any more")
             self._lock(file)
-            if made:
+            if is_new:
                 sync_folder(self._path.parent)
         except BaseException:
             file.close()
@@ -150,8 +150,8 @@ class JournaledWriter(Writer):
             raise self._unwritable(error) from error
 
     def _save(self) -> None:
-        kept = {one: kept for one, kept in self._all.items() if kept}
-        self._entry = replace(self._entry, offsets=kept, shown={self._owner: self._shown})
+        remaining = {owner: offsets for owner, offsets in self._all.items() if offsets}
+        self._entry = replace(self._entry, offsets=remaining, shown={self._owner: self._shown})
         try:
             self._journal.save(self._entry)
         except OSError as error:
@@ -165,8 +165,8 @@ class JournaledWriter(Writer):
         since."""
         mine, before = self._all.get(self._owner, {}), self._entry.shown.get(self._owner, {})
         for partition, offset in shown.items():
-            kept = mine.get(partition)
-            expected = (before.get(partition),) if kept is None else (kept.offset, *kept.mirrored)
+            own = mine.get(partition)
+            expected = (before.get(partition),) if own is None else (own.offset, *own.mirrored)
             if offset is not None and offset not in expected:
                 return False
         return True
@@ -238,7 +238,7 @@ class JournaledWriter(Writer):
         elif (entry.length or entry.announced) and not (same and entry.length):
             log.warning(
                 event,
-                announced=sum(one.length for one in entry.announced),
+                announced=sum(stretch.length for stretch in entry.announced),
                 note="so many journaled bytes were committed and are not found in this file nor beside it; "
                 "announced ones that were not committed are written again: goes on at this file's end",
             )
@@ -248,22 +248,24 @@ class JournaledWriter(Writer):
         log = _log.bind(file=str(self._path), journaled=entry.length)
         behind = self._file.end - entry.length if same else 0
         if entry.announced and not (agrees and self._file.readable):
-            why = "the group's offsets are not the journal's" if self._file.readable else "the file may not be read"
-            log.warning("torn_tail_left", bytes=behind, note=f"{why}: nothing is cut")
+            reason = "the group's offsets are not the journal's" if self._file.readable else "the file may not be read"
+            log.warning("torn_tail_left", bytes=behind, note=f"{reason}: nothing is cut")
             self._end_line()
             return
-        found = 0
+        cut_bytes = 0
         if entry.inode == self._file.inode:
-            found = self._cut_from(self._path, self._file.descriptor, entry)
+            cut_bytes = self._cut_from(self._path, self._file.descriptor, entry)
         if former is not None:
-            found += self._cut_former(former, entry)
-        if behind > found and not entry.clean:
+            cut_bytes += self._cut_former(former, entry)
+        if behind > cut_bytes and not entry.clean:
             log.warning("tail_left", bytes=behind, note="an older version wrote it, or others: it may come twice")
-        elif behind > found and found < sum(one.length for one in entry.announced):
-            log.warning("tail_left", bytes=behind - found, note="others appended it; what is torn in it may come twice")
+        elif behind > cut_bytes and cut_bytes < sum(stretch.length for stretch in entry.announced):
+            log.warning(
+                "tail_left", bytes=behind - cut_bytes, note="others appended it; what is torn in it may come twice"
+            )
             self._end_line()
-        elif behind > found:
-            log.info("file_grew", bytes=behind - found, note="what others appended stays")
+        elif behind > cut_bytes:
+            log.info("file_grew", bytes=behind - cut_bytes, note="what others appended stays")
 
     def _cut_former(self, former: former_files.FormerFile, entry: Entry) -> int:
         if not entry.announced:

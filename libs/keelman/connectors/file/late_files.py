@@ -44,12 +44,12 @@ class LateFiles:
     def resume(self, marks: str) -> None:
         """Finds the late files of an offset again."""
         for mark in filter(None, map(read_mark, marks.split())):
-            found = find_renamed(self._path, mark.inode, mark.fits)
-            if found is None:
+            renamed = find_renamed(self._path, mark.inode, mark.fits)
+            if renamed is None:
                 note = "a former file is not found any more: what was written to it since is not copied"
                 _log.warning("late_file_gone", file=self._path, inode=mark.inode, read_to=mark.position, note=note)
             else:
-                self.add(FollowedFile(found.descriptor, mark.position))
+                self.add(FollowedFile(renamed.descriptor, mark.position))
                 self._seen[next(reversed(self._files))] = -1
 
     def marks(self) -> str:

@@ -67,7 +67,7 @@ class Unpacking:
         being written. Raises OSError if there is no room."""
         if self.done:
             return None
-        packed, made = self._opened()
+        packed, copy = self._opened()
         deadline = time.monotonic() + PIECE_SECONDS
         while time.monotonic() < deadline:
             try:
@@ -76,11 +76,11 @@ class Unpacking:
                 self.close(rest=False)
                 return None
             if not piece:
-                made.flush()
-                found = Unpacked(os.dup(made.fileno()), packed.inode, packed.modified)
+                copy.flush()
+                unpacked = Unpacked(os.dup(copy.fileno()), packed.inode, packed.modified)
                 self.close(rest=False)
-                return found
-            made.write(piece)
+                return unpacked
+            copy.write(piece)
         return None
 
     def close(self, *, rest: bool = True) -> None:
@@ -109,10 +109,10 @@ def packed_former(path: str, position: int, head: str) -> list[str]:
     """Returns the compressed files, the newest first, that may hold the path's content read up to this position."""
     if not head or not position:
         return []
-    found = [e for e in files_beside(path) if e.name.startswith(Path(path).stem) and Path(e.name).suffix in OPENERS]
-    found.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime, reverse=True)
+    entries = [e for e in files_beside(path) if e.name.startswith(Path(path).stem) and Path(e.name).suffix in OPENERS]
+    entries.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime, reverse=True)
     length = min(MARK_BYTES, position)
-    return [e.path for e in found if head_of(first_bytes(e.path, length) or b"") == head]
+    return [e.path for e in entries if head_of(first_bytes(e.path, length) or b"") == head]
 
 
 def first_bytes(path: str, count: int) -> bytes | None:

@@ -36,7 +36,7 @@ def next_rotated(
     `inodes` are those of the former file, and `like` is its beginning: copies of it, or of the path's file, are passed
     over."""
     named = _status(path)
-    found = []
+    candidates = []
     for entry in files_beside(path):
         status = entry.stat(follow_symlinks=False)
         if not is_rotated_name(path, entry.name) or not status.st_size:
@@ -45,13 +45,13 @@ def next_rotated(
             continue
         its = 0 if is_packed(entry.name) else born_of(entry.path)
         if status.st_mtime_ns >= modified and (its > born or not its or not born):
-            found.append((status.st_mtime_ns, entry.path, status))
-    for _, candidate, status in sorted(found):
-        why = _not_to_be_read(candidate, path, like)
-        if not why:
+            candidates.append((status.st_mtime_ns, entry.path, status))
+    for _, candidate, status in sorted(candidates):
+        reason = _not_to_be_read(candidate, path, like)
+        if not reason:
             return candidate
-        if why != EMPTY and status.st_ino not in inodes and status.st_mtime_ns != modified:
-            _log.warning("file_passed_over", file=path, passed=candidate, bytes=status.st_size, note=why)
+        if reason != EMPTY and status.st_ino not in inodes and status.st_mtime_ns != modified:
+            _log.warning("file_passed_over", file=path, passed=candidate, bytes=status.st_size, note=reason)
     return None
 
 

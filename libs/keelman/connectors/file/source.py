@@ -56,9 +56,9 @@ class FileStreamSource(Connector):
     def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
         """Returns a watch on the file if its offset identifies it; the reader checks the file once it has changed."""
         path = config.get("file", "").strip()
-        found = offset({"filename": path})
-        mark = parse_mark(found, checked_position(found))
-        if not path or mark is None or (found or {}).get("late"):
+        stored = offset({"filename": path})
+        mark = parse_mark(stored, checked_position(stored))
+        if not path or mark is None or (stored or {}).get("late"):
             return None
         return FileWatch(path, mark.position, mark.inode, mark.modified)
 

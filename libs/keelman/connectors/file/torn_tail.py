@@ -33,16 +33,16 @@ class Stretch(NamedTuple):
 def own_stretches(descriptor: int, announced: Sequence[Announcement]) -> list[Stretch]:
     """Returns the ranges of announced writes that a file holds, in order; adjacent writes form one range."""
     size = os.fstat(descriptor).st_size
-    found: list[Stretch] = []
-    for write in sorted(announced, key=lambda one: one.begin):
+    stretches: list[Stretch] = []
+    for write in sorted(announced, key=lambda stretch: stretch.begin):
         length = write.found(lambda count, at: os.pread(descriptor, count, at), size)
-        if not length or (found and write.begin < found[-1].end):
+        if not length or (stretches and write.begin < stretches[-1].end):
             continue
-        if found and found[-1].end == write.begin:
-            found[-1] = Stretch(found[-1].begin, write.begin + length)
+        if stretches and stretches[-1].end == write.begin:
+            stretches[-1] = Stretch(stretches[-1].begin, write.begin + length)
         else:
-            found.append(Stretch(write.begin, write.begin + length))
-    return found
+            stretches.append(Stretch(write.begin, write.begin + length))
+    return stretches
 
 
 def cut(path: Path, descriptor: int, own: Sequence[Stretch]) -> int:
@@ -50,16 +50,16 @@ def cut(path: Path, descriptor: int, own: Sequence[Stretch]) -> int:
 
     Raises RetriableConnectError, for instance if there is no room to keep the bytes.
     """
-    length = sum(one.end - one.begin for one in own)
+    length = sum(stretch.end - stretch.begin for stretch in own)
     if not length:
         return 0
     try:
-        kept = _keep(path, descriptor, own)
+        copy_path = _keep(path, descriptor, own)
         _log.warning(
             "torn_tail_cut",
             file=str(path),
             bytes=length,
-            kept=str(kept),
+            kept=str(copy_path),
             note="the sink had written it and not committed it: its records are copied again",
         )
         _take_out(descriptor, own)
@@ -77,12 +77,12 @@ def kept_copies(path: Path) -> list[Path]:
 def _keep(path: Path, descriptor: int, own: Sequence[Stretch]) -> Path:
     for old in kept_copies(path)[: 1 - MOST_KEPT]:
         old.unlink(missing_ok=True)
-    kept = path.with_name(f".{path.name}.keelman-cut-{time.time_ns():020d}")
-    with kept.open("xb") as copy:
-        for one in own:
-            at = one.begin
-            while at < one.end:
-                block = os.pread(descriptor, min(BLOCK_BYTES, one.end - at), at)
+    copy_path = path.with_name(f".{path.name}.keelman-cut-{time.time_ns():020d}")
+    with copy_path.open("xb") as copy:
+        for stretch in own:
+            at = stretch.begin
+            while at < stretch.end:
+                block = os.pread(descriptor, min(BLOCK_BYTES, stretch.end - at), at)
                 if not block:
                     break
                 copy.write(block)
@@ -90,7 +90,7 @@ def _keep(path: Path, descriptor: int, own: Sequence[Stretch]) -> Path:
         copy.flush()
         os.fsync(copy.fileno())
     sync_folder(path.parent)
-    return kept
+    return copy_path
 
 
 def _take_out(descriptor: int, own: Sequence[Stretch]) -> None:

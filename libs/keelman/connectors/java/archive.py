@@ -47,13 +47,13 @@ async def make_archive(progress: Progress) -> Path:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="making-") as name:
-        made = Path(name) / "classes.jsa"
-        jvm.start(jvm.JvmOptions(more=[f"-XX:ArchiveClassesAtExit={made}", "-Xlog:disable"]))
+        path = Path(name) / "classes.jsa"
+        jvm.start(jvm.JvmOptions(more=[f"-XX:ArchiveClassesAtExit={path}", "-Xlog:disable"]))
         _exercise()
         jvm.jpype().shutdownJVM()
-        if not made.is_file():
+        if not path.is_file():
             raise Unavailable(f"Java {java.version} wrote no class data archive", reason="ARCHIVE_FAILED")
-        os.replace(made, target)
+        os.replace(path, target)
     return target
 
 

@@ -53,15 +53,15 @@ class JavaConfigDef(ConfigDef):
 
 def config_keys(definition: Any) -> list[ConfigKey]:
     """Returns the keys of a Java ConfigDef, in its order."""
-    return [_key(one.getValue()) for one in definition.configKeys().entrySet()]
+    return [_key(entry.getValue()) for entry in definition.configKeys().entrySet()]
 
 
 def step_definition(definition: Any) -> ConfigDef:
     """Returns the keys of a converter, transform or predicate, with Java's own validators."""
     if definition is None:
         raise ConnectError("config() must return a ConfigDef that is not null.")
-    found = zip(config_keys(definition), definition.configKeys().values(), strict=True)
-    return ConfigDef(*(replace(key, validator=_validator(key.type, java)) for key, java in found))
+    pairs = zip(config_keys(definition), definition.configKeys().values(), strict=True)
+    return ConfigDef(*(replace(key, validator=_validator(key.type, java)) for key, java in pairs))
 
 
 def _validator(kind: Type, java: Any) -> Validator | None:
@@ -83,14 +83,14 @@ def _validator(kind: Type, java: Any) -> Validator | None:
 def config_values(values: Any) -> dict[str, ConfigValue]:
     """Converts a Java list of ConfigValues to ours, by key."""
     return {
-        str(one.name()): ConfigValue(
-            str(one.name()),
-            python_value(one.value()),
-            [python_value(each) for each in one.recommendedValues()],
-            [str(each) for each in one.errorMessages()],
-            bool(one.visible()),
+        str(value.name()): ConfigValue(
+            str(value.name()),
+            python_value(value.value()),
+            [python_value(each) for each in value.recommendedValues()],
+            [str(each) for each in value.errorMessages()],
+            bool(value.visible()),
         )
-        for one in values
+        for value in values
     }
 
 
@@ -99,24 +99,24 @@ def python_value(value: Any) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, _class("java.util.Collection")):
-        return [python_value(one) for one in value]
-    made = _VALUES.get(str(value.getClass().getName()))
-    return str(value.toString()) if made is None else made(value)
+        return [python_value(item) for item in value]
+    convert = _VALUES.get(str(value.getClass().getName()))
+    return str(value.toString()) if convert is None else convert(value)
 
 
 def json_converter(*, schemas: bool, key: bool = False) -> Any:
     """Returns a configured JsonConverter of Connect's, which writes with or without schemas."""
-    made = _class("org.apache.kafka.connect.json.JsonConverter")()
-    made.configure(string_map({"schemas.enable": "true" if schemas else "false"}), key)
-    return made
+    converter = _class("org.apache.kafka.connect.json.JsonConverter")()
+    converter.configure(string_map({"schemas.enable": "true" if schemas else "false"}), key)
+    return converter
 
 
 def string_map(pairs: Mapping[str, str | None]) -> Any:
     """Returns a Java map of these texts."""
-    made = _class("java.util.HashMap")()
+    java_map = _class("java.util.HashMap")()
     for key, value in pairs.items():
-        made.put(key, value)
-    return made
+        java_map.put(key, value)
+    return java_map
 
 
 def _key(key: Any) -> ConfigKey:
@@ -131,7 +131,7 @@ def _key(key: Any) -> ConfigKey:
         order=int(key.orderInGroup),
         width=Width[str(key.width.name())],
         display_name=str(key.displayName or ""),
-        dependents=[str(one) for one in key.dependents],
+        dependents=[str(dependent) for dependent in key.dependents],
         internal=bool(key.internalConfig),
     )
 

@@ -66,10 +66,10 @@ class JavaConnector(Connector):
 
         def judge(config: Mapping[str, str | None]) -> dict[str, ConfigValue]:
             with cls.loader.entered(), translated(f"{cls.java_name}.validate"):
-                found = connector.validate(string_map(config))
-                if found is None:
+                result = connector.validate(string_map(config))
+                if result is None:
                     raise ConnectError(f"{cls.java_name}.validate() must return a Config that is not null.")
-                return config_values(found.configValues())
+                return config_values(result.configValues())
 
         return JavaConfigDef(*keys, judge=judge)
 
@@ -81,8 +81,8 @@ class JavaConnector(Connector):
         support = cls._asked("exactlyOnceSupport", config)
         if support == "SUPPORTED":
             return ()
-        why = UNKNOWN_SUPPORT if support is None else UNSUPPORTED
-        return [ConfigValueError(SUPPORT, config[SUPPORT], whole=why)]
+        reason = UNKNOWN_SUPPORT if support is None else UNSUPPORTED
+        return [ConfigValueError(SUPPORT, config[SUPPORT], whole=reason)]
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
@@ -176,8 +176,8 @@ class JavaConnector(Connector):
         """Calls a method of the connector. Returns the name of the constant that it returns; None for null."""
         connector = cls.made()
         with cls.loader.entered(), translated(f"{cls.java_name}.{method}"):
-            found = getattr(connector, method)(string_map(config))
-        return None if found is None else str(found.name())
+            answer = getattr(connector, method)(string_map(config))
+        return None if answer is None else str(answer.name())
 
 
 def java_connector(loader: PluginLoader, class_name: str, inner: Collection[str] = ()) -> type[JavaConnector]:
@@ -185,9 +185,9 @@ def java_connector(loader: PluginLoader, class_name: str, inner: Collection[str]
     the Java class cannot be instantiated, or is no connector."""
     with loader.entered(), translated(class_name):
         java = loader.load(class_name)
-        made = java()
-        version = made.version()
-    direction = _direction(made, class_name)
+        instance = java()
+        version = instance.version()
+    direction = _direction(instance, class_name)
     simple = class_name.rpartition(".")[2].rpartition("$")[2]
     names: tuple[str, ...] = (registry.java_name(class_name),)
     if names == (class_name,):
@@ -204,39 +204,39 @@ def java_connector(loader: PluginLoader, class_name: str, inner: Collection[str]
     return type(simple, (JavaConnector,), attributes)
 
 
-def _direction(made: Any, class_name: str) -> Direction:
+def _direction(instance: Any, class_name: str) -> Direction:
     for direction in Direction:
         kind = java_class(f"org.apache.kafka.connect.{direction.value}.{direction.value.capitalize()}Connector")
-        if isinstance(made, kind):
+        if isinstance(instance, kind):
             return direction
     raise ConnectError(f"{class_name} is neither a source nor a sink connector")
 
 
 def _source_offsets(offsets: AlteredOffsets) -> Any:
-    made = java_class("java.util.HashMap")()
+    java_map = java_class("java.util.HashMap")()
     for partition, offset in offsets:
-        made.put(_plain_map(partition), _plain_map(offset))
-    return made
+        java_map.put(_plain_map(partition), _plain_map(offset))
+    return java_map
 
 
 def _partitions(offsets: AlteredOffsets) -> Any:
-    made = java_class("java.util.HashMap")()
+    java_map = java_class("java.util.HashMap")()
     place = java_class("org.apache.kafka.common.TopicPartition")
     number = java_class("java.lang.Long")
     for partition, offset in offsets:
         assert partition is not None
         key = place(str(partition["kafka_topic"]), int(partition["kafka_partition"]))
-        made.put(key, None if offset is None else number(int(offset["kafka_offset"])))
-    return made
+        java_map.put(key, None if offset is None else number(int(offset["kafka_offset"])))
+    return java_map
 
 
 def _plain_map(tree: Mapping[str, Any] | None) -> Any:
     if tree is None:
         return None
-    made = java_class("java.util.HashMap")()
+    java_map = java_class("java.util.HashMap")()
     for key, value in tree.items():
-        made.put(key, _boxed(value))
-    return made
+        java_map.put(key, _boxed(value))
+    return java_map
 
 
 def _boxed(value: Any) -> Any:

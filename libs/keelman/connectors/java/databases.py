@@ -27,16 +27,16 @@ def tables(request: Mapping[str, Any]) -> dict[str, Any]:
     error.
     """
     url = request["url"]
-    kept: list[Any] = []  # a driver whose loader is closed cannot load further classes
+    loaders: list[Any] = []  # a driver whose loader is closed cannot load further classes
     try:
-        with closing(_connection(request, kept)) as connection, translated():
+        with closing(_connection(request, loaders)) as connection, translated():
             facts = connection.getMetaData()
-            wanted = [_text(request[part]) for part in ("catalog", "schema", "table")]
-            found = list(_rows(facts.getTables(*wanted, jpype().JArray(java_class("java.lang.String"))([TABLE]))))
-            columns = _columns(facts.getColumns(*wanted, None))
-            return {"name": kind_of(url), "tables": [_table(facts, row, columns) for row in found]}
+            texts = [_text(request[part]) for part in ("catalog", "schema", "table")]
+            rows = list(_rows(facts.getTables(*texts, jpype().JArray(java_class("java.lang.String"))([TABLE]))))
+            columns = _columns(facts.getColumns(*texts, None))
+            return {"name": kind_of(url), "tables": [_table(facts, row, columns) for row in rows]}
     finally:
-        for loader in kept:
+        for loader in loaders:
             loader.close()
 
 
@@ -46,35 +46,35 @@ def kind_of(url: str) -> str:
     return parts[1] if len(parts) > 2 and parts[1] else url
 
 
-def _connection(request: Mapping[str, Any], kept: list[Any]) -> Any:
+def _connection(request: Mapping[str, Any], loaders: list[Any]) -> Any:
     url = request["url"]
     java_class("java.sql.DriverManager").setLoginTimeout(LOGIN_SECONDS)
     about = java_class("java.util.Properties")()
     about.setProperty("user", request["user"])
     about.setProperty("password", request["password"])
     for jars in request["jars"]:
-        for driver in _drivers(jars, kept):
+        for driver in _drivers(jars, loaders):
             with translated():
-                made = driver.connect(url, about)
-            if made is not None:
-                return made
+                connection = driver.connect(url, about)
+            if connection is not None:
+                return connection
     kind = ":".join(url.split(":", 2)[:2])
     raise ConnectError(f"no JDBC driver for {kind}: in the shared jars and the plugins of the workers")
 
 
-def _drivers(jars: Sequence[str], kept: list[Any]) -> Iterator[Any]:
+def _drivers(jars: Sequence[str], loaders: list[Any]) -> Iterator[Any]:
     """Yields the JDBC drivers that these jars name as services, loaded apart from all other classes but Java's own."""
     urls = [java_class("java.io.File")(jar).toURI().toURL() for jar in jars if Path(jar).is_file()]
     own = java_class("java.lang.ClassLoader").getPlatformClassLoader()
     loader = java_class("java.net.URLClassLoader")(jpype().JArray(java_class("java.net.URL"))(urls), own)
-    kept.append(loader)
+    loaders.append(loader)
     java_class("java.lang.Thread").currentThread().setContextClassLoader(loader)
-    found = java_class("java.util.ServiceLoader").load(java_class("java.sql.Driver"), loader).iterator()
+    drivers = java_class("java.util.ServiceLoader").load(java_class("java.sql.Driver"), loader).iterator()
     while True:
         try:
-            if not found.hasNext():
+            if not drivers.hasNext():
                 return
-            yield found.next()
+            yield drivers.next()
         except java_class("java.util.ServiceConfigurationError") as error:
             log.warning("jdbc_driver_broken", error=str(connect_error(error)))
 
@@ -89,19 +89,19 @@ def _rows(results: Any) -> Iterator[Any]:
 
 
 def _columns(results: Any) -> dict[tuple[str, ...], list[dict[str, str]]]:
-    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    columns: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for row in _rows(results):
-        found.setdefault(_place(row), []).append(row)
-    return found
+        columns.setdefault(_place(row), []).append(row)
+    return columns
 
 
 def _table(facts: Any, row: Mapping[str, str], columns: Mapping[tuple[str, ...], list[dict[str, str]]]) -> Any:
     place = _place(row)
-    keys = {one["COLUMN_NAME"] for one in _rows(facts.getPrimaryKeys(*(_text(part) for part in place)))}
+    keys = {row["COLUMN_NAME"] for row in _rows(facts.getPrimaryKeys(*(_text(part) for part in place)))}
     mine = columns.get(place, [])
     with suppress(KeyError, ValueError):
-        mine = sorted(mine, key=lambda one: int(one["ORDINAL_POSITION"]))
-    shown = [{"name": one["COLUMN_NAME"], "type": one["TYPE_NAME"], "key": one["COLUMN_NAME"] in keys} for one in mine]
+        mine = sorted(mine, key=lambda row: int(row["ORDINAL_POSITION"]))
+    shown = [{"name": row["COLUMN_NAME"], "type": row["TYPE_NAME"], "key": row["COLUMN_NAME"] in keys} for row in mine]
     return {"catalog": place[0], "schema": place[1], "name": place[2], "columns": shown}
 
 

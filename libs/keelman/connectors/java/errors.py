@@ -20,18 +20,18 @@ def connect_error(error: Any, what: str = "") -> ConnectError:
     thrown: Any = error
     said = thrown.getMessage()
     text = f"{what}: {thrown.toString()}" if what else str(thrown.toString() if said is None else said)
-    made: ConnectError
+    failure: ConnectError
     if isinstance(error, _class(CONFIG)):
-        made = ConfigValueError("", None, whole=text)
+        failure = ConfigValueError("", None, whole=text)
     elif isinstance(error, tuple(_class(name) for name in RETRIABLE)):
-        made = RetriableConnectError(text)
+        failure = RetriableConnectError(text)
     elif isinstance(error, _class(f"{CONNECT}.DataException")):
-        made = DataError(text)
+        failure = DataError(text)
     else:
-        made = ConnectError(text)
-    made.java_name = str(thrown.getClass().getName())
-    made.java_trace = stack_trace(error)
-    return made
+        failure = ConnectError(text)
+    failure.java_name = str(thrown.getClass().getName())
+    failure.java_trace = stack_trace(error)
+    return failure
 
 
 def task_error(error: BaseException) -> Exception:

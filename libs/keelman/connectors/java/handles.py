@@ -52,8 +52,8 @@ class Handles:
 
     def constant(self, kind: Any, value: Any, *dropped: Any) -> Any:
         """(dropped) -> kind, always this value; null for None."""
-        made = self.of.zero(kind) if value is None else self.of.constant(kind, value)
-        return self.of.dropArguments(made, 0, list(dropped))
+        handle = self.of.zero(kind) if value is None else self.of.constant(kind, value)
+        return self.of.dropArguments(handle, 0, list(dropped))
 
     def retyped(self, handle: Any, returned: Any, *parameters: Any) -> Any:
         """Returns a handle with casts to another type."""
@@ -88,9 +88,9 @@ class Handles:
         context) -> key gives. The list is made where it is not there; a key may be null."""
         maps, collection = java_class("java.util.Map"), java_class("java.util.Collection")
         function = java_class("java.util.function.Function")
-        made = self.of.dropArguments(self.constructor(java_class("java.util.ArrayList")), 0, [self.object])
+        handle = self.of.dropArguments(self.constructor(java_class("java.util.ArrayList")), 0, [self.object])
         proxies = java_class("java.lang.invoke.MethodHandleProxies")
-        new_list = proxies.asInterfaceInstance(function, self.retyped(made, self.object, self.object))
+        new_list = proxies.asInterfaceInstance(function, self.retyped(handle, self.object, self.object))
         find = self.method(maps, "computeIfAbsent", self.object, self.object, function)
         find = self.retyped(self.of.insertArguments(find, 2, [new_list]), collection, maps, self.object)
         add = self.retyped(self.method(collection, "add", self.bool, self.object), self.void, collection, self.object)

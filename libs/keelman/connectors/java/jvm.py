@@ -86,10 +86,10 @@ def jpype() -> ModuleType:
 
 def runtime_jars() -> tuple[Path, ...]:
     """Kafka Connect's own classes, as they are in the cache. Raises Unavailable before they were fetched."""
-    found = maven.cached(maven.Lock.read(CONNECT_RUNTIME), cache_folder())
-    if found is None:
+    jars = maven.cached(maven.Lock.read(CONNECT_RUNTIME), cache_folder())
+    if jars is None:
         raise Unavailable("the jars of Kafka Connect's runtime are not in the cache", reason="JARS_UNAVAILABLE")
-    return found
+    return jars
 
 
 async def fetch_runtime_jars(progress: Progress = lambda line: None) -> tuple[Path, ...]:
@@ -158,8 +158,8 @@ def _start(library: ModuleType, options: JvmOptions) -> None:
                 convertStrings=False,
             )
     except (OSError, RuntimeError) as error:
-        given = f" (with {' '.join(options.more)})" if options.more else ""
-        raise Unavailable(f"Java {java.version} did not start{given}: {error}", reason="JVM_FAILED") from error
+        note = f" (with {' '.join(options.more)})" if options.more else ""
+        raise Unavailable(f"Java {java.version} did not start{note}: {error}", reason="JVM_FAILED") from error
     _started = options
 
 

@@ -122,8 +122,8 @@ def in_context(connector: str, task: int) -> None:
 def _set_levels() -> None:
     configurator = java_class(f"{CORE}.config.Configurator")
     levels = java_class("org.apache.logging.log4j.Level")
-    for name, one in LOG_LEVELS.known.items():
-        level = levels.toLevel(one.level)
+    for name, entry in LOG_LEVELS.known.items():
+        level = levels.toLevel(entry.level)
         if name == ROOT:
             configurator.setRootLevel(level)
         else:

@@ -23,19 +23,19 @@ VERSION = "plugin.version"
 T = TypeVar("T")
 
 
-def fitting(class_name: str, versions: Mapping[str, T], wanted: str | None, key: str = VERSION) -> T:
-    """Returns the entry of the latest version that fits the value `wanted` of `key`. `versions` has the latest first.
+def fitting(class_name: str, versions: Mapping[str, T], version: str | None, key: str = VERSION) -> T:
+    """Returns the entry of the latest version that fits the value `version` of `key`. `versions` has the latest first.
     Raises ConfigValueError."""
     try:
-        within = requirement(wanted)
+        within = requirement(version)
     except VersionRangeError as error:
-        raise ConfigValueError(key, wanted, str(error)) from None
+        raise ConfigValueError(key, version, str(error)) from None
     if within is None:
         return next(iter(versions.values()))
-    found = within.latest(versions)
-    if found is None:
-        raise ConfigValueError(key, wanted, misfit(class_name, within, [*versions]))
-    return versions[found]
+    latest = within.latest(versions)
+    if latest is None:
+        raise ConfigValueError(key, version, misfit(class_name, within, [*versions]))
+    return versions[latest]
 
 
 class PluginLoader:
@@ -64,24 +64,24 @@ class PluginLoader:
 
     def full_name(self, name: str) -> str:
         """Returns a class's full name, from its full name or an alias of the plugin's or of Connect's own."""
-        found = name.strip()
-        return self._aliases.get(found) or registry.full_name(found) or found
+        trimmed = name.strip()
+        return self._aliases.get(trimmed) or registry.full_name(trimmed) or trimmed
 
-    def of(self, class_name: str, wanted: str | None = None, key: str = VERSION) -> PluginLoader:
+    def of(self, class_name: str, version: str | None = None, key: str = VERSION) -> PluginLoader:
         """Returns the loader of the plugin that has a converter, transform or predicate: another's, or this one.
 
-        If `wanted` is given, that is the loader with the latest version that fits. Raises ConfigValueError if none
+        If `version` is given, that is the loader with the latest version that fits. Raises ConfigValueError if none
         does, and what a class throws when it is loaded for its version."""
-        if wanted not in (None, "latest") and self._versions is not None:
-            return fitting(class_name, self._versions(class_name), wanted, key)
+        if version not in (None, "latest") and self._versions is not None:
+            return fitting(class_name, self._versions(class_name), version, key)
         other = self._others.get(class_name)
         return self if other is None else other()
 
     def load(self, class_name: str) -> Any:
         """Loads a class by name. Raises Java's ClassNotFoundException, LinkageError."""
-        found = self.of(class_name)
-        with found.entered():
-            return jpype().JClass(class_name, loader=found.loader)
+        own = self.of(class_name)
+        with own.entered():
+            return jpype().JClass(class_name, loader=own.loader)
 
     def has(self, class_name: str) -> bool:
         """Returns whether the folder has such a class."""

@@ -34,33 +34,33 @@ class PluginMetrics:
     def found(self) -> Iterator[OwnMetric]:
         """Yields the present metrics that are numbers, or true or false, without the tags common to all. Leaves out
         metrics that cannot be measured, as JMX does."""
-        for one in self._all.metrics().values():
-            name = one.metricName()
-            if str(name.group()) == GROUP and (value := _value(one)) is not None:
+        for metric in self._all.metrics().values():
+            name = metric.metricName()
+            if str(name.group()) == GROUP and (value := _value(metric)) is not None:
                 tags = {str(tag.getKey()): str(tag.getValue()) for tag in name.tags().entrySet()}
                 own = {key: text for key, text in tags.items() if key not in self._tags}
                 yield OwnMetric(str(name.name()), value, str(name.description() or ""), own)
 
     def close(self) -> None:
         """Drops the metrics."""
-        for one in self._given:
-            one.close()
+        for plugin_metrics in self._given:
+            plugin_metrics.close()
         self._all.close()
 
     def _with(self, more: Mapping[str, str]) -> Any:
         ordered = java_class("java.util.LinkedHashMap")()
         for key, value in (*self._tags.items(), *more.items()):
             ordered.put(key, value)
-        made = java_class(f"{METRICS}.internals.PluginMetricsImpl")(self._all, ordered)
-        self._given.append(made)
-        return made
+        metrics = java_class(f"{METRICS}.internals.PluginMetricsImpl")(self._all, ordered)
+        self._given.append(metrics)
+        return metrics
 
 
 def _value(metric: Any) -> float | None:
     try:
-        found = metric.metricValue()
+        value = metric.metricValue()
     except jpype().JException:
         return None
-    if isinstance(found, java_class("java.lang.Boolean")):
-        return float(bool(found.booleanValue()))
-    return float(found.doubleValue()) if isinstance(found, java_class("java.lang.Number")) else None
+    if isinstance(value, java_class("java.lang.Boolean")):
+        return float(bool(value.booleanValue()))
+    return float(value.doubleValue()) if isinstance(value, java_class("java.lang.Number")) else None

@@ -32,12 +32,14 @@ _used: dict[JavaPlugin, bool] = {}
 def use(plugin: JavaPlugin, *, quick: bool) -> None:
     """Adds its classes to the registry. `quick` is for a process that answers questions and copies nothing."""
     _used[plugin] = quick
-    for one in plugin.connectors:
-        registry.add(registry.java_name(one.class_name), functools.partial(load, plugin, one.class_name, quick=quick))
+    for connector in plugin.connectors:
+        registry.add(
+            registry.java_name(connector.class_name), functools.partial(load, plugin, connector.class_name, quick=quick)
+        )
     steps = [
-        one
+        step
         for whose in (plugin, *_others(plugin))
-        for one in whose.usable_steps(functools.partial(_keys_in, whose, quick=quick))
+        for step in whose.usable_steps(functools.partial(_keys_in, whose, quick=quick))
     ]
     registry.add_steps(steps)
     for step in steps:
@@ -50,10 +52,10 @@ def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_s
 
     def make(config: Mapping[str, str]) -> Any:
         _start(quick=quick)
-        made = importlib.import_module("keelman.connectors.java.steps.steps_in_python")
+        module = importlib.import_module("keelman.connectors.java.steps.steps_in_python")
         versions = _versions(plugin, step.class_name) or {UNDEFINED: _loader(plugin)}
         loader = fitting(step.class_name, versions, config.get(VERSION))
-        return made.made_step(loader, step.class_name, step.kind, config)
+        return module.made_step(loader, step.class_name, step.kind, config)
 
     return make
 
@@ -65,8 +67,8 @@ def load(plugin: JavaPlugin, class_name: str, *, quick: bool) -> type[Connector]
     connector = importlib.import_module("keelman.connectors.java.connector")
     if refused := dict(plugin.refused).get(class_name):
         raise ConnectError(refused)
-    found: type[Connector] = connector.java_connector(_loader(plugin), class_name, plugin.inner_of(class_name))
-    return found
+    loaded: type[Connector] = connector.java_connector(_loader(plugin), class_name, plugin.inner_of(class_name))
+    return loaded
 
 
 def answers() -> list[dict[str, str]]:
@@ -74,11 +76,11 @@ def answers() -> list[dict[str, str]]:
 
     The problem is the reason why the class cannot be loaded or instantiated, empty if it can.
     """
-    found = []
+    results = []
     for plugin, quick in _used.items():
         _start(quick=quick)
-        found += [_answer(plugin, one) for one in plugin.classes]
-    return found
+        results += [_answer(plugin, plugin_class) for plugin_class in plugin.classes]
+    return results
 
 
 def step_keys(class_name: str, kind: str) -> ConfigDef:
@@ -86,7 +88,7 @@ def step_keys(class_name: str, kind: str) -> ConfigDef:
     InvalidArgument."""
     for plugin, quick in _used.items():
         for whose in (plugin, *_others(plugin)):
-            if any((one.class_name, one.type) == (class_name, kind) for one in whose.steps):
+            if any((step.class_name, step.type) == (class_name, kind) for step in whose.steps):
                 return _keys_in(whose, class_name, kind, quick=quick)
     raise InvalidArgument(f"{class_name} is no {kind} of a Java plugin", reason="PLUGIN_BROKEN")
 
@@ -103,26 +105,26 @@ def _keys_in(plugin: JavaPlugin, class_name: str, _kind: str, *, quick: bool) ->
     configs = importlib.import_module("keelman.connectors.java.configs")
     errors = importlib.import_module("keelman.connectors.java.errors")
     with loader.entered(), errors.translated(f"{class_name}.config"):
-        found: ConfigDef = configs.step_definition(loader.load(class_name)().config())
-        return found
+        definition: ConfigDef = configs.step_definition(loader.load(class_name)().config())
+        return definition
 
 
-def _answer(plugin: JavaPlugin, one: PluginClass) -> dict[str, str]:
-    said = {"class": one.class_name, "type": one.type, "version": one.version, "problem": ""}
+def _answer(plugin: JavaPlugin, plugin_class: PluginClass) -> dict[str, str]:
+    said = {"class": plugin_class.class_name, "type": plugin_class.type, "version": plugin_class.version, "problem": ""}
     errors = importlib.import_module("keelman.connectors.java.errors")
     loader = _loader(plugin)
     try:
         with loader.entered(), errors.translated():
-            made = loader.load(one.class_name)()
-            said["version"] = _version(made)
+            instance = loader.load(plugin_class.class_name)()
+            said["version"] = _version(instance)
     except (ConnectError, TypeError) as error:  # a TypeError is JPype's for a class that it cannot make
-        said["problem"] = f"{one.class_name} cannot be loaded: {_said(error)}"
+        said["problem"] = f"{plugin_class.class_name} cannot be loaded: {_said(error)}"
     return said
 
 
-def _version(made: Any) -> str:
+def _version(instance: Any) -> str:
     versioned: Any = jvm.java_class("org.apache.kafka.connect.components.Versioned")
-    version = made.version() if isinstance(made, versioned) else None
+    version = instance.version() if isinstance(instance, versioned) else None
     return UNDEFINED if version is None else str(version)
 
 
@@ -134,21 +136,21 @@ def _said(error: ConnectError | TypeError) -> str:
 def _start(*, quick: bool) -> None:
     if not faulthandler.is_enabled():  # after the machine's start its handlers would replace the machine's
         faulthandler.enable(sys.__stderr__ or sys.stderr)
-    wanted = machine_options()
-    jvm.start(jvm.JvmOptions(wanted.heap_bytes, quick=quick, more=wanted.more))
+    options = machine_options()
+    jvm.start(jvm.JvmOptions(options.heap_bytes, quick=quick, more=options.more))
     logs.take_over()
 
 
 @functools.cache
 def _loader(plugin: JavaPlugin) -> PluginLoader:
-    own = {one.class_name for one in plugin.classes}
+    own = {plugin_class.class_name for plugin_class in plugin.classes}
     names: dict[str, str] = {}
     others: dict[str, Callable[[], PluginLoader]] = {}
     for whose in reversed((plugin, *_others(plugin))):  # the plugin's own win, then the latest version
-        for one in whose.steps:
-            names |= dict.fromkeys(aliases(one.class_name, PluginType(one.type)), one.class_name)
-            if one.class_name not in own and not registry.is_ours(one.class_name):
-                others[one.class_name] = functools.partial(_loader, whose)
+        for step in whose.steps:
+            names |= dict.fromkeys(aliases(step.class_name, PluginType(step.type)), step.class_name)
+            if step.class_name not in own and not registry.is_ours(step.class_name):
+                others[step.class_name] = functools.partial(_loader, whose)
     versions = functools.partial(_versions, plugin)
     return PluginLoader(plugin.location, [*plugin.jars, *plugin.libraries], names, others, versions)
 
@@ -159,19 +161,19 @@ def _versions(plugin: JavaPlugin, class_name: str) -> Mapping[str, PluginLoader]
     class reports, the latest first; only loaders that can load it."""
     if registry.is_ours(class_name):
         return {CONVERTER_VERSION: _loader(plugin)}
-    found: dict[str, PluginLoader] = {}
+    loaders: dict[str, PluginLoader] = {}
     for whose in (plugin, *_others(plugin)):
-        for one in whose.steps:
-            if one.class_name == class_name and not (said := _answer(whose, one))["problem"]:
-                found.setdefault(said["version"], _loader(whose))
-    return {version: found[version] for version in sorted(found, key=ordered, reverse=True)}
+        for step in whose.steps:
+            if step.class_name == class_name and not (said := _answer(whose, step))["problem"]:
+                loaders.setdefault(said["version"], _loader(whose))
+    return {version: loaders[version] for version in sorted(loaders, key=ordered, reverse=True)}
 
 
 @functools.cache
 def _others(plugin: JavaPlugin) -> tuple[JavaPlugin, ...]:
     """Returns the plugins whose steps this plugin's connectors can name, without plugins removed meanwhile."""
-    found = []
+    plugins = []
     for folder in plugin.others:
         with suppress(OSError, ValueError, KeyError):
-            found.append(java_folders.read(folder))
-    return tuple(found)
+            plugins.append(java_folders.read(folder))
+    return tuple(plugins)

@@ -77,17 +77,17 @@ class Started:
         name = str(self.connector.getClass().getName())
         self.context.asked_again = False
         with self.loader.entered(), translated(f"{name}.taskConfigs"):
-            found = self.connector.taskConfigs(most)
-            if found is None:
+            configs = self.connector.taskConfigs(most)
+            if configs is None:
                 raise ConnectError(f"{name}.taskConfigs returned null; expected a list with a map for each task")
             task_class = self.connector.taskClass()
             if task_class is None:
                 raise ConnectError(f"{name}.taskClass returned null; expected the class of its tasks")
-            made = [
-                {str(e.getKey()): str(e.getValue()) for e in one.entrySet() if e.getValue() is not None}
-                for one in found
+            task_configs = [
+                {str(e.getKey()): str(e.getValue()) for e in config.entrySet() if e.getValue() is not None}
+                for config in configs
             ]
-        return [{**one, TASK_CLASS: str(task_class.getName())} for one in made]
+        return [{**config, TASK_CLASS: str(task_class.getName())} for config in task_configs]
 
     def stop(self) -> None:
         """Stops the connector. Raises ConnectError."""
@@ -110,42 +110,42 @@ class StartedConnectors:
         """Sets the rows of the offset topic that the connector of this name reads from now on."""
         with self._lock:
             self._rows[name] = rows
-            if (found := self._found.get(name)) is not None:
-                found.context.committed.take(rows)
+            if (started := self._found.get(name)) is not None:
+                started.context.committed.take(rows)
 
-    def started(self, loader: PluginLoader, made: Callable[[], Any], config: Mapping[str, str], kind: str) -> Started:
+    def started(self, loader: PluginLoader, make: Callable[[], Any], config: Mapping[str, str], kind: str) -> Started:
         """Returns the connector with this configuration, and starts it if it is not running. Raises ConnectError."""
         name = config.get("name", "")
         with self._lock:
-            found = self._found.get(name)
-            if found is not None and found.config == dict(config) and found.context.failure is None:
-                found.asked_at = time.monotonic()
-                return found
+            started = self._found.get(name)
+            if started is not None and started.config == dict(config) and started.context.failure is None:
+                started.asked_at = time.monotonic()
+                return started
             self._forget(name)
-            connector = made()
+            connector = make()
             class_name = str(connector.getClass().getName())
             context = _context(name, self._rows.get(name, ()))
             interface = f"org.apache.kafka.connect.{kind}.{kind.capitalize()}ConnectorContext"
             with loader.entered(), translated(f"{class_name}.start"):
                 connector.initialize(jpype().JProxy(interface, inst=context))
                 connector.start(string_map(config))
-            found = self._found[name] = Started(connector, loader, dict(config), context, time.monotonic())
+            started = self._found[name] = Started(connector, loader, dict(config), context, time.monotonic())
             self._watch()
-            return found
+            return started
 
     def settled(self, config: Mapping[str, str]) -> bool:
         """Returns whether it runs with this configuration and has not requested new tasks. Raises the connector's own
         failure, once: then it is stopped, and the next request for its tasks starts it again."""
         name = config.get("name", "")
         with self._lock:
-            found = self._found.get(name)
-            if found is None or found.config != dict(config):
+            started = self._found.get(name)
+            if started is None or started.config != dict(config):
                 return False
-            found.asked_at = time.monotonic()
-            if (failure := found.context.failure) is not None:
+            started.asked_at = time.monotonic()
+            if (failure := started.context.failure) is not None:
                 self._forget(name)
                 raise failure
-            return not found.context.asked_again
+            return not started.context.asked_again
 
     def stop_all(self) -> None:
         """Stops all running connectors."""
@@ -157,14 +157,14 @@ class StartedConnectors:
         """Stops connectors without a call for `FORGOTTEN_SECONDS`."""
         with self._lock:
             now = time.monotonic()
-            for name in [n for n, one in self._found.items() if now - one.asked_at > FORGOTTEN_SECONDS]:
+            for name in [n for n, started in self._found.items() if now - started.asked_at > FORGOTTEN_SECONDS]:
                 self._forget(name)
 
     def _forget(self, name: str) -> None:
-        found = self._found.pop(name, None)
-        if found is not None:
+        started = self._found.pop(name, None)
+        if started is not None:
             try:
-                found.stop()
+                started.stop()
             except ConnectError:
                 return  # it is gone all the same
 

@@ -105,19 +105,19 @@ class Backlog:
 
     def add(self, fetched: Fetched) -> None:
         """Appends a fetch."""
-        one = TopicPartition(fetched.topic, fetched.partition)
+        partition = TopicPartition(fetched.topic, fetched.partition)
         small = _small(fetched.batches)
         topic_id = fetched.topic_id
         self._items.extend(
-            _Piece(one, header, data, fetched.position, small, topic_id) for header, data in fetched.batches
+            _Piece(partition, header, data, fetched.position, small, topic_id) for header, data in fetched.batches
         )
-        self._items.append(_Mark(one, fetched.position, fetched.next, fetched.end))
+        self._items.append(_Mark(partition, fetched.position, fetched.next, fetched.end))
 
     def drop(self, topic: str) -> dict[TopicPartition, int]:
         """Drops all batches of a topic. Returns by partition the first position that was dropped."""
         dropped = [item for item in self._items if item.one.topic == topic]
         self._items = deque(item for item in self._items if item.one.topic != topic)
-        self._last = {one: last for one, last in self._last.items() if one.topic != topic}
+        self._last = {partition: last for partition, last in self._last.items() if partition.topic != topic}
         return {item.one: item.begins for item in reversed(dropped)}
 
     def take(self, most: int | None, most_bytes: int | None = None) -> Portion | None:
@@ -185,17 +185,17 @@ class Backlog:
         return True
 
     def _note(self, portion: Portion, piece: _Piece, first: int, last: int, count: int) -> None:
-        one = piece.one
-        before = self._last.get(one, first - 1)
+        partition = piece.one
+        before = self._last.get(partition, first - 1)
         skipped = first != before + 1 or last - first != count - 1
-        known = portion.runs.get(one)
+        run = portion.runs.get(partition)
         portion.records += count
         index = (len(portion.packed) or len(portion.values)) - 1
         epoch = piece.header.leader_epoch if piece.header.magic >= 2 else -1
-        if known is not None:
-            first, skipped = known.first, skipped or known.skipped
-        portion.runs[one] = Run(first, last, index, skipped, epoch, piece.topic_id)
-        self._last[one] = last
+        if run is not None:
+            first, skipped = run.first, skipped or run.skipped
+        portion.runs[partition] = Run(first, last, index, skipped, epoch, piece.topic_id)
+        self._last[partition] = last
 
 
 def _small(batches: Sequence[tuple[BatchHeader, memoryview]]) -> bool:

@@ -43,16 +43,16 @@ MAX_SECONDS = 10.0  # for one query: other clusters' mirrors wait meanwhile; wit
 def answered(topics: Sequence[str], answers: Mapping[str, Future[TopicConfig]]) -> KnownConfigs:
     """Returns the answers for these topics: without deleted topics, None for topics that this client may not describe.
     Raises KafkaException."""
-    found: dict[str, TopicConfig | None] = {}
+    configs: dict[str, TopicConfig | None] = {}
     for topic in topics:
         try:
-            found[topic] = answers[topic].result()
+            configs[topic] = answers[topic].result()
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                found[topic] = None
+                configs[topic] = None
             elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
-    return found
+    return configs
 
 
 class View(Protocol):
@@ -151,41 +151,41 @@ class Cluster:
 
     def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
         """Returns the result of `choose` for these topics: calls it once for each choice until the topics change."""
-        known = self._chosen
-        if known[0] is not counts:
-            known = self._chosen = counts, {}
-        found = known[1].get(choice)
-        if found is None:
-            found = known[1][choice] = choose()
-        return found
+        cached = self._chosen
+        if cached[0] is not counts:
+            cached = self._chosen = counts, {}
+        names = cached[1].get(choice)
+        if names is None:
+            names = cached[1][choice] = choose()
+        return names
 
     def configs(self, topics: Sequence[str], seconds: float) -> KnownConfigs:
         """Returns the current configurations, as `View.configs`. Raises KafkaException."""
-        asked = self._configs.answer if len(topics) <= MAX_GATHERED else self.described
-        return answered(topics, asked(topics, seconds))
+        ask = self._configs.answer if len(topics) <= MAX_GATHERED else self.described
+        return answered(topics, ask(topics, seconds))
 
     def acls(self, seconds: float) -> Acls:
         """Returns the topics' current ACLs. Raises KafkaException."""
         return self._acls.answer(seconds)
 
     def _ask_partitions(self, seconds: float) -> Mapping[str, int]:
-        found = self.client.list_topics(timeout=seconds).topics
-        counts = {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        topics = self.client.list_topics(timeout=seconds).topics
+        counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
         if counts != self._counts:
             self._counts = counts
         return self._counts
 
     def _ask_acls(self, seconds: float) -> Acls:
-        found: dict[str, set[admin.AclBinding]] = {}
+        acl_bindings: dict[str, set[admin.AclBinding]] = {}
         for acl in self.client.describe_acls(_OF_TOPICS, request_timeout=seconds).result():
             if acl.resource_pattern_type is admin.ResourcePatternType.LITERAL:
-                found.setdefault(acl.name, set()).add(acl)
-        return found
+                acl_bindings.setdefault(acl.name, set()).add(acl)
+        return acl_bindings
 
     def described(self, topics: Sequence[str], seconds: float) -> Mapping[str, Future[TopicConfig]]:
         """Queries the topics' configurations separately. Returns the broker's answer for each topic."""
-        asked = [admin.ConfigResource(admin.ResourceType.TOPIC, topic) for topic in topics]
-        answers = self.client.describe_configs(asked, request_timeout=seconds)
+        resources = [admin.ConfigResource(admin.ResourceType.TOPIC, topic) for topic in topics]
+        answers = self.client.describe_configs(resources, request_timeout=seconds)
         wait(answers.values())
         return {resource.name: answer for resource, answer in answers.items()}
 
@@ -224,8 +224,8 @@ class Clusters:
             return Cluster(with_token(settings))
         key = tuple(sorted((name, str(value)) for name, value in settings.items()))
         with self._lock:
-            known = self._known.pop(key, None)
-            cluster = Cluster(settings) if known is None else known[0]
+            entry = self._known.pop(key, None)
+            cluster = Cluster(settings) if entry is None else entry[0]
             self._known[key] = cluster, time.monotonic()
             surplus = [self._known.pop(old) for old in list(self._known)[: -self._most]]
             self._arm()
@@ -311,7 +311,7 @@ class Glances:
     def at(self, config: Mapping[str, str], side: Side) -> Glance:
         """Returns the cluster that a mirror's configuration names. Raises as `Clusters.at`, and ConfigValueError."""
         key = frozenset(admin_properties(config, side).items())
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = Glance(CLUSTERS.at(admin_settings(config, side)))
-        return known
+        glance = self._known.get(key)
+        if glance is None:
+            glance = self._known[key] = Glance(CLUSTERS.at(admin_settings(config, side)))
+        return glance

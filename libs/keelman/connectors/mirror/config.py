@@ -127,11 +127,11 @@ def source_keys() -> ConfigDef:
 
 def client_properties(config: Mapping[str, str], side: Side, kind: str) -> dict[str, str]:
     """A client's properties under their Java names: the cluster's, then `<kind>.`, then `<side>.<kind>.`."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for prefix in (f"{side}.cluster.", f"{kind}.", f"{side}.{kind}."):
-        found |= under(prefix, config)
-    found.pop("alias", None)
-    return found
+        properties |= under(prefix, config)
+    properties.pop("alias", None)
+    return properties
 
 
 def reader_properties(config: Mapping[str, str]) -> dict[str, str]:

@@ -37,13 +37,13 @@ def backlogs(
             for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
         )
     except (KafkaException, TimeoutError) as error:
-        why = str(error) or f"no answer within {ASK_SECONDS:g} s"
-        raise RetriableConnectError(f"the source cluster did not report where its partitions end: {why}") from error
-    found = {}
-    for one, start in starts.items():
-        begin = begins[one] if start is None else max(begins[one], int(start["offset"]) + 1)
-        found[one] = max(0, ends[one] - begin)
-    return found
+        reason = str(error) or f"no answer within {ASK_SECONDS:g} s"
+        raise RetriableConnectError(f"the source cluster did not report where its partitions end: {reason}") from error
+    behind = {}
+    for partition, start in starts.items():
+        begin = begins[partition] if start is None else max(begins[partition], int(start["offset"]) + 1)
+        behind[partition] = max(0, ends[partition] - begin)
+    return behind
 
 
 def dealt(behind: Mapping[TopicPartition, int], *, slots: int, least: int) -> list[list[TopicPartition]]:
@@ -54,10 +54,10 @@ def dealt(behind: Mapping[TopicPartition, int], *, slots: int, least: int) -> li
         return []
     parts: list[list[TopicPartition]] = [[] for _ in range(count)]
     loads = [0] * count
-    for one in sorted(behind, key=lambda one: (-behind[one], one)):
+    for partition in sorted(behind, key=lambda key: (-behind[key], key)):
         least_loaded = loads.index(min(loads))
-        parts[least_loaded].append(one)
-        loads[least_loaded] += behind[one]
+        parts[least_loaded].append(partition)
+        loads[least_loaded] += behind[partition]
     return [sorted(part) for part in parts]
 
 
@@ -67,12 +67,12 @@ def source_offset(offset: int, epoch: int, topic_id: str) -> dict[str, Any]:
     MirrorMaker 2 reads `offset` alone, writes no other key, and lets a user set others
     (MirrorUtils.java, `unwrapOffset` and `validateSourceOffset`).
     """
-    made: dict[str, Any] = {OFFSET: offset}
+    position: dict[str, Any] = {OFFSET: offset}
     if epoch >= 0:
-        made[EPOCH] = epoch
+        position[EPOCH] = epoch
     if topic_id:
-        made[TOPIC_ID] = topic_id
-    return made
+        position[TOPIC_ID] = topic_id
+    return position
 
 
 def position_behind(offset: Mapping[str, Any]) -> Position:
@@ -125,9 +125,9 @@ def _present(partition: Mapping[str, Any], key: str) -> Any:
     return partition[key]
 
 
-def _invalid(partition: Mapping[str, Any], value: Any, key: str, why: str) -> ConnectError:
+def _invalid(partition: Mapping[str, Any], value: Any, key: str, reason: str) -> ConnectError:
     return ConnectError(
-        f"Source partition {java_text(partition)} has an invalid value {java_text(value)} for the '{key}' key, {why}"
+        f"Source partition {java_text(partition)} has an invalid value {java_text(value)} for the '{key}' key, {reason}"
     )
 
 

@@ -76,11 +76,16 @@ class MirrorReader(Reader):
         are not passed on whole. Raises ConfigValueError, InvalidArgument.
         """
         self._properties = dict(properties)
-        self._names = {one: {"cluster": alias, "partition": one.partition, "topic": one.topic} for one in starts}
-        self._topics = {topic: rename(topic) for topic in sorted({one.topic for one in starts})}
+        self._names = {
+            partition: {"cluster": alias, "partition": partition.partition, "topic": partition.topic}
+            for partition in starts
+        }
+        self._topics = {topic: rename(topic) for topic in sorted({partition.topic for partition in starts})}
         self._syncs = syncs
         self._plan = plan
-        self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
+        self._next = {
+            partition: int(offset["offset"]) + 1 for partition, offset in starts.items() if offset is not None
+        }
         self._given = dict(starts)
         self._before: dict[TopicPartition, Offset | None] = {}  # entries of `_given` that the last batch replaced
         self._last: tuple[str, dict[TopicPartition, int]] = "", {}  # the last batch's topic, and its first offsets
@@ -104,7 +109,8 @@ class MirrorReader(Reader):
         self._settings = replace(FetchSettings.of({**properties, "check.crcs": "true"}), makes_way=True)
         first = LATEST if reset == "latest" else EARLIEST
         positions: dict[Part, Position] = {
-            (*one,): Position(first) if offset is None else position_behind(offset) for one, offset in starts.items()
+            (*partition,): Position(first) if offset is None else position_behind(offset)
+            for partition, offset in starts.items()
         }
         self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset))
 
@@ -120,9 +126,9 @@ class MirrorReader(Reader):
             refused=self._note_refusal,
         )
 
-    def _note_refusal(self, one: Part, failure: FetchFailure) -> None:
+    def _note_refusal(self, part: Part, failure: FetchFailure) -> None:
         """Queues a refusal; called in the fetcher's loop."""
-        self._refusals.append((one, failure))
+        self._refusals.append((part, failure))
         self._news.set()
 
     def partitions(self) -> Sequence[Partition]:
@@ -170,14 +176,14 @@ class MirrorReader(Reader):
     def _whole(self, header: BatchHeader) -> bool:
         return self.packs and header.size <= MAX_BATCH_BYTES and passable(header, codec=self.codec)
 
-    def _reached(self, one: TopicPartition, position: int, end: int) -> None:
+    def _reached(self, partition: TopicPartition, position: int, end: int) -> None:
         """Notes a partition's position behind markers and aborted records, which may follow its last record."""
-        self._next[one] = position
+        self._next[partition] = position
         if position >= end:
-            self._at_end.add(one)
-            self._ends_met.add(one)
+            self._at_end.add(partition)
+            self._ends_met.add(partition)
         else:
-            self._at_end.discard(one)
+            self._at_end.discard(partition)
 
     def _leave_refused(self, part: Part, failure: FetchFailure) -> None:
         """Sets aside all of a topic that may not be read. Raises the failure if the task copies no other topic."""
@@ -200,24 +206,24 @@ class MirrorReader(Reader):
         positions = self._leave(theirs)
         self._take_in()
         begins = self._backlog.drop(topic) | begins
-        for one in theirs:
-            last = self._given[one]
-            if one not in begins:
-                self._left[one] = positions[one]
+        for partition in theirs:
+            last = self._given[partition]
+            if partition not in begins:
+                self._left[partition] = positions[partition]
             else:
-                self._left[one] = Position(begins[one]) if last is None else position_behind(last)
-                self._next[one] = self._left[one].offset
+                self._left[partition] = Position(begins[partition]) if last is None else position_behind(last)
+                self._next[partition] = self._left[partition].offset
         self._written -= theirs
         self._wait_in(self._aside, theirs, why)
         return True
 
-    def _wait_in(self, aside: TopicsAside, theirs: set[TopicPartition], why: str) -> None:
+    def _wait_in(self, aside: TopicsAside, theirs: set[TopicPartition], reason: str) -> None:
         self._at_end -= theirs
         self._ends_met -= theirs
-        aside.put(theirs, why)
+        aside.put(theirs, reason)
 
     def _parts_of(self, topic: str) -> set[TopicPartition]:
-        return {one for one in self._names if one.topic == topic}
+        return {partition for partition in self._names if partition.topic == topic}
 
     def _others(self, topic: str) -> bool:
         """Returns whether the task copies another topic now."""
@@ -225,8 +231,8 @@ class MirrorReader(Reader):
 
     def _leave(self, parts: set[TopicPartition]) -> dict[TopicPartition, Position]:
         """Stops fetching these partitions. Returns their positions."""
-        positions = KAFKA_LOOP.call(self._fetcher.leave([(*one,) for one in parts]))
-        return {TopicPartition(*one): at for one, at in positions.items()}
+        positions = KAFKA_LOOP.call(self._fetcher.leave([(*part,) for part in parts]))
+        return {TopicPartition(*partition): at for partition, at in positions.items()}
 
     def aside(self) -> Mapping[str, int]:
         """Returns the counts of partitions set aside by topic, for either reason."""
@@ -234,7 +240,7 @@ class MirrorReader(Reader):
 
     def _return_to(self, partitions: Collection[TopicPartition]) -> None:
         """Fetches these partitions again."""
-        positions = {(*one,): self._left.pop(one) for one in partitions if one in self._left}
+        positions = {(*partition,): self._left.pop(partition) for partition in partitions if partition in self._left}
         if positions:
             KAFKA_LOOP.call(self._fetch_again(positions))
 
@@ -243,15 +249,17 @@ class MirrorReader(Reader):
 
     def _batch(self, portion: Portion, *, short: bool) -> SourceBatch:
         delivered: dict[int, Callable[[int, int], None]] = {}
-        offsets = {one: source_offset(run.last, run.epoch, run.topic_id) for one, run in portion.runs.items()}
-        self._last = portion.topic, {one: run.first for one, run in portion.runs.items()}
-        self._before = {one: self._given[one] for one in offsets}
+        offsets = {
+            partition: source_offset(run.last, run.epoch, run.topic_id) for partition, run in portion.runs.items()
+        }
+        self._last = portion.topic, {partition: run.first for partition, run in portion.runs.items()}
+        self._before = {partition: self._given[partition] for partition in offsets}
         self._given |= offsets
         self._written |= offsets.keys()
-        for one, run in portion.runs.items():
+        for partition, run in portion.runs.items():
             if self._syncs is not None:
-                delivered[run.index] = partial(self._delivered, one, run.last, run.skipped)
-            self._next[one] = max(self._next.get(one, 0), run.last + 1)
+                delivered[run.index] = partial(self._delivered, partition, run.last, run.skipped)
+            self._next[partition] = max(self._next.get(partition, 0), run.last + 1)
         return SourceBatch(
             topic=self._topics[portion.topic],
             values=Column(portion.values),
@@ -259,7 +267,7 @@ class MirrorReader(Reader):
             partitions=portion.partitions,
             timestamps_ms=portion.timestamps_ms,
             headers=portion.headers if any(portion.headers) else None,
-            offsets=tuple((self._names[one], offset) for one, offset in offsets.items()),
+            offsets=tuple((self._names[partition], offset) for partition, offset in offsets.items()),
             short=short,
             raw=True,
             packed=portion.packed,
@@ -268,12 +276,14 @@ class MirrorReader(Reader):
         )
 
     def _position(self, portion: Portion, index: int) -> tuple[Partition, Offset]:
-        one = TopicPartition(portion.topic, portion.partitions[index])
-        return self._names[one], {"offset": portion.offsets[index]}
+        partition = TopicPartition(portion.topic, portion.partitions[index])
+        return self._names[partition], {"offset": portion.offsets[index]}
 
-    def _delivered(self, one: TopicPartition, upstream: int, skipped: bool, _partition: int, downstream: int) -> None:
+    def _delivered(
+        self, partition: TopicPartition, upstream: int, skipped: bool, _partition: int, downstream: int
+    ) -> None:
         if self._syncs is not None:
-            self._syncs.note(one, upstream, downstream, skipped=skipped)
+            self._syncs.note(partition, upstream, downstream, skipped=skipped)
 
     def committed(self) -> None:
         """Publishes the offset syncs that are due."""
@@ -287,7 +297,7 @@ class MirrorReader(Reader):
     def left(self) -> int | None:
         """Returns the number of offsets behind the positions, by the brokers' last answers; None before the first."""
         ends = self._fetcher.ends
-        return sum(max(0, ends.get(one, 0) - at) for one, at in self._next.items()) if self._next else None
+        return sum(max(0, ends.get(partition, 0) - at) for partition, at in self._next.items()) if self._next else None
 
     def watch(self) -> TopicWatch | None:
         """Returns a watch on the ends of all partitions, once reached, if another broker confirms their leaders."""

@@ -77,10 +77,10 @@ class MirrorSource(Connector):
         parsed = _parsed(config)
         if not parsed["enabled"]:
             return []
-        found = _topics(config).partitions()
-        count = min(max_tasks, len(found))
+        partitions = _topics(config).partitions()
+        count = min(max_tasks, len(partitions))
         return [
-            {**config, ASSIGNED: ",".join(map(str, found[task::count])), "task.index": str(task)}
+            {**config, ASSIGNED: ",".join(map(str, partitions[task::count])), "task.index": str(task)}
             for task in range(count)
         ]
 
@@ -98,8 +98,8 @@ class MirrorSource(Connector):
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
         """Returns the shortest enabled interval."""
         parsed = _parsed(config)
-        found = [float(parsed[f"{kind}.interval.seconds"]) for kind in _TENDED if parsed[f"{kind}.enabled"]]
-        return max(1.0, min(found)) if parsed["enabled"] and found else None
+        intervals = [float(parsed[f"{kind}.interval.seconds"]) for kind in _TENDED if parsed[f"{kind}.enabled"]]
+        return max(1.0, min(intervals)) if parsed["enabled"] and intervals else None
 
     @classmethod
     def tend(cls, config: Mapping[str, str]) -> None:
@@ -130,12 +130,12 @@ class MirrorSource(Connector):
                 for side, topics in look.compared().items():
                     at(side).want(topics)
                 looks[number] = look
-        found = [False] * len(asked)
+        keeping = [False] * len(asked)
         for number, look in looks.items():
             with contextlib.suppress(ConnectError, KeelmanError):
                 keeps = look.only is not None or sorted(_assigned(asked[number][1])) == look.partitions()
-                found[number] = keeps and not look.changes()
-        return found
+                keeping[number] = keeps and not look.changes()
+        return keeping
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
@@ -163,10 +163,12 @@ class MirrorSource(Connector):
         copied yet and a reader would begin there."""
         starts = _starts(config, config.get("source.cluster.alias", "").strip(), offset)
         properties = reader_properties(config)
-        new = [one for one, at in starts.items() if at is None]
+        new = [partition for partition, at in starts.items() if at is None]
         if len(new) == len(starts) or (new and starts_at(properties) != "earliest"):
             return None
-        return TopicWatch(properties, {one: 0 if at is None else int(at["offset"]) + 1 for one, at in starts.items()})
+        return TopicWatch(
+            properties, {partition: 0 if at is None else int(at["offset"]) + 1 for partition, at in starts.items()}
+        )
 
     @classmethod
     def split(
@@ -178,9 +180,11 @@ class MirrorSource(Connector):
             return []
         settings = consumer_settings(config)
         if str(settings.get("auto.offset.reset", "earliest")) != "earliest":
-            starts = {one: at for one, at in starts.items() if at is not None}
+            starts = {partition: at for partition, at in starts.items() if at is not None}
         behind = backlogs(settings, admin_settings(config, "source"), starts)
-        parts = dealt({one: behind.get(one, 0) for one in _assigned([config])}, slots=slots, least=least)
+        parts = dealt(
+            {partition: behind.get(partition, 0) for partition in _assigned([config])}, slots=slots, least=least
+        )
         return [{ASSIGNED: ",".join(map(str, part))} for part in parts]
 
 
@@ -189,8 +193,8 @@ def _starts(
 ) -> dict[TopicPartition, Offset | None]:
     """Returns the task's partitions with their committed offsets, those of the last copied records."""
     return {
-        one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic}))
-        for one in _assigned([config])
+        partition: _checked(offset({"cluster": alias, "partition": partition.partition, "topic": partition.topic}))
+        for partition in _assigned([config])
     }
 
 
@@ -201,11 +205,15 @@ def _assigned(tasks: Sequence[Mapping[str, str]]) -> list[TopicPartition]:
 def _mirrored(config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> frozenset[str] | None:
     """Returns the topics that these tasks mirror if no others may be added (`refresh.topics.enabled=false`), else
     None."""
-    return None if _parsed(config)["refresh.topics.enabled"] else frozenset(one.topic for one in _assigned(tasks))
+    return (
+        None
+        if _parsed(config)["refresh.topics.enabled"]
+        else frozenset(partition.topic for partition in _assigned(tasks))
+    )
 
 
 def _servers(text: str | None) -> set[str]:
-    return {one.strip().lower() for one in (text or "").split(",") if one.strip()}
+    return {part.strip().lower() for part in (text or "").split(",") if part.strip()}
 
 
 def decoded(text: str) -> TopicPartition:
@@ -231,11 +239,11 @@ def _parsed(config: Mapping[str, str]) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=64)  # each look calls it several times, and the looks of all connectors run concurrently
 def _parsed_once(config: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
-    known = dict(config)
+    properties = dict(config)
     for old, new in _OLD_NAMES.items():
-        if old in known and new not in known:
-            known[new] = known[old]
-    return source_keys().parse(known)
+        if old in properties and new not in properties:
+            properties[new] = properties[old]
+    return source_keys().parse(properties)
 
 
 def _topics(config: Mapping[str, str], only: Collection[str] | None = None) -> MirrorTopics:

@@ -84,15 +84,15 @@ class OffsetSyncs:
         self._due, self._late = [], {}
         if ready:
             self._writer.write(
-                [(sync_key(one), sync_value(upstream, downstream)) for one, upstream, downstream in ready]
+                [(sync_key(partition), sync_value(upstream, downstream)) for partition, upstream, downstream in ready]
             )
 
     def close(self) -> None:
         """Waits at most a second for syncs that are under way."""
         self._writer.close(1.0)
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, reason: str) -> None:
         self._commits_lost += 1
         if (now := time.monotonic()) - self._logged_at >= LOG_SECONDS:  # a missing topic fails each commit
-            _log.warning("offset_sync_lost", topic=self._topic, error=why, commits=self._commits_lost)
+            _log.warning("offset_sync_lost", topic=self._topic, error=reason, commits=self._commits_lost)
             self._logged_at, self._commits_lost = now, 0

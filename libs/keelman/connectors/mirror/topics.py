@@ -53,8 +53,12 @@ class MirrorTopics:
 
     def partitions(self) -> list[TopicPartition]:
         """Returns the partitions to mirror, in the order of topics and partitions."""
-        found = self._partition_counts("source")
-        return [TopicPartition(topic, number) for topic in self._chosen(found) for number in range(found[topic])]
+        partition_counts = self._partition_counts("source")
+        return [
+            TopicPartition(topic, number)
+            for topic in self._chosen(partition_counts)
+            for number in range(partition_counts[topic])
+        ]
 
     def plan(self, topic: str) -> TopicPlan:
         """Returns the plan for the copy of a source topic."""
@@ -72,8 +76,8 @@ class MirrorTopics:
         syncs = self._at("source" if self._syncs_here else "target").client
         for client, topics in (syncs, changes.syncs), (target, changes.topics):
             for new in topics:  # one by one: a controller refuses too many partitions at once
-                made = client.create_topics([new], request_timeout=self._seconds)
-                self._each("create topic", made)
+                futures = client.create_topics([new], request_timeout=self._seconds)
+                self._each("create topic", futures)
         for more in changes.partitions:
             self._each("create partitions of", target.create_partitions([more]))
         if changes.configs:
@@ -86,19 +90,19 @@ class MirrorTopics:
         here = self._partition_counts("source")
         there = here if self._at("source") is self._at("target") else self._partition_counts("target")
         copies = self._copies(here)
-        made = {topic: remote for topic, remote in copies.items() if remote in there}
+        present = {topic: remote for topic, remote in copies.items() if remote in there}
         changes = Changes()
         if self.only is None:
             changes.syncs = self._new_syncs_topic(here if self._syncs_here else there)
-            for topic, plan in self._planned([topic for topic in copies if topic not in made], here).items():
+            for topic, plan in self._planned([topic for topic in copies if topic not in present], here).items():
                 new = admin.NewTopic(copies[topic], plan.partitions, plan.replication_factor, config=dict(plan.config))
                 changes.topics.append(new)
-            grown = [topic for topic, remote in made.items() if here[topic] > there[remote]]
-            changes.partitions = [admin.NewPartitions(made[topic], here[topic]) for topic in grown]
+            grown = [topic for topic, remote in present.items() if here[topic] > there[remote]]
+            changes.partitions = [admin.NewPartitions(present[topic], here[topic]) for topic in grown]
         if self._parsed["sync.topic.configs.enabled"]:
-            changes.configs = self._config_changes(made)
+            changes.configs = self._config_changes(present)
         if self._parsed["sync.topic.acls.enabled"]:
-            changes.acls = self._acl_changes(copies if self.only is None else made)
+            changes.acls = self._acl_changes(copies if self.only is None else present)
         return changes
 
     def compared(self) -> Mapping[Side, Iterable[str]]:
@@ -121,14 +125,14 @@ class MirrorTopics:
         if not topics:
             return {}
         configs = self._configs("source", topics)
-        kept = {
+        plans = {
             topic: {e.name: e.value for e in config.values() if self._replicated(e) and self._set_at_start(e)}
             for topic, config in configs.items()
             if config is not None
         }
-        known = [topic for topic in topics if topic in kept or topic not in configs]
+        planned = [topic for topic in topics if topic in plans or topic not in configs]
         factor = self._parsed["replication.factor"]
-        return {topic: TopicPlan(counts.get(topic, -1), factor, kept.get(topic, {})) for topic in known}
+        return {topic: TopicPlan(counts.get(topic, -1), factor, plans.get(topic, {})) for topic in planned}
 
     @property
     def _syncs_here(self) -> bool:
@@ -182,11 +186,13 @@ class MirrorTopics:
 
     def _acl_changes(self, copies: Mapping[str, str]) -> list[admin.AclBinding]:
         here = self._acls("source") or {}
-        wanted = {
+        expected = {
             remote: {_copied(acl, remote) for acl in here.get(t, ()) if _has_copy(acl)} for t, remote in copies.items()
         }
-        there = self._acls("target") if any(wanted.values()) else None
-        return [] if there is None else [a for remote, acls in wanted.items() for a in acls - there.get(remote, set())]
+        there = self._acls("target") if any(expected.values()) else None
+        return (
+            [] if there is None else [a for remote, acls in expected.items() for a in acls - there.get(remote, set())]
+        )
 
     def _acls(self, side: Side) -> Acls | None:
         """Returns a cluster's ACLs, none if we may not see the target's; None if the cluster has no authorizer."""
@@ -206,20 +212,20 @@ class MirrorTopics:
         except KafkaException as error:
             raise RetriableConnectError(f"list topics on {side} cluster: {error.args[0].str()}") from error
 
-    def _chosen(self, found: Mapping[str, int]) -> Sequence[str]:
+    def _chosen(self, counts: Mapping[str, int]) -> Sequence[str]:
         """Returns the source cluster's topics to mirror, sorted."""
         choice = self._choice
-        return self._at("source").chosen(found, choice.key, lambda: sorted(filter(choice.wanted, found)))
+        return self._at("source").chosen(counts, choice.key, lambda: sorted(filter(choice.wanted, counts)))
 
     def _configs(self, side: Side, topics: list[str]) -> KnownConfigs:
         try:
-            found = self._at(side).configs(topics, self._seconds)
+            configs = self._at(side).configs(topics, self._seconds)
         except KafkaException as error:
             raise RetriableConnectError(f"describe configs on {side} cluster: {error.args[0].str()}") from error
-        for topic in [topic for topic, config in found.items() if config is None]:
+        for topic in [topic for topic, config in configs.items() if config is None]:
             what = f"describe the configuration on the {side} cluster of"
             _log.warning("mirror_topic_refused", what=what, topic=topic, error="DESCRIBE_CONFIGS is not allowed")
-        return found
+        return configs
 
     @staticmethod
     def _each(what: str, answers: Mapping[Any, Any]) -> None:

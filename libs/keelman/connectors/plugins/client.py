@@ -78,13 +78,13 @@ class PluginHost:
 
     async def describe(self, class_name: str) -> Description:
         """Returns the class's description."""
-        found = await self._ask("describe", class_name)
-        return Description(**{**found, "names": tuple(found["names"]), "direction": Direction(found["direction"])})
+        answer = await self._ask("describe", class_name)
+        return Description(**{**answer, "names": tuple(answer["names"]), "direction": Direction(answer["direction"])})
 
     async def java_answers(self) -> list[dict[str, str]]:
         """Returns each Java class's description of itself, or why the class cannot be loaded: see `java_folders`."""
-        found: list[dict[str, str]] = await self._ask("java_answers", "all classes")
-        return found
+        java_answers: list[dict[str, str]] = await self._ask("java_answers", "all classes")
+        return java_answers
 
     async def step_keys(self, class_name: str, kind: str) -> ConfigDef:
         """Returns the keys of a Java plugin's converter, transform or predicate."""
@@ -102,10 +102,10 @@ class PluginHost:
         self, class_name: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
     ) -> dict[str, Any]:
         """Returns the ConfigInfos of a whole connector configuration, as `validation.validate` makes them."""
-        found: dict[str, Any] = await self._ask(
+        infos: dict[str, Any] = await self._ask(
             "validate", class_name, config=dict(config), worker_config=dict(worker_config)
         )
-        return found
+        return infos
 
     async def task_configs(
         self,
@@ -119,10 +119,10 @@ class PluginHost:
         more: dict[str, Any] = {}
         if offsets is not None:
             more["offsets"] = [[base64.b64encode(k).decode(), base64.b64encode(v).decode()] for k, v in offsets]
-        found: list[dict[str, str]] = await self._ask(
+        task_configs: list[dict[str, str]] = await self._ask(
             "task_configs", class_name, config=dict(config), max_tasks=max_tasks, **more
         )
-        return found
+        return task_configs
 
     async def tend(self, class_name: str, config: Mapping[str, str]) -> None:
         """Calls `Connector.tend`, the work of the connector as a whole."""
@@ -130,12 +130,14 @@ class PluginHost:
 
     async def tend_again(self, class_name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
         """Calls `Connector.tend_again` and returns its answer."""
-        return bool(await self._ask("tend_again", class_name, config=dict(config), tasks=[dict(one) for one in tasks]))
+        return bool(
+            await self._ask("tend_again", class_name, config=dict(config), tasks=[dict(task) for task in tasks])
+        )
 
     async def refresh_seconds(self, class_name: str, config: Mapping[str, str]) -> float | None:
         """Returns the seconds between two calls of `tend_again` and `task_configs`; None for never."""
-        found: float | None = await self._ask("refresh_seconds", class_name, config=dict(config))
-        return found
+        refresh_seconds: float | None = await self._ask("refresh_seconds", class_name, config=dict(config))
+        return refresh_seconds
 
     async def alter_offsets(self, class_name: str, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """Calls `Connector.alter_offsets` for offsets that a user sets or deletes, and returns its answer."""

@@ -36,24 +36,24 @@ from keelman.runtime.processes.output_brake import bound_memory, brake_output
 LONGEST_VERSION = 100
 ATTRIBUTES = {
     "names": Expected(
-        "a tuple of texts", lambda found: isinstance(found, tuple | list) and all(isinstance(n, str) for n in found)
+        "a tuple of texts", lambda value: isinstance(value, tuple | list) and all(isinstance(n, str) for n in value)
     ),
     "version": Expected(
         f"a text of at most {LONGEST_VERSION} characters",
-        lambda found: isinstance(found, str) and 0 < len(found) <= LONGEST_VERSION,
+        lambda value: isinstance(value, str) and 0 < len(value) <= LONGEST_VERSION,
     ),
-    "direction": Expected("Direction.SOURCE or Direction.SINK", lambda found: isinstance(found, Direction)),
-    "runs_on": Expected('"node" or "anywhere"', lambda found: found in ("node", "anywhere")),
+    "direction": Expected("Direction.SOURCE or Direction.SINK", lambda value: isinstance(value, Direction)),
+    "runs_on": Expected('"node" or "anywhere"', lambda value: value in ("node", "anywhere")),
 }
 Request = Mapping[str, Any]
 
 
 def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
     """Returns the class's attributes, which no configuration changes. Raises WrongAnswer for illegal attributes."""
-    found = {name: getattr(kind, name) for name in ATTRIBUTES}
+    attributes = {name: getattr(kind, name) for name in ATTRIBUTES}
     for name, legal in ATTRIBUTES.items():
-        legal.expect(name, found[name])
-    return {**found, "names": list(found["names"]), "direction": found["direction"].value}
+        legal.expect(name, attributes[name])
+    return {**attributes, "names": list(attributes["names"]), "direction": attributes["direction"].value}
 
 
 def supports_exactly_once(kind: type[Connector], request: Request) -> bool:
@@ -91,8 +91,8 @@ def tend_again(kind: type[Connector], request: Request) -> bool:
 
 def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
     """Returns the seconds between two calls of `tend_again`, never 0; None for never."""
-    found = contract.REFRESH_SECONDS.of(kind.refresh_seconds, request["config"])
-    return None if found is None else float(found)
+    seconds = contract.REFRESH_SECONDS.of(kind.refresh_seconds, request["config"])
+    return None if seconds is None else float(seconds)
 
 
 def alter_offsets(kind: type[Connector], request: Request) -> bool:
@@ -103,8 +103,8 @@ def alter_offsets(kind: type[Connector], request: Request) -> bool:
 
 def java_answers(_request: Request) -> list[dict[str, str]]:
     """Returns the self-descriptions of the Java plugin's classes."""
-    found: list[dict[str, str]] = _java().answers()
-    return found
+    results: list[dict[str, str]] = _java().answers()
+    return results
 
 
 def step_keys(request: Request) -> list[dict[str, Any]]:
@@ -116,8 +116,8 @@ def database_tables(request: Request) -> dict[str, Any]:
     """Returns the tables of a database; called only in a process that ends afterwards."""
     _java().start_quickly()
     databases: Any = importlib.import_module("keelman.connectors.java.databases")
-    found: dict[str, Any] = databases.tables(request)
-    return found
+    listing: dict[str, Any] = databases.tables(request)
+    return listing
 
 
 def _java() -> Any:
@@ -201,30 +201,30 @@ def _subject(request: Request) -> dict[str, str]:
 
 def error_to_json(error: BaseException) -> dict[str, Any]:
     """Returns an error as JSON."""
-    found: dict[str, Any] = {"message": error_text(error), "name": type(error).__name__}
+    fault: dict[str, Any] = {"message": error_text(error), "name": type(error).__name__}
     if isinstance(error, ConnectError) and error.java_trace:
-        found["java"] = {"name": error.java_name, "trace": plain(error.java_trace)}
+        fault["java"] = {"name": error.java_name, "trace": plain(error.java_trace)}
     if isinstance(error, ConfigValueError):
         value = None if error.value is None else plain(str(error.value))
-        return {**found, "type": "value", "key": plain(str(error.key)), "value": value}
+        return {**fault, "type": "value", "key": plain(str(error.key)), "value": value}
     if isinstance(error, plugins.PluginFault):
-        return {**found, "type": "fault", "where": plain(error.where), "why": plain(error.why)}
+        return {**fault, "type": "fault", "where": plain(error.where), "why": plain(error.why)}
     if isinstance(error, InvalidArgument):
-        return {**found, "type": "argument"}
+        return {**fault, "type": "argument"}
     if isinstance(error, Unavailable):
-        return {**found, "type": "unavailable", "reason": error.reason}
+        return {**fault, "type": "unavailable", "reason": error.reason}
     if isinstance(error, ConnectError):
-        return {**found, "type": "retriable" if isinstance(error, RetriableConnectError) else "connect"}
-    return {**found, "type": "other"}
+        return {**fault, "type": "retriable" if isinstance(error, RetriableConnectError) else "connect"}
+    return {**fault, "type": "other"}
 
 
 def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:
     """Returns the error to raise in the worker. Connect's own message for a value stays unchanged, and so does a
     message that already names plugin and class."""
-    made = _made(error, where)
-    if isinstance(made, ConnectError) and "java" in error:
-        made.java_name, made.java_trace = error["java"]["name"], error["java"]["trace"]
-    return made
+    exception = _made(error, where)
+    if isinstance(exception, ConnectError) and "java" in error:
+        exception.java_name, exception.java_trace = error["java"]["name"], error["java"]["trace"]
+    return exception
 
 
 def _made(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:

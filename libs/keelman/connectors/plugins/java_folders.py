@@ -67,24 +67,24 @@ class JavaPlugin:
 
     def type_of(self, class_name: str) -> str:
         """Returns the class's type in Connect's word; empty for an unknown class."""
-        return next((one.type for one in self.classes if one.class_name == class_name), "")
+        return next((plugin_class.type for plugin_class in self.classes if plugin_class.class_name == class_name), "")
 
     @property
     def connectors(self) -> tuple[PluginClass, ...]:
         """Its sources and sinks."""
-        return tuple(one for one in self.classes if one.type in CONNECTORS)
+        return tuple(plugin_class for plugin_class in self.classes if plugin_class.type in CONNECTORS)
 
     @property
     def steps(self) -> tuple[PluginClass, ...]:
         """Its converters, transforms and predicates."""
-        return tuple(one for one in self.classes if one.type not in CONNECTORS)
+        return tuple(plugin_class for plugin_class in self.classes if plugin_class.type not in CONNECTORS)
 
     def usable_steps(self, keys: StepKeys) -> Iterator[registry.Step]:
         """Yields its loadable converters, transforms and predicates, in the registry's form."""
-        for one in self.steps:
-            if not self.problem_of(one.class_name):
-                asks = functools.partial(keys, one.class_name, one.type)
-                yield registry.Step(one.class_name, PluginType(one.type), one.version or UNDEFINED, asks)
+        for step in self.steps:
+            if not self.problem_of(step.class_name):
+                asks = functools.partial(keys, step.class_name, step.type)
+                yield registry.Step(step.class_name, PluginType(step.type), step.version or UNDEFINED, asks)
 
     def problem_of(self, class_name: str) -> str:
         """Returns the reason why the class cannot be used; empty when it can, or was not loaded yet."""
@@ -92,7 +92,7 @@ class JavaPlugin:
 
     def inner_of(self, class_name: str) -> tuple[str, ...]:
         """Returns the internal classes of Kafka Connect that a connector uses."""
-        return next((found for name, found in self.inner if name == class_name), ())
+        return next((inner for name, inner in self.inner if name == class_name), ())
 
 
 def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | None:
@@ -110,22 +110,22 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
         return read(folder)
     from keelman.workers.plugins.inspection import inspect, inspect_folder  # noqa: PLC0415  (only new jars wait for it)
 
-    found = inspect(location) if location.is_file() else inspect_folder(location)
-    classes = [one for one in found.classes if one.type in _KINDS]
-    if not classes and found.problems and location.is_file():
-        raise InvalidArgument(f"{location}: {'; '.join(found.problems)}", reason="PLUGIN_BROKEN")
-    versions = [one.version for one in classes if one.version]
+    inspection = inspect(location) if location.is_file() else inspect_folder(location)
+    classes = [plugin_class for plugin_class in inspection.classes if plugin_class.type in _KINDS]
+    if not classes and inspection.problems and location.is_file():
+        raise InvalidArgument(f"{location}: {'; '.join(inspection.problems)}", reason="PLUGIN_BROKEN")
+    versions = [plugin_class.version for plugin_class in classes if plugin_class.version]
     name = location.name.removesuffix(".jar")
     document = {
-        "name": found.name or name,
-        "version": found.version or (versions[0] if versions else ""),
+        "name": inspection.name or name,
+        "version": inspection.version or (versions[0] if versions else ""),
         "location": str(location),
         "jars": [str(jar) for jar in jars],
         "libraries": [str(jar) for jar in more],
         "classes": [[c.class_name, c.type, c.version, c.language, c.path] for c in classes],
-        "problems": list(found.problems),
-        "refused": [list(one) for one in found.refused.items()],
-        "inner": [[name, list(inner)] for name, inner in found.inner.items()],
+        "problems": list(inspection.problems),
+        "refused": [list(refusal) for refusal in inspection.refused.items()],
+        "inner": [[name, list(inner)] for name, inner in inspection.inner.items()],
     }
     _write(folder, document)
     return read(folder)
@@ -134,14 +134,14 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
 def beside(plugin: JavaPlugin, others: Sequence[JavaPlugin]) -> JavaPlugin:
     """Returns the plugin for a worker that has these other plugins too, so that its connectors can name their steps.
     Raises OSError."""
-    found = [one.folder for one in others if one.steps and one.folder != plugin.folder]
-    if not found:
+    folders = [other.folder for other in others if other.steps and other.folder != plugin.folder]
+    if not folders:
         return plugin
-    digest = hashlib.sha256("\0".join(map(str, [plugin.folder, *found])).encode()).hexdigest()[:32]
+    digest = hashlib.sha256("\0".join(map(str, [plugin.folder, *folders])).encode()).hexdigest()[:32]
     folder = plugin.folder.with_name(f"java-{digest}")
     if not is_description(folder):
-        _write(folder, {"plugin": str(plugin.folder), "others": list(map(str, found))})
-    return replace(plugin, folder=folder, others=tuple(found))
+        _write(folder, {"plugin": str(plugin.folder), "others": list(map(str, folders))})
+    return replace(plugin, folder=folder, others=tuple(folders))
 
 
 def read(folder: Path) -> JavaPlugin:
@@ -149,40 +149,43 @@ def read(folder: Path) -> JavaPlugin:
     document = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
     if "plugin" in document:
         return replace(read(Path(document["plugin"])), folder=folder, others=tuple(map(Path, document["others"])))
-    found = JavaPlugin(
+    java_plugin = JavaPlugin(
         document["name"],
         document["version"],
         Path(document["location"]),
         folder,
         tuple(map(Path, document["jars"])),
         tuple(map(Path, document["libraries"])),
-        tuple(PluginClass(*one) for one in document["classes"]),
+        tuple(PluginClass(*entry) for entry in document["classes"]),
         tuple(document["problems"]),
-        refused=tuple((name, why) for name, why in document["refused"]),
-        inner=tuple((name, tuple(found)) for name, found in document["inner"]),
+        refused=tuple((name, reason) for name, reason in document["refused"]),
+        inner=tuple((name, tuple(classes)) for name, classes in document["inner"]),
     )
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return _with_answers(found, json.loads((folder / ANSWERS).read_text(encoding="utf-8")))
-    return found
+        return _with_answers(java_plugin, json.loads((folder / ANSWERS).read_text(encoding="utf-8")))
+    return java_plugin
 
 
 def keep_answers(plugin: JavaPlugin, answers: Sequence[Mapping[str, str]]) -> JavaPlugin:
     """Returns the plugin with its classes' answers ({"class", "type", "version", "problem"}), and stores these for the
     next start."""
-    found = _with_answers(plugin, answers)
+    answered = _with_answers(plugin, answers)
     with suppress(OSError, ValueError, KeyError):  # then the next start loads them again
         document = json.loads((plugin.folder / DESCRIPTION).read_text(encoding="utf-8"))
         own = Path(document.get("plugin", plugin.folder))
         temporary = own / f".{ANSWERS}.{os.getpid()}"
         temporary.write_text(json.dumps(list(answers)), encoding="utf-8")
         temporary.rename(own / ANSWERS)
-    return found
+    return answered
 
 
 def _with_answers(plugin: JavaPlugin, answers: Sequence[Mapping[str, str]]) -> JavaPlugin:
-    versions = {(one["class"], one["type"]): one["version"] for one in answers if not one["problem"]}
-    classes = [replace(one, version=versions.get((one.class_name, one.type), one.version)) for one in plugin.classes]
-    broken = {one["class"]: one["problem"] for one in answers if one["problem"]}
+    versions = {(answer["class"], answer["type"]): answer["version"] for answer in answers if not answer["problem"]}
+    classes = [
+        replace(plugin_class, version=versions.get((plugin_class.class_name, plugin_class.type), plugin_class.version))
+        for plugin_class in plugin.classes
+    ]
+    broken = {answer["class"]: answer["problem"] for answer in answers if answer["problem"]}
     return replace(plugin, classes=tuple(classes), asked=True, broken=tuple(broken.items()))
 
 
@@ -201,8 +204,8 @@ def _digest(jars: Sequence[Path | None]) -> str:
         if jar is None:
             digest.update(b"\0\0")
             continue
-        found = jar.stat()
-        digest.update(f"{jar}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+        stat = jar.stat()
+        digest.update(f"{jar}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
     return digest.hexdigest()[:32]
 
 

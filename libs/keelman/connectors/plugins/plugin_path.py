@@ -41,13 +41,13 @@ _log = get_logger()
 
 
 class PluginFault(ConnectError):
-    """A plugin's class cannot be used: `where` names plugin and class, `why` gives the reason."""
+    """A plugin's class cannot be used: `where` names plugin and class, `reason` gives the reason."""
 
     tolerable = False
 
-    def __init__(self, where: str, why: str) -> None:
-        super().__init__(f"{where} {why}")
-        self.where, self.why = where, why
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where} {reason}")
+        self.where, self.why = where, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Plugin:
 
     def names(self) -> dict[str, str]:
         """Returns full names by all names that Connect allows: full, simple, and without `Connector`."""
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for full in self.classes:
             if full.startswith(registry.JAVA):
-                found[full] = full
+                names[full] = full
                 continue
             simple = full.rpartition(".")[2]
-            found |= {simple.removesuffix("Connector"): full, simple: full, full: full}
-        return found
+            names |= {simple.removesuffix("Connector"): full, simple: full, full: full}
+        return names
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}".rstrip()
@@ -97,13 +97,13 @@ class Catalog:
 
     def find(self, class_name: str) -> tuple[Plugin, str] | None:
         """Returns the latest plugin that has the class under any of its names, and the entry point's name."""
-        found = [(p, p.names()[class_name.strip()]) for p in self.plugins if class_name.strip() in p.names()]
-        return max(found, key=lambda one: _ordered(one[0].version), default=None)
+        matches = [(p, p.names()[class_name.strip()]) for p in self.plugins if class_name.strip() in p.names()]
+        return max(matches, key=lambda match: _ordered(match[0].version), default=None)
 
     def with_class(self, full: str) -> list[Plugin]:
         """Returns the plugins that have the class, the latest version first."""
-        found = [plugin for plugin in self.plugins if full in plugin.classes]
-        return sorted(found, key=lambda one: _ordered(one.version), reverse=True)
+        plugins = [plugin for plugin in self.plugins if full in plugin.classes]
+        return sorted(plugins, key=lambda plugin: _ordered(plugin.version), reverse=True)
 
 
 def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
@@ -119,8 +119,8 @@ def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
         root = Path(folder).expanduser().absolute()
         for path in (root, *_inside(root)):
             try:
-                found = _plugins_of(path, shared, root=path == root)
-                plugins |= {(str(p), p.folder): replace(p, source=path) for p in found}
+                found_here = _plugins_of(path, shared, root=path == root)
+                plugins |= {(str(p), p.folder): replace(p, source=path) for p in found_here}
             except (InvalidArgument, OSError, UnicodeDecodeError) as error:
                 broken.append(BrokenPlugin(path, str(error)))
                 _log.warning("plugin_broken", path=str(path), error=str(error))
@@ -129,14 +129,14 @@ def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
 
 def _beside_each_other(plugins: Sequence[Plugin]) -> Iterator[Plugin]:
     """Yields the plugins; Java plugins know each other's converters, transforms and predicates, the latest first."""
-    java = [one.java for one in plugins if one.java is not None]
-    java.sort(key=lambda one: (_ordered(one.version), one.name), reverse=True)
+    java = [plugin.java for plugin in plugins if plugin.java is not None]
+    java.sort(key=lambda plugin: (_ordered(plugin.version), plugin.name), reverse=True)
     for plugin in plugins:
         if plugin.java is None:
             yield plugin
         else:
-            found = java_folders.beside(plugin.java, java)
-            yield replace(plugin, java=found, folder=found.folder)
+            others = java_folders.beside(plugin.java, java)
+            yield replace(plugin, java=others, folder=others.folder)
 
 
 def use(folder: str | Path, *, quick: bool = False) -> None:
@@ -152,12 +152,12 @@ def use(folder: str | Path, *, quick: bool = False) -> None:
         module = importlib.import_module("keelman.connectors.java.plugins")
         module.use(java_folders.read(Path(folder)), quick=quick)
         return
-    found = list(_installed(Path(folder)))
-    if not found:
+    installed = list(_installed(Path(folder)))
+    if not installed:
         raise InvalidArgument(f"{path}: no connectors (entry points of {GROUP}) in it", reason="PLUGIN_BROKEN")
     if path not in sys.path:
         sys.path.insert(0, path)
-    for plugin in found:
+    for plugin in installed:
         for full in plugin.classes:
             registry.add(full, lambda p=plugin, f=full: load(p, f))  # type: ignore[misc]
 
@@ -166,24 +166,24 @@ def load(plugin: Plugin, name: str) -> type[Connector]:
     """Imports one of a plugin's connectors. Raises PluginFault for any fault of the connector."""
     where = f"plugin {plugin}: {name} ({plugin.classes[name]})"
     try:
-        found = EntryPoint(name, plugin.classes[name], GROUP).load()
+        loaded = EntryPoint(name, plugin.classes[name], GROUP).load()
     except BaseException as error:  # also sys.exit: it ends the import and not the process
         what = f"{type(error).__name__}: {error_text(error)}".removesuffix(": ")
         raise PluginFault(where, f"cannot be imported: {what}{_place(error, plugin.folder)}") from error
-    if not (isinstance(found, type) and issubclass(found, Connector)):
+    if not (isinstance(loaded, type) and issubclass(loaded, Connector)):
         raise PluginFault(where, "is no keelman.connect.plugin.Connector")
-    missing = [a for a in ("names", "version", "direction", "runs_on") if not hasattr(found, a)]
-    missing += sorted(getattr(found, "__abstractmethods__", ()))
+    missing = [a for a in ("names", "version", "direction", "runs_on") if not hasattr(loaded, a)]
+    missing += sorted(getattr(loaded, "__abstractmethods__", ()))
     if missing:
         raise PluginFault(where, f"lacks {', '.join(missing)}")
-    methods = COPIES_WITH[found.direction] if isinstance(found.direction, Direction) else ()
-    if methods and not any(_defines(found, method) for method in methods):
-        raise PluginFault(where, f"lacks {' or '.join(methods)}, without which a {found.direction.value} cannot copy")
-    return found
+    methods = COPIES_WITH[loaded.direction] if isinstance(loaded.direction, Direction) else ()
+    if methods and not any(_defines(loaded, method) for method in methods):
+        raise PluginFault(where, f"lacks {' or '.join(methods)}, without which a {loaded.direction.value} cannot copy")
+    return loaded
 
 
 def _defines(kind: type[Connector], method: str) -> bool:
-    return any(method in vars(one) for one in kind.__mro__[: kind.__mro__.index(Connector)])
+    return any(method in vars(base) for base in kind.__mro__[: kind.__mro__.index(Connector)])
 
 
 def _place(error: BaseException, folder: Path) -> str:
@@ -211,25 +211,29 @@ def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequenc
         return list(_installed(unpacked([path]))) if _has_connectors(path) else []
     if not path.is_dir():
         raise InvalidArgument(f"{path}: no such folder", reason="PLUGIN_BROKEN")
-    found = list(_installed(path))
+    plugins = list(_installed(path))
     wheels = [] if root else sorted(path.glob("*.whl"))
     if any(_has_connectors(wheel) for wheel in wheels):
-        found += _installed(unpacked(wheels))
-    return found if root else [*found, *_java_plugins(path, libraries, needed=not found)]
+        plugins += _installed(unpacked(wheels))
+    return plugins if root else [*plugins, *_java_plugins(path, libraries, needed=not plugins)]
 
 
 def _java_plugins(path: Path, libraries: Sequence[Path], *, needed: bool = False) -> list[Plugin]:
     """Returns the Java plugin of a folder or a jar, if it has any; logs problems of its parts. Raises
     InvalidArgument (PLUGIN_BROKEN) if it is `needed`, for jars that have problems and no usable class."""
-    found = java_folders.described(path, libraries)
-    if found is None:
+    described = java_folders.described(path, libraries)
+    if described is None:
         return []
-    for problem in found.problems:
+    for problem in described.problems:
         _log.warning("plugin_part_broken", path=str(path), error=problem)
-    if needed and found.problems and not found.classes:
-        raise InvalidArgument("; ".join(found.problems), reason="PLUGIN_BROKEN")
-    connectors = {registry.java_name(one.class_name): one.type for one in found.connectors}
-    return [Plugin(found.name, found.version, found.folder, connectors, java=found)] if found.classes else []
+    if needed and described.problems and not described.classes:
+        raise InvalidArgument("; ".join(described.problems), reason="PLUGIN_BROKEN")
+    connectors = {registry.java_name(connector.class_name): connector.type for connector in described.connectors}
+    return (
+        [Plugin(described.name, described.version, described.folder, connectors, java=described)]
+        if described.classes
+        else []
+    )
 
 
 def _has_connectors(wheel: Path) -> bool:
@@ -264,10 +268,10 @@ def _is_metadata(path: Path) -> bool:
 
 def _ordered(version: str) -> tuple[tuple[int, int, str], ...]:
     """Returns a version's sort key: 1.9, 1.10rc1, 1.10, 1.10.1, 1.10.1.post1."""
-    found = []
+    parts = []
     for part in re.findall(r"\d+|[a-z]+", version.lower()):
         if part.isdecimal():
-            found.append((2, int(part), ""))
+            parts.append((2, int(part), ""))
         else:
-            found.append((3 if part == "post" else 0, 0, part))
-    return (*found, (1, 0, ""))
+            parts.append((3 if part == "post" else 0, 0, part))
+    return (*parts, (1, 0, ""))

@@ -37,12 +37,12 @@ def _source(kind: type[Connector], steps: Preview, request: Mapping[str, Any], m
     rows = [(base64.b64decode(key), base64.b64decode(value)) for key, value in request["offsets"]]
     committed = CommittedOffsets(request["name"], () if request["from"] == BEGINNING else rows)
     worker, seconds = request["worker_config"], request["seconds"]
-    found = source_records(kind, config, request["tasks"], worker, committed, most=most, seconds=seconds)
-    return [steps.of_source(batch, index) for batch, index in found]
+    batches = source_records(kind, config, request["tasks"], worker, committed, most=most, seconds=seconds)
+    return [steps.of_source(batch, index) for batch, index in batches]
 
 
 def _sink(steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:
-    found = sink_records(
+    messages = sink_records(
         request["worker_config"],
         request["config"],
         request["name"],
@@ -51,7 +51,9 @@ def _sink(steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:
         seconds=request["seconds"],
     )
     views = []
-    for one in found:
-        record = Record(one.topic() or "", one.partition(), timestamp_ms=time_ms(one), offset=one.offset())
-        views.append(steps.of_sink(record, one.key(), one.value(), one.headers() or ()))
+    for message in messages:
+        record = Record(
+            message.topic() or "", message.partition(), timestamp_ms=time_ms(message), offset=message.offset()
+        )
+        views.append(steps.of_sink(record, message.key(), message.value(), message.headers() or ()))
     return views

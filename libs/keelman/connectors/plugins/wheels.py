@@ -105,5 +105,5 @@ def _move(temporary: Path, folder: Path) -> None:
             raise
 
 
-def _broken(wheel: Path, why: object) -> InvalidArgument:
-    return InvalidArgument(f"{wheel.name}: not a wheel that can be used: {why}", reason="PLUGIN_BROKEN")
+def _broken(wheel: Path, reason: object) -> InvalidArgument:
+    return InvalidArgument(f"{wheel.name}: not a wheel that can be used: {reason}", reason="PLUGIN_BROKEN")

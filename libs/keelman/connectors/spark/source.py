@@ -112,11 +112,11 @@ class SparkSource(SparkConnector):
 
     @classmethod
     def _of_part(cls, config: Mapping[str, str]) -> dict[str, str]:
-        found = {SPLIT: config[SPLIT]}
+        limits = {SPLIT: config[SPLIT]}
         if not _ordered(config):
             timeout = "producer.override.transaction.timeout.ms"
-            found |= {"transaction.boundary": "connector", timeout: config.get(timeout, PART_TIMEOUT_MS)}
-        return found
+            limits |= {"transaction.boundary": "connector", timeout: config.get(timeout, PART_TIMEOUT_MS)}
+        return limits
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
@@ -148,8 +148,8 @@ class Books:
         self.name = f"{data.format} {data.name}".rstrip()
         self.normal: Partition = {"format": data.format, "path": data.name}
         self.last = offset(self.normal)
-        found = {part: offset(self.partition(part)) for part in range(MAX_PARTS)}
-        self.progress = {part: at for part, at in found.items() if at is not None}
+        offsets = {part: offset(self.partition(part)) for part in range(MAX_PARTS)}
+        self.progress = {part: at for part, at in offsets.items() if at is not None}
         self._every = SparkSource.config_def().parse(config)["spark.every.ms"] / 1000
         self._parts, self._split = config.get(PARTS, "0"), config.get(SPLIT, "")
         self._problem, self._passing = config.get(PROBLEM, ""), PASSING in config
@@ -234,15 +234,15 @@ class BooksReader(Reader):
 
 def _ordered(config: Mapping[str, str]) -> bool:
     parsed = SparkSource.config_def().parse(config)
-    given = parsed["spark.ordered"]
-    return bool(given) if given is not None else parsed["spark.format"].lower() in ORDERED
+    ordered = parsed["spark.ordered"]
+    return bool(ordered) if ordered is not None else parsed["spark.format"].lower() in ORDERED
 
 
 def coordinates(name: str, value: Sequence[str]) -> None:
     """Raises ConfigValueError unless each value is group:artifact:version."""
-    for one in value or ():
-        if not _COORDINATES.fullmatch(one):
-            raise ConfigValueError(name, ",".join(value), f"{one!r} is not group:artifact:version")
+    for coordinate in value or ():
+        if not _COORDINATES.fullmatch(coordinate):
+            raise ConfigValueError(name, ",".join(value), f"{coordinate!r} is not group:artifact:version")
 
 
 def python_class(name: str, value: str) -> None:
@@ -286,16 +286,16 @@ class SparkRows(Reader):
         while self._batch is None:
             if self._rows is None or self._ending:
                 return None
-            given = self._rows.next(WAIT_SECONDS)
-            if given is None:
+            rows = self._rows.next(WAIT_SECONDS)
+            if rows is None:
                 return self._end() if self._rows.ended else None
-            self._batch = self._skipped(given)
+            self._batch = self._skipped(rows)
         batch = self._batch
         topic, count = self._topic, batch.num_rows
         if "topic" in batch.schema.names:
             topics = batch.column("topic").to_pylist()
             topic = topics[0] or self._topic
-            count = next((at for at, one in enumerate(topics) if (one or self._topic) != topic), count)
+            count = next((at for at, row_topic in enumerate(topics) if (row_topic or self._topic) != topic), count)
         if not topic:
             raise ConnectError(f"{self._name}: row {self._row} names no topic, and the connector has no `topic`")
         if self.most_records is not None:
@@ -322,7 +322,7 @@ class SparkRows(Reader):
             Column(columns["value"]),
             keys=Column(columns["key"]) if "key" in columns else None,
             partitions=columns.get("partition"),
-            headers=None if headers is None else [[(h["key"], h["value"]) for h in one or ()] for one in headers],
+            headers=None if headers is None else [[(h["key"], h["value"]) for h in header or ()] for header in headers],
             offsets=((self._partition, self._offset()),) if self._ordered else (),
             raw=True,
         )

@@ -224,7 +224,7 @@ class TellingWriter(Writer):
         origin = batch.origin
         if origin is None:
             raise ConnectError("the records' origin was not given")
-        found = [
+        lines = [
             {
                 "name": self._config["name"],
                 "task": _plain(key),
@@ -236,8 +236,8 @@ class TellingWriter(Writer):
             }
             for index, (key, value) in enumerate(zip(keys, values, strict=True))
         ]
-        self._lines.write(found)
-        self._unflushed += found
+        self._lines.write(lines)
+        self._unflushed += lines
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
         """Writes a second line for each record since the last commit, with `flushed`."""

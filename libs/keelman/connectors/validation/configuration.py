@@ -67,13 +67,13 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
             values.setdefault(name, ConfigValue(name)).errors.append(NULL_VALUE)
     own = contract.CONFIG_DEF.of(connector.config_def)
     keys, groups = {**definition.keys, **own.keys}, [*definition.groups, *own.groups]
-    found = {**values, **own.validate(config, registry.find)}
-    check_steps(connector, config, found)
-    _check_whole(connector, config, found)
-    _check_own_names(config, found)
+    checked = {**values, **own.validate(config, registry.find)}
+    check_steps(connector, config, checked)
+    _check_whole(connector, config, checked)
+    _check_own_names(config, checked)
     clients = override_infos(connector.direction, config, worker)
     converters, more = converter_infos(registry, config, values)
-    configs: list[Info] = [*infos(keys, found), *clients, *converters]
+    configs: list[Info] = [*infos(keys, checked), *clients, *converters]
     add_client_faults(configs, config, worker)
     return config_infos(named, [*groups, *more], configs)
 
@@ -109,9 +109,9 @@ def _converter_default(registry: Registry, role: str, config: Config, worker: Ma
     own, shared = config.get(key), worker.get(key) or (SIMPLE_HEADERS if role == "header" else None)
     default = None if shared is None else registry.find(shared) or shared
     if own is not None:
-        known = full_name(own) if own == trim(own) else None
+        class_name = full_name(own) if own == trim(own) else None
         kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
-        version = latest(registry, known) if known is not None and registry.is_a(known, kind) else None
+        version = latest(registry, class_name) if class_name is not None and registry.is_a(class_name, kind) else None
     else:
         version = worker.get(f"{key}.plugin.version") or (None if default is None else latest(registry, default))
     return ConverterDefault(default, version)
@@ -128,21 +128,21 @@ def _of_another_version(connector: type[Connector], config: Config, problem: str
     return config_infos(config[CLASS] or "", definition.groups, infos(definition.keys, values))
 
 
-def _check_own_names(config: Config, found: dict[str, ConfigValue]) -> None:
+def _check_own_names(config: Config, config_values: dict[str, ConfigValue]) -> None:
     """Refuses unknown keys with our prefix: other unknown keys may have a meaning elsewhere, these are slips."""
-    known = {*copying_keys().keys, *splitting_keys().keys, *life_keys().keys, *budget_keys().keys}
-    known |= dead_letter_keys(sink=False).keys.keys()
+    own_keys = {*copying_keys().keys, *splitting_keys().keys, *life_keys().keys, *budget_keys().keys}
+    own_keys |= dead_letter_keys(sink=False).keys.keys()
     for key in config:
-        if key.startswith(OWN) and key not in known and key not in found:
-            near = difflib.get_close_matches(key, known, n=1)
+        if key.startswith(OWN) and key not in own_keys and key not in config_values:
+            near = difflib.get_close_matches(key, own_keys, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            found[key] = ConfigValue(key, config[key], errors=[f"Unknown configuration {key}{hint}"])
+            config_values[key] = ConfigValue(key, config[key], errors=[f"Unknown configuration {key}{hint}"])
 
 
-def _check_whole(connector: type[Connector], config: Config, found: dict[str, ConfigValue]) -> None:
+def _check_whole(connector: type[Connector], config: Config, config_values: dict[str, ConfigValue]) -> None:
     """Adds the errors that the connector itself finds beyond single keys."""
-    given = {key: value for key, value in config.items() if value is not None}
-    for error in contract.VALIDATE.of(connector.validate, given):
-        value = found.setdefault(error.key, ConfigValue(error.key))
+    present = {key: value for key, value in config.items() if value is not None}
+    for error in contract.VALIDATE.of(connector.validate, present):
+        value = config_values.setdefault(error.key, ConfigValue(error.key))
         if str(error) not in value.errors:
             value.errors.append(str(error))

@@ -49,10 +49,10 @@ def _clients(direction: Direction, config: Config, worker: Mapping[str, str]) ->
 
 def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> list[Info]:
     prefix, keys = f"{client}.override.", client_keys(client)
-    given = under(prefix, config)
+    overrides = under(prefix, config)
     values = []
-    for name in hash_order(given):
-        value = parse_type(name, given[name], keys[name].type) if name in keys else given[name]
+    for name in hash_order(overrides):
+        value = parse_type(name, overrides[name], keys[name].type) if name in keys else overrides[name]
         problem = refused(worker, name)
         values.append(ConfigValue(name, value, errors=[problem] if problem else []))
     return prefixed_infos(keys, values, prefix)
@@ -61,18 +61,18 @@ def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> lis
 def add_client_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
     """Adds errors of clients' properties, under any prefix, that Connect would not report, or only later: unusable
     properties, login modules and token URLs that are not allowed."""
-    known = {info["value"]["name"]: info["value"] for info in configs}
+    by_name = {info["value"]["name"]: info["value"] for info in configs}
     for key, message in client_faults(config, worker).items():
-        if key not in known:
-            known[key] = value_info(ConfigValue(key, None), None)
-            configs.append({"definition": None, "value": known[key]})
-        known[key]["errors"] = [*known[key]["errors"], message]
+        if key not in by_name:
+            by_name[key] = value_info(ConfigValue(key, None), None)
+            configs.append({"definition": None, "value": by_name[key]})
+        by_name[key]["errors"] = [*by_name[key]["errors"], message]
 
 
 def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigValue]) -> tuple[list[Info], list[str]]:
     """Returns the keys of converters that the connector itself names, with their groups. Adds a converter's errors to
     `values`, and then leaves its keys out."""
-    found: list[Info] = []
+    infos: list[Info] = []
     groups: list[str] = []
     for role in ("header", "key", "value"):
         name, kind = f"{role}.converter", PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
@@ -80,23 +80,25 @@ def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigVa
         if class_name is None:
             continue
         definition = plugins.definition(class_name, kind, config.get(f"{name}.plugin.version"))
-        given = under(f"{name}.", config)
-        checked = definition.validate({"converter.type": role, **given}, plugins.find)
+        own = under(f"{name}.", config)
+        checked = definition.validate({"converter.type": role, **own}, plugins.find)
         ordered = [checked[key] for key in hash_order(checked)]
         groups += [key.group for key in map(definition.keys.get, hash_order(checked)) if key and key.group]
-        found += prefixed_infos(definition.keys, ordered, f"{name}.")
-    return found, groups
+        infos += prefixed_infos(definition.keys, ordered, f"{name}.")
+    return infos, groups
 
 
 def _usable(plugins: Plugins, name: str, config: Config, values: dict[str, ConfigValue]) -> str | None:
     """The converter's class, None when the connector names none or something is wrong with it."""
     chosen, version = values[name], values[f"{name}.plugin.version"]
-    given = config.get(name)
-    if given is None or chosen.errors or version.errors:
+    class_text = config.get(name)
+    if class_text is None or chosen.errors or version.errors:
         return None
-    class_name = plugins.find(given)
-    if class_name is None or given != given.strip():  # Connect finds a class by its trimmed name, but does not load it
-        chosen.errors.append(f"Failed to load class {given}: {given}")
+    class_name = plugins.find(class_text)
+    if (
+        class_name is None or class_text != class_text.strip()
+    ):  # Connect finds a class by its trimmed name, but does not load it
+        chosen.errors.append(f"Failed to load class {class_text}: {class_text}")
         return None
     problem = version_problem(plugins, class_name, config.get(f"{name}.plugin.version"))
     if problem:
@@ -138,16 +140,16 @@ def check_sink(config: Config, worker: Mapping[str, str], values: Values) -> Non
 
 def check_source(connector: type[Connector], config: Config, worker: Mapping[str, str], values: Values) -> None:
     """Checks exactly-once delivery where it is required, and transactions that the connector itself must end."""
-    given = {key: value for key, value in config.items() if value is not None}
+    present = {key: value for key, value in config.items() if value is not None}
     support = worker.get(WORKER_SUPPORT, "enabled").strip().lower()
     if _chosen(values, SUPPORT) == "required":
         if support != "enabled":
             _add(values, "This worker does not have exactly-once source support enabled.", SUPPORT)
-        if not contract.SUPPORTS_EXACTLY_ONCE.of(connector.supports_exactly_once, given):
+        if not contract.SUPPORTS_EXACTLY_ONCE.of(connector.supports_exactly_once, present):
             text = "The connector does not support exactly-once semantics with the provided configuration."
             _add(values, text, SUPPORT)
     own_boundary = _chosen(values, BOUNDARY) == "connector"
-    if own_boundary and not contract.TRANSACTION_BOUNDARY.of(connector.transaction_boundary_connector, given):
+    if own_boundary and not contract.TRANSACTION_BOUNDARY.of(connector.transaction_boundary_connector, present):
         text = (
             "The connector does not support connector-defined transaction boundaries with the given configuration. "
             "Please reconfigure it to use a different transaction boundary definition."
@@ -179,8 +181,8 @@ def check_steps(connector: type[Connector], config: Config, values: Values) -> N
 
 def _chosen(values: Values, key: str) -> str:
     """A value in lower case; empty when it is wrong already."""
-    found = values[key]
-    return "" if found.errors or found.value is None else str(found.value).lower()
+    value = values[key]
+    return "" if value.errors or value.value is None else str(value.value).lower()
 
 
 def _matches(pattern: str, topic: str) -> bool:

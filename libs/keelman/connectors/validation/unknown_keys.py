@@ -27,12 +27,12 @@ Config = Mapping[str, str]
 _CLIENTS = get_args(ClientKind)
 _FRAMEWORK = ("errors.", "transforms.", "predicates.", "tasks.", "transaction.", "exactly.once.", "offsets.storage.")
 """What begins so is Connect's: no connector has such keys of its own."""
-_OPEN = (*(f"{one}.override." for one in _CLIENTS), *(f"{one}.converter." for one in ROLES), PREFIX)
+_OPEN = (*(f"{client}.override." for client in _CLIENTS), *(f"{role}.converter." for role in ROLES), PREFIX)
 """What begins so may be read by interceptors, clients of registries and brokers."""
-_MIRROR, _SPARK = ("source.", "target.", *(f"{one}." for one in _CLIENTS)), ("spark.option.", "spark.conf.")
+_MIRROR, _SPARK = ("source.", "target.", *(f"{client}." for client in _CLIENTS)), ("spark.option.", "spark.conf.")
 MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 _SHIPPED: dict[str, tuple[str, ...]] = {
-    **{one.class_name: () for one in shipped.ALL if one.is_connector},
+    **{entry.class_name: () for entry in shipped.ALL if entry.is_connector},
     MIRROR: (
         *_MIRROR,
         "topics.blacklist",
@@ -52,45 +52,45 @@ def notes(connector: type[Connector], config: Config, worker: Config) -> list[st
     A third party's connector may read keys that it does not define: of its own keys only those close to a known key
     get a note. Runs in a thread; raises what the connector's `config_def` raises.
     """
-    known = _known(connector, config, worker)
+    keys = _known(connector, config, worker)
     open_to = _SHIPPED.get(connector.names[0])
-    found = ignored_client_keys(config)
-    for key in sorted(config.keys() - known):
+    lines = ignored_client_keys(config)
+    for key in sorted(config.keys() - keys):
         ours = key.startswith(_FRAMEWORK) or (open_to is not None and not key.startswith((*open_to, *_OPEN)))
-        near = mistyped(key, known) or (similar(key, known) if ours else "")
+        near = mistyped(key, keys) or (similar(key, keys) if ours else "")
         if near and not (open_to and key.startswith(open_to)):
-            found.append(f"{key}: unknown, did you mean {near}?")
+            lines.append(f"{key}: unknown, did you mean {near}?")
         elif ours:
-            found.append(f"{key}: unknown, nothing reads it")
-    return sorted(found)
+            lines.append(f"{key}: unknown, nothing reads it")
+    return sorted(lines)
 
 
 def ignored_client_keys(config: Config) -> list[str]:
     """The notes on client properties that are passed over, of a mirror's consumer too."""
     if not any(".override." in key or "consumer." in key for key in config):
         return []
-    found = {
-        f"{client}.override.{key}": why
+    reasons = {
+        f"{client}.override.{key}": reason
         for client in _CLIENTS
-        for key, why in ignored(under(f"{client}.override.", config), client).items()
+        for key, reason in ignored(under(f"{client}.override.", config), client).items()
     }
     if full_name(config.get("connector.class", "")) == MIRROR:
         for prefix in ("consumer.", "source.consumer."):
-            given = {key: value for key, value in under(prefix, config).items() if not key.startswith("override.")}
-            found |= {f"{prefix}{key}": why for key, why in ignored_by_mirrors(given).items()}
-    return [f"{key}: ignored: {why}" for key, why in found.items()]
+            own = {key: value for key, value in under(prefix, config).items() if not key.startswith("override.")}
+            reasons |= {f"{prefix}{key}": reason for key, reason in ignored_by_mirrors(own).items()}
+    return [f"{key}: ignored: {reason}" for key, reason in reasons.items()]
 
 
 def _known(connector: type[Connector], config: Config, worker: Config) -> set[str]:
-    found = {*definition_of(connector, config, worker).keys, *contract.CONFIG_DEF.of(connector.config_def).keys}
-    found.update(f"{client}.override.{name}" for client in _CLIENTS for name in client_keys(client))
+    keys = {*definition_of(connector, config, worker).keys, *contract.CONFIG_DEF.of(connector.config_def).keys}
+    keys.update(f"{client}.override.{name}" for client in _CLIENTS for name in client_keys(client))
     registry = Registry()
     for role in ROLES:
         named = registry.find(config.get(f"{role}.converter") or "")
         kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
         if named is not None:
-            found.update(f"{role}.converter.{name}" for name in registry.definition(named, kind).keys)
+            keys.update(f"{role}.converter.{name}" for name in registry.definition(named, kind).keys)
     if connector.direction is Direction.SOURCE:
-        groups = [DEFAULT, *(one.strip() for one in config.get(GROUPS, "").split(",") if one.strip())]
-        found.update(f"{PREFIX}{group}.{name}" for group in groups for name in OWN_KEYS)
-    return found
+        groups = [DEFAULT, *(part.strip() for part in config.get(GROUPS, "").split(",") if part.strip())]
+        keys.update(f"{PREFIX}{group}.{name}" for group in groups for name in OWN_KEYS)
+    return keys

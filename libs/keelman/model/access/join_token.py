@@ -35,10 +35,10 @@ class JoinSecret:
 
 def parsed_token(text: str) -> JoinSecret:
     """Parses a token. Raises InvalidArgument, which does not show the token, for an illegal one."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
         raise InvalidArgument.of("token", "[hidden]", f"{PREFIX}.NAME.SECRET.AUTHORITY, whole, as it was printed")
-    return JoinSecret(*found.groups())
+    return JoinSecret(*match.groups())
 
 
 def token_and_address(text: str) -> tuple[JoinSecret, str]:

@@ -42,16 +42,16 @@ class WorkerConfiguration(Resource):
         """Returns one revision; 0 is the newest. Raises NotFound."""
         if not number:
             return self.latest
-        for one in self.revisions:
-            if one.revision == number:
-                return one
+        for revision in self.revisions:
+            if revision.revision == number:
+                return revision
         raise NotFound(
             f"worker configuration {self.name!r} has no revision {number}: those there are: "
-            f"{', '.join(str(one.revision) for one in self.revisions)}",
+            f"{', '.join(str(revision.revision) for revision in self.revisions)}",
             metadata={"worker_configuration": self.name, "revision": str(number)},
         )
 
     @property
     def contents(self) -> Mapping[int, bytes]:
         """The content of each revision."""
-        return {one.revision: one.content for one in self.revisions}
+        return {revision.revision: revision.content for revision in self.revisions}

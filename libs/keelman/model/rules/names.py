@@ -25,8 +25,8 @@ def checked_name(field: str, name: str) -> str:
 def legal_name(host: str) -> str:
     """Returns a host's name as a legal name of a node or a gateway: lower case, illegal characters become '-', at most
     63 characters."""
-    made = re.sub(r"[^a-z0-9._-]", "-", host.lower())[:63].strip("._-")
-    return made or "node"
+    text = re.sub(r"[^a-z0-9._-]", "-", host.lower())[:63].strip("._-")
+    return text or "node"
 
 
 def checked_request_id(field: str, request_id: str) -> str:
@@ -36,11 +36,11 @@ def checked_request_id(field: str, request_id: str) -> str:
     return request_id
 
 
-def found_by_name(noun: str, known: Mapping[str, T], name: str) -> T:
+def found_by_name(noun: str, by_name: Mapping[str, T], name: str) -> T:
     """Returns the resource with this name. Raises NotFound naming the existing ones."""
-    if name in known:
-        return known[name]
-    names = sorted(known)
+    if name in by_name:
+        return by_name[name]
+    names = sorted(by_name)
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     there = f"those there are: {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none yet"
     raise NotFound(f"no {noun} is named {name!r}: {there}", metadata={noun.replace(" ", "_"): name})

@@ -33,7 +33,9 @@ class AnyOf(ChoosingChannel):
         self._looking: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> AnyOf:
-        self._looking = [asyncio.ensure_future(one) for one in (self._look(), *map(self._follow, self._channels))]
+        self._looking = [
+            asyncio.ensure_future(channel) for channel in (self._look(), *map(self._follow, self._channels))
+        ]
         return self
 
     async def close(self, grace: float | None = None) -> None:
@@ -43,53 +45,53 @@ class AnyOf(ChoosingChannel):
                 task.cancel()
             await asyncio.gather(*self._looking, return_exceptions=True)
         finally:
-            for one in self._channels:
-                await one.close(grace)
+            for channel in self._channels:
+                await channel.close(grace)
 
     async def _look(self) -> None:
         """Has lost channels connect again."""
         while True:
-            for one in self._channels:
-                one.get_state(try_to_connect=True)
+            for channel in self._channels:
+                channel.get_state(try_to_connect=True)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _follow(self, one: grpc.aio.Channel) -> None:
+    async def _follow(self, channel: grpc.aio.Channel) -> None:
         """Follows the health that a channel's server reports."""
-        stub: Any = health_pb2_grpc.HealthStub(one)
+        stub: Any = health_pb2_grpc.HealthStub(channel)
         while True:
             call = stub.Watch(health_pb2.HealthCheckRequest(), wait_for_ready=True)
             try:
                 async for answer in call:
                     if answer.status == NOT_SERVING:
-                        self._not_serving.add(one)
+                        self._not_serving.add(channel)
                         break  # it may be ending, and ends once its calls have ended
-                    self._not_serving.discard(one)
+                    self._not_serving.discard(channel)
             except grpc.aio.AioRpcError:  # it is gone, or does not report its health
-                self._not_serving.discard(one)
+                self._not_serving.discard(channel)
             finally:
                 call.cancel()
             await asyncio.sleep(HEALTH_SECONDS)
 
-    def _serves(self, one: grpc.aio.Channel) -> bool:
-        return one not in self._not_serving and one.get_state(try_to_connect=True) is ChannelConnectivity.READY
+    def _serves(self, channel: grpc.aio.Channel) -> bool:
+        return channel not in self._not_serving and channel.get_state(try_to_connect=True) is ChannelConnectivity.READY
 
     def _chosen(self) -> grpc.aio.Channel:
         if not self._serves(self._present):
-            states = {one: one.get_state(try_to_connect=True) for one in (self._present, *self._channels)}
-            serving = [one for one in self._channels if self._serves(one)]
-            ready = [one for one, state in states.items() if state is ChannelConnectivity.READY]
-            hopeful = [one for one in self._channels if states[one] not in LOST]
+            states = {channel: channel.get_state(try_to_connect=True) for channel in (self._present, *self._channels)}
+            serving = [channel for channel in self._channels if self._serves(channel)]
+            ready = [channel for channel, state in states.items() if state is ChannelConnectivity.READY]
+            hopeful = [channel for channel in self._channels if states[channel] not in LOST]
             self._present = next(iter([*serving, *ready, *hopeful]), self._present)
         return self._present
 
-    def _method(self, kind: str, *given: Any, **named: Any) -> Callable[..., Any]:
-        made = {one: getattr(one, kind)(*given, **named) for one in self._channels}
+    def _method(self, kind: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
+        calls = {channel: getattr(channel, kind)(*arguments, **named) for channel in self._channels}
 
         def call(*args: Any, **options: Any) -> Any:
-            return made[self._chosen()](*args, **options)
+            return calls[self._chosen()](*args, **options)
 
         return call
 
     async def channel_ready(self) -> None:
         """Returns once any server can be reached."""
-        await first_of(*(one.channel_ready() for one in self._channels))
+        await first_of(*(channel.channel_ready() for channel in self._channels))

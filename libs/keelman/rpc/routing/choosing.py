@@ -22,24 +22,24 @@ class ChoosingChannel(grpc.aio.Channel):
         """Returns the channel of the next call."""
 
     @abstractmethod
-    def _method(self, kind: str, *given: Any, **named: Any) -> Callable[..., Any]:
+    def _method(self, kind: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
         """Returns the function that calls a method; the arguments are those of grpc's own channels."""
 
-    def unary_unary(self, *given: Any, **named: Any) -> Any:
+    def unary_unary(self, *arguments: Any, **named: Any) -> Any:
         """Like the method of grpc's channels."""
-        return self._method("unary_unary", *given, **named)
+        return self._method("unary_unary", *arguments, **named)
 
-    def unary_stream(self, *given: Any, **named: Any) -> Any:
+    def unary_stream(self, *arguments: Any, **named: Any) -> Any:
         """Like the method of grpc's channels."""
-        return self._method("unary_stream", *given, **named)
+        return self._method("unary_stream", *arguments, **named)
 
-    def stream_unary(self, *given: Any, **named: Any) -> Any:
+    def stream_unary(self, *arguments: Any, **named: Any) -> Any:
         """Like the method of grpc's channels."""
-        return self._method("stream_unary", *given, **named)
+        return self._method("stream_unary", *arguments, **named)
 
-    def stream_stream(self, *given: Any, **named: Any) -> Any:
+    def stream_stream(self, *arguments: Any, **named: Any) -> Any:
         """Like the method of grpc's channels."""
-        return self._method("stream_stream", *given, **named)
+        return self._method("stream_stream", *arguments, **named)
 
     def get_state(self, try_to_connect: bool = False) -> ChannelConnectivity:
         """Returns the state of the channel of the next call."""

@@ -47,18 +47,18 @@ class RenewingChannel(ChoosingChannel):
                 task.add_done_callback(self._closing.discard)
         return self._present
 
-    async def _enter(self, made: grpc.aio.Channel) -> None:
+    async def _enter(self, channel: grpc.aio.Channel) -> None:
         if self._entered:
-            await made.__aenter__()
+            await channel.__aenter__()
 
-    def _method(self, kind: str, *given: Any, **named: Any) -> Callable[..., Any]:
-        made: list[Any] = [None, None]  # a channel, and the function that calls the method on it
+    def _method(self, kind: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
+        entry: list[Any] = [None, None]  # a channel, and the function that calls the method on it
 
         def call(*args: Any, **options: Any) -> Any:
             chosen = self._chosen()
-            if made[0] is not chosen:
-                made[:] = chosen, getattr(chosen, kind)(*given, **named)
-            return made[1](*args, **options)
+            if entry[0] is not chosen:
+                entry[:] = chosen, getattr(chosen, kind)(*arguments, **named)
+            return entry[1](*args, **options)
 
         return call
 

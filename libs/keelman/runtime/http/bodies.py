@@ -28,8 +28,8 @@ _ABSOLUTE = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 class Refused(Exception):
     """The request's body cannot be read."""
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
         self.status = status
 
 
@@ -76,10 +76,10 @@ class BoundedBodies:
                     await _drain(receive)
                 await _refuse(send, refused)
                 return
-            given = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+            messages = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
             async def once() -> Any:
-                return given.pop() if given else await receive()
+                return messages.pop() if messages else await receive()
 
             await self._app(scope, once, send)
         finally:

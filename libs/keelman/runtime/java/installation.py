@@ -80,28 +80,28 @@ def find(
             seen.append(f"{program} is Java {version}")
         else:
             return Java(program, version)
-    found = "; ".join(dict.fromkeys(seen)) or "none in JAVA_HOME, on PATH or in the usual folders"
+    versions = "; ".join(dict.fromkeys(seen)) or "none in JAVA_HOME, on PATH or in the usual folders"
     raise JavaMissing(
-        f"Java {minimum} or newer is needed. Found: {found}. To install it: {install_command()}\n"
+        f"Java {minimum} or newer is needed. Found: {versions}. To install it: {install_command()}\n"
         "or set JAVA_HOME to the folder of one that is installed elsewhere",
         metadata={"minimum": str(minimum), "install_command": install_command()},
     )
 
 
 def _candidates(environment: Mapping[str, str], folders: Sequence[str]) -> list[tuple[str, Path]]:
-    found: list[tuple[str, Path]] = []
+    candidates: list[tuple[str, Path]] = []
     home = environment.get("JAVA_HOME", "")
     if home:
-        found.append((f"JAVA_HOME={home}", Path(home).expanduser() / "bin" / "java"))
+        candidates.append((f"JAVA_HOME={home}", Path(home).expanduser() / "bin" / "java"))
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
-        found.append(("PATH", Path(on_path)))
+        candidates.append(("PATH", Path(on_path)))
     for pattern in folders:
         start = Path(pattern).expanduser()
         root = Path(start.anchor)
         homes = sorted(root.glob(str(start.relative_to(root))), reverse=True)
-        found += [(pattern, h / "bin" / "java") for h in homes if (h / "bin" / "java").is_file()]
-    return found
+        candidates += [(pattern, h / "bin" / "java") for h in homes if (h / "bin" / "java").is_file()]
+    return candidates
 
 
 def released(program: Path) -> str | None:

@@ -72,7 +72,7 @@ async def ivy(
         settings = own or (None if transitive else str(work / "settings.xml"))
         command = [str(program), "-XX:TieredStopAtLevel=1", "-jar", str(ivy_jar()), "-ivy", str(work / "ivy.xml")]
         command += ["-settings", settings] if settings else []
-        types = sorted({"jar", "bundle", *(one.extension for one in artifacts)})
+        types = sorted({"jar", "bundle", *(artifact.extension for artifact in artifacts)})
         command += ["-cache", str(work / "cache"), "-confs", "default", "-types", *types]
         command += ["-retrieve", f"{folder}/{pattern}"]
         await _run(command, progress)
@@ -124,12 +124,13 @@ def module_of(artifacts: Sequence[Artifact], *, transitive: bool) -> str:
     )
 
 
-def _file_of(one: Artifact) -> str:
+def _file_of(artifact: Artifact) -> str:
     """Returns the end of a dependency: its file, if that is not its jar."""
-    if not one.classifier:
+    if not artifact.classifier:
         return "/>"
-    kind = quoteattr(one.extension)
-    file = f"<artifact name={quoteattr(one.artifact)} type={kind} ext={kind} m:classifier={quoteattr(one.classifier)}/>"
+    kind = quoteattr(artifact.extension)
+    name, classifier = quoteattr(artifact.artifact), quoteattr(artifact.classifier)
+    file = f"<artifact name={name} type={kind} ext={kind} m:classifier={classifier}/>"
     return f">{file}</dependency>"
 
 

@@ -67,10 +67,10 @@ class Lock:
         return cache / "jars" / f"{self.name}-{self.digest[:8]}"
 
 
-def _as_json(one: Artifact) -> dict[str, str | int]:
+def _as_json(artifact: Artifact) -> dict[str, str | int]:
     """Returns an artifact's entry in a lock; a jar's has the same fields as in earlier versions."""
-    fields = asdict(one)
-    return fields if one.classifier else {k: v for k, v in fields.items() if k not in ("classifier", "extension")}
+    fields = asdict(artifact)
+    return fields if artifact.classifier else {k: v for k, v in fields.items() if k not in ("classifier", "extension")}
 
 
 def cached(lock: Lock, cache: Path | None = None) -> tuple[Path, ...] | None:
@@ -97,17 +97,17 @@ async def jars(
     PySpark.
     """
     cache = cache or cache_folder()
-    found = cached(lock, cache)
-    if found is not None:
-        return found
+    paths = cached(lock, cache)
+    if paths is not None:
+        return paths
     async with _alone(lock.folder(cache), progress):
-        found = cached(lock, cache)
-        if found is None:
+        paths = cached(lock, cache)
+        if paths is None:
             await _fill(lock, lock.folder(cache), progress, fetch or fetch_with_ivy)
-            found = cached(lock, cache)
-    if found is None:
+            paths = cached(lock, cache)
+    if paths is None:
         raise Unavailable(f"{lock.folder(cache)} changed while it was being filled: try again")
-    return found
+    return paths
 
 
 async def _fill(lock: Lock, folder: Path, progress: Progress, fetch: Fetcher) -> None:
@@ -193,19 +193,26 @@ async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambd
     """
     if not roots:
         roots = Lock.read(file).roots
-    wanted = [Artifact.parse(r) for r in roots]
+    artifacts = [Artifact.parse(r) for r in roots]
     with tempfile.TemporaryDirectory(prefix="keelman-relock-", ignore_cleanup_errors=True) as name:
-        folder, archives = Path(name), [one for one in wanted if one.classifier]
+        folder, archives = Path(name), [artifact for artifact in artifacts if artifact.classifier]
         pattern = "[organisation]/[artifact]/[revision].[ext]"
-        await ivy(wanted, folder, pattern, transitive=not archives, progress=progress)
-        found = [
+        await ivy(artifacts, folder, pattern, transitive=not archives, progress=progress)
+        summed = [
             Artifact(jar.parent.parent.name, jar.parent.name, jar.stem, jar.stat().st_size, sum_of(jar))
             for jar in folder.glob("*/*/*.jar")
         ]
-        for one in archives:
-            archive = folder / one.group / one.artifact / f"{one.version}.{one.extension}"
-            found.append(replace(one, size=archive.stat().st_size, sha256=sum_of(archive)))
-    lock = Lock(f"{wanted[0].artifact.partition('_')[0]}-{wanted[0].version}", tuple(roots), tuple(sorted(found)))
+        for archive_artifact in archives:
+            archive = (
+                folder
+                / archive_artifact.group
+                / archive_artifact.artifact
+                / f"{archive_artifact.version}.{archive_artifact.extension}"
+            )
+            summed.append(replace(archive_artifact, size=archive.stat().st_size, sha256=sum_of(archive)))
+    lock = Lock(
+        f"{artifacts[0].artifact.partition('_')[0]}-{artifacts[0].version}", tuple(roots), tuple(sorted(summed))
+    )
     lock.write(file)
     return lock
 

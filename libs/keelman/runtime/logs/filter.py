@@ -32,13 +32,13 @@ class ConnectorLines:
     def _is_mine(self, line: bytes) -> bool:
         if line.startswith(b"{"):
             try:
-                found = orjson.loads(line)
+                tree = orjson.loads(line)
             except orjson.JSONDecodeError:
                 return self._mine
             self._mine = (
-                isinstance(found, dict)
-                and found.get("connector") == self._connector
-                and (not self._cluster or found.get(_CLUSTER, self._cluster) == self._cluster)
+                isinstance(tree, dict)
+                and tree.get("connector") == self._connector
+                and (not self._cluster or tree.get(_CLUSTER, self._cluster) == self._cluster)
             )
         elif _BEGIN.match(line):
             fields = line.rstrip() + b" "

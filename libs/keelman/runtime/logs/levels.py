@@ -81,12 +81,12 @@ class LogLevels:
     @property
     def changed(self) -> dict[str, str]:
         """The levels that were set since the process began, by logger."""
-        return {name: one.level for name, one in self._set.items() if one.modified_ms is not None}
+        return {name: value.level for name, value in self._set.items() if value.modified_ms is not None}
 
     def take(self, levels: Mapping[str, str]) -> None:
         """Sets the levels that were `changed` in another process; illegal levels are ignored."""
         now = int(time.time() * 1000)
-        for name in sorted(levels, key=lambda one: (one != ROOT, one.count("."))):  # each after those above it
+        for name in sorted(levels, key=lambda name: (name != ROOT, name.count("."))):  # each after those above it
             if levels[name] in LEVELS:
                 self._set[name] = LoggerLevel(levels[name], now)
                 self._set_library(name, levels[name])
@@ -99,10 +99,10 @@ class LogLevels:
 
     def level_of(self, logger: str) -> int:
         """Returns the least severity, as in `logging`, that this logger logs."""
-        found = self._found.get(logger)
-        if found is None:
-            found = self._found[logger] = LEVELS[self._level(logger)]
-        return found
+        level = self._found.get(logger)
+        if level is None:
+            level = self._found[logger] = LEVELS[self._level(logger)]
+        return level
 
     def _level(self, logger: str) -> str:
         for name in _names(logger):
@@ -127,12 +127,12 @@ def _least(logger: str) -> int:
 
 def _names(logger: str) -> list[str]:
     """Returns the logger, those above it, then the Java packages that it stands for."""
-    found = _above(logger)
+    above = _above(logger)
     for ours, java in _JAVA:
         if logger == ours or logger.startswith(f"{ours}."):
-            found += _above(java)
+            above += _above(java)
             break
-    return found
+    return above
 
 
 def _above(name: str) -> list[str]:

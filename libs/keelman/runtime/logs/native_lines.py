@@ -48,12 +48,12 @@ class NativeLines:
         """Gives lines to `taker` during the block, and calls `tick` after each and for a while, both in a thread of
         their own, with the log fields that are bound here."""
         context = contextvars.copy_context()
-        given: tuple[Taker, Tick] = (lambda line: context.run(taker, line)), (lambda: context.run(tick))
-        self._takers.append(given)
+        callbacks: tuple[Taker, Tick] = (lambda line: context.run(taker, line)), (lambda: context.run(tick))
+        self._takers.append(callbacks)
         try:
             yield
         finally:
-            self._takers.remove(given)
+            self._takers.remove(callbacks)
 
     def _run(self, source: int) -> None:
         try:
@@ -69,10 +69,10 @@ class NativeLines:
             if select.select([source], [], [], TICK_SECONDS if waits else None)[0]:
                 chunk = os.read(source, CHUNK_BYTES)
                 *lines, rest = (rest + chunk).split(b"\n")
-                kept = [line for line in lines if not self._is_taken(line.decode(errors="replace"))]
-                if len(kept) < len(lines):
+                remaining = [line for line in lines if not self._is_taken(line.decode(errors="replace"))]
+                if len(remaining) < len(lines):
                     ticks_until = time.monotonic() + TICKS_SECONDS
-                self._print(b"".join(line + b"\n" for line in kept))
+                self._print(b"".join(line + b"\n" for line in remaining))
                 if not chunk:
                     self._print(rest)
                     return

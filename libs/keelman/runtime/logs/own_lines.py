@@ -26,10 +26,10 @@ class OwnLines:
         """Returns a structlog renderer that also keeps each rendered event."""
 
         def rendered(logger: Any, method: str, event: Any) -> Any:
-            made = renderer(logger, method, event)
-            if self._most and isinstance(made, str):
-                self._note(made)
-            return made
+            text = renderer(logger, method, event)
+            if self._most and isinstance(text, str):
+                self._note(text)
+            return text
 
         return rendered
 

@@ -79,11 +79,11 @@ class Log:
         except FileNotFoundError:
             return 0
         try:
-            made = self._cut(descriptor, keeping.part_bytes, written=written)
+            cut_bytes = self._cut(descriptor, keeping.part_bytes, written=written)
         finally:
             os.close(descriptor)
         self._forget(keeping, now(), needed)
-        return made
+        return cut_bytes
 
     def _cut(self, descriptor: int, part_bytes: int, *, written: bool) -> int:
         holes = can_punch(self.file.parent)
@@ -91,18 +91,18 @@ class Log:
         head = self._head(end)
         if not holes and written:
             return 0
-        made = 0
+        cuts = 0
         while end - head > part_bytes:
             cut = _line_end(descriptor, head, head + part_bytes)
             self._compress(descriptor, head, cut)
-            head, made = cut, made + 1
-        if made and not holes:  # compress the rest too, so that truncating loses nothing, whenever this is killed
+            head, cuts = cut, cuts + 1
+        if cuts and not holes:  # compress the rest too, so that truncating loses nothing, whenever this is killed
             self._compress(descriptor, head, end)
             os.ftruncate(descriptor, 0)
             os.ftruncate(descriptor, end)
-        elif head > 0 and holes and (made or _begins_full(descriptor)):  # else an earlier one was killed before it did
+        elif head > 0 and holes and (cuts or _begins_full(descriptor)):  # else an earlier one was killed before it did
             punch(descriptor, head)
-        return made
+        return cuts
 
     def _head(self, end: int) -> int:
         """Returns where the file's own lines begin. If the file was truncated, positions start again after the
@@ -205,14 +205,14 @@ class PartsReader:
                 part: Part | None = self._part[0]
             else:
                 self._close_part()
-                found = os.pread(self._descriptor, limit, max(position, 0))
+                data = os.pread(self._descriptor, limit, max(position, 0))
                 # Bytes that are in no part now had not left the file when it was read.
-                part = next((one for one in self._log.parts() if one.end > position), None)
+                part = next((part for part in self._log.parts() if part.end > position), None)
             if part is None:
                 # The position may be past the end: the file was truncated after the last read.
-                return found, min(max(position, 0), self.end()) + len(found)
-            if found := self._read_part(part, max(position, part.begin), limit):
-                return found, max(position, part.begin) + len(found)
+                return data, min(max(position, 0), self.end()) + len(data)
+            if data := self._read_part(part, max(position, part.begin), limit):
+                return data, max(position, part.begin) + len(data)
             position = part.end
 
     def _read_part(self, part: Part, position: int, limit: int) -> bytes:
@@ -222,12 +222,12 @@ class PartsReader:
                 opened = _unpacked(part)
                 opened.seek(position - part.begin)
                 self._part = (part, opened, position)
-            found = self._part[1].read(limit)
+            data = self._part[1].read(limit)
         except (OSError, EOFError):  # gone meanwhile, or damaged: the rest of it is skipped
             self._close_part()
             return b""
-        self._part = (part, self._part[1], position + len(found))
-        return found
+        self._part = (part, self._part[1], position + len(data))
+        return data
 
     def _close_part(self) -> None:
         if self._part is not None:
@@ -242,12 +242,12 @@ class PartsReader:
             head = max(parts[-1].end, 0) if parts else 0
             if position > head:
                 begin = max(head, position - PIECE_BYTES)
-                found = os.pread(self._descriptor, position - begin, begin)
+                data = os.pread(self._descriptor, position - begin, begin)
                 if self._log.parts() == parts:  # else read again, from the newly cut part
-                    yield begin, found
+                    yield begin, data
                     position = begin
                 continue
-            part = next((one for one in reversed(parts) if one.begin < position), None)
+            part = next((part for part in reversed(parts) if part.begin < position), None)
             if part is None:
                 return
             with contextlib.suppress(OSError, EOFError), _unpacked(part) as opened:
@@ -256,33 +256,33 @@ class PartsReader:
 
     def tail(self, lines: int) -> int:
         """Returns the position where the last `lines` lines begin. May unpack parts: work for a thread."""
-        wanted, last, position = lines, True, self.end()
+        missing, last, position = lines, True, self.end()
         for position, piece in self.backwards():
             # The line end of the last line does not begin another.
             at = len(piece) - 1 if last and piece else len(piece)
             last = last and not piece
             while (at := piece.rfind(b"\n", 0, at)) >= 0:
-                wanted -= 1
-                if not wanted:
+                missing -= 1
+                if not missing:
                     return position + at + 1
         return position
 
     def last_bytes(self, most: int, since: int = 0) -> bytes:
         """Returns the last bytes at or after the position `since`."""
-        found = b""
+        data = b""
         for begin, piece in self.backwards():
-            found = piece[max(0, since - begin) :] + found
-            if len(found) >= most or begin <= since:
+            data = piece[max(0, since - begin) :] + data
+            if len(data) >= most or begin <= since:
                 break
-        return found[-most:]
+        return data[-most:]
 
 
 def _open(path: Path, flags: int) -> int:
     """Opens a plain file. Its folder may belong to another user, who could replace the file by a link to another
     one."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise OSError(f"{path} is not a file of its own")
     return descriptor

@@ -30,11 +30,11 @@ def can_punch(folder: Path) -> bool:
 @functools.cache
 def _fallocate() -> Any:
     library = ctypes.CDLL(None, use_errno=True)
-    found = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
-    if found is None:
+    function = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
+    if function is None:
         return _absent
-    found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    return found
+    function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return function
 
 
 def _absent(*_: object) -> int:

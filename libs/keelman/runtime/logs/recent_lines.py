@@ -30,11 +30,11 @@ class RecentLines:
         """A structlog processor, after all that change an event: keeps events that name a connector."""
         connector = event.get("connector")
         if self._most and isinstance(connector, str):
-            kept = {key: _plain(value) for key, value in event.items() if not key.startswith("_")}
+            fields = {key: _plain(value) for key, value in event.items() if not key.startswith("_")}
             with self._lock:
                 lines = self._connectors.setdefault(connector, deque())
                 self._connectors.move_to_end(connector)
-                lines.append(kept)
+                lines.append(fields)
                 self._lines += 1
                 if len(lines) > EACH:
                     lines.popleft()

@@ -34,17 +34,17 @@ class Redactor:
         `passing` secrets belong to a request and may come from any client: few of these are kept, and they displace no
         secret that is in use.
         """
-        kept, most = (self._passing, MAX_PASSING) if passing else (self._shown, MOST)
-        found = [(form, shown) for secret, shown in secrets.items() for form in _forms(secret)]
+        forms, most = (self._passing, MAX_PASSING) if passing else (self._shown, MOST)
+        pairs = [(form, shown) for secret, shown in secrets.items() for form in _forms(secret)]
         with self._lock:
-            for form, shown in found:
-                before = kept.pop(form, None)
+            for form, shown in pairs:
+                before = forms.pop(form, None)
                 # A reference tells more than that a text is hidden.
-                kept[form] = before if before is not None and shown == HIDDEN else shown
-                if kept[form] != before:
+                forms[form] = before if before is not None and shown == HIDDEN else shown
+                if forms[form] != before:
                     self._longest_first = None
-            while len(kept) > most:
-                del kept[next(iter(kept))]
+            while len(forms) > most:
+                del forms[next(iter(forms))]
                 self._longest_first = None
 
     def hide(self, text: str) -> str:
@@ -55,12 +55,12 @@ class Redactor:
         return text
 
     def _sorted(self) -> tuple[tuple[str, str], ...]:
-        found = self._longest_first
-        if found is None:
+        ordered = self._longest_first
+        if ordered is None:
             with self._lock:
                 every = {**self._passing, **self._shown}
-                found = self._longest_first = tuple(sorted(every.items(), key=lambda one: -len(one[0])))
-        return found
+                ordered = self._longest_first = tuple(sorted(every.items(), key=lambda pair: -len(pair[0])))
+        return ordered
 
     def hidden(self, value: Any) -> Any:
         """Returns a log record's value without secrets: texts, and texts in mappings and sequences."""
@@ -71,7 +71,7 @@ class Redactor:
         if isinstance(value, Mapping):
             return {self.hidden(k): self.hidden(v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.hidden(one) for one in value]
+            return [self.hidden(item) for item in value]
         text = repr(value)
         hidden = self.hide(text)
         return value if hidden == text else hidden
@@ -92,9 +92,9 @@ def hide_in_log(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> 
 
 def _forms(secret: str) -> set[str]:
     """Returns the forms that a secret may have in a text: as it is, quoted, escaped, or line by line."""
-    found: set[str] = set()
-    for one in {secret, secret.strip(), *(line.strip() for line in secret.splitlines())}:
-        if len(one) >= LEAST and one.lower() not in ORDINARY:
-            found |= {one, repr(one)[1:-1], json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1]}
-            found |= {quote(one, safe="")}
-    return found
+    forms: set[str] = set()
+    for form in {secret, secret.strip(), *(line.strip() for line in secret.splitlines())}:
+        if len(form) >= LEAST and form.lower() not in ORDINARY:
+            forms |= {form, repr(form)[1:-1], json.dumps(form)[1:-1], json.dumps(form, ensure_ascii=False)[1:-1]}
+            forms |= {quote(form, safe="")}
+    return forms

@@ -189,10 +189,10 @@ def start(
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-    return found
+    return path
 
 
 def adopt(folder: Path, *, owner: int | None = None) -> tuple[Record, Child | None] | None:
@@ -265,13 +265,13 @@ async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
         marked = [p for p in psutil.pids() if is_marked(p, folder) and start_of(p) is not None]
         return sorted({*session, *marked})
 
-    found = left = await asyncio.to_thread(rest)
+    processes = left = await asyncio.to_thread(rest)
     async with asyncio.timeout(SWEEP_SECONDS):
         while left:
             kill_all(left)
             await asyncio.sleep(0.01)
             left = await asyncio.to_thread(rest)
-    return found
+    return processes
 
 
 def own_environment(services: Sequence[str]) -> dict[str, str]:

@@ -87,7 +87,7 @@ def _await_end(child: int) -> int | None:
 
 def _sweep(child: int) -> int:
     """Kills until no children are left, or none that it can kill. Returns the child's wait status."""
-    found, until = int(signal.SIGKILL), time.monotonic() + PATIENCE_SECONDS
+    signals, until = int(signal.SIGKILL), time.monotonic() + PATIENCE_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < until:
             for pid in _children():
@@ -95,10 +95,10 @@ def _sweep(child: int) -> int:
                     os.kill(pid, signal.SIGKILL)
             ended, how = os.waitpid(-1, os.WNOHANG)
             if ended == child:
-                found = how
+                signals = how
             elif not ended:
                 signal.sigtimedwait((signal.SIGCHLD,), 0.05)
-    return found
+    return signals
 
 
 def _children() -> Iterator[int]:

@@ -18,9 +18,9 @@ OF_SERVICES = {
 
 
 def clean_environment(
-    given: Mapping[str, str], service: str, *, in_file: Iterable[str] = (), passed: Iterable[str] = ()
+    environment: Mapping[str, str], service: str, *, in_file: Iterable[str] = (), passed: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Returns the part of `given` that a process of the service gets.
+    """Returns the part of `environment` that a process of the service gets.
 
     That includes its own settings (KEELMAN_<SERVICE>_*), but not those named `in_file`: its file has these, and the
     environment would win over it. `passed` are further names, or patterns of names such as AWS_*.
@@ -34,4 +34,4 @@ def clean_environment(
             return name not in said
         return any(fnmatchcase(name, pattern) for pattern in patterns)
 
-    return {name: value for name, value in given.items() if goes(name)}
+    return {name: value for name, value in environment.items() if goes(name)}

@@ -28,8 +28,8 @@ class ExitRecord:
 
 def take_path() -> Path | None:
     """Returns the file for this process's record; None if its starter wants none. Call once."""
-    given = os.environ.pop(VARIABLE, "")
-    return Path(given) if given else None
+    path = os.environ.pop(VARIABLE, "")
+    return Path(path) if path else None
 
 
 def write(path: Path | None, exit_code: int, *, reason: str = "", message: str = "") -> None:
@@ -46,8 +46,8 @@ def write(path: Path | None, exit_code: int, *, reason: str = "", message: str =
 def read(path: Path, pid: int) -> ExitRecord | None:
     """Returns the record of process `pid`; None if it left none. The file is not trusted."""
     try:
-        found = read_json(path, MAX_BYTES)
-        record = ExitRecord(int(found["pid"]), int(found["exit_code"]), str(found["reason"]), str(found["message"]))
+        tree = read_json(path, MAX_BYTES)
+        record = ExitRecord(int(tree["pid"]), int(tree["exit_code"]), str(tree["reason"]), str(tree["message"]))
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
     return record if record.pid == pid and abs(record.exit_code) < 1 << 31 else None

@@ -56,12 +56,12 @@ def main(command: Sequence[str]) -> None:
             last = line
     if not last.strip():
         return
-    given, giving = os.pipe()
+    reading_end, giving = os.pipe()
     if os.fork():
-        os.dup2(given, 0)
+        os.dup2(reading_end, 0)
         os.close(giving)
         os.execv(command[0], list(command))
-    os.close(given)
+    os.close(reading_end)
     with open(giving, "wb") as stream:
         stream.write(last)
 

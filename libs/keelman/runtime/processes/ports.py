@@ -75,26 +75,26 @@ class Reserve:
 
         For tests and for a process's own children. Raises Unavailable (NO_FREE_PORTS).
         """
-        found: list[int] = []
+        ports: list[int] = []
         for _ in range(count + 2 * BLOCK * MAX_GIVEN):
-            if len(found) == count:
-                return found
+            if len(ports) == count:
+                return ports
             if not self._fresh and self._blocks < MAX_GIVEN:
                 self._fresh.extend(self.row(BLOCK, host, whole=False))
                 self._blocks += 1
             port = (self._fresh or self._given).popleft()
             self._given.append(port)
-            if port not in found and port_is_free(host, port):
-                found.append(port)
+            if port not in ports and port_is_free(host, port):
+                ports.append(port)
         raise _no_ports(count)
 
     def row(self, count: int, host: str = "127.0.0.1", *, whole: bool = True) -> range:
         """Returns `count` ports in a row; not `whole`: some may be taken. Raises Unavailable (NO_FREE_PORTS)."""
-        wanted = -(-count // BLOCK)
+        blocks_needed = -(-count // BLOCK)
         begin = random.randrange(BLOCKS)
         for first in (*range(begin, BLOCKS), *range(begin)):
             ports = range(LOWEST_PORT + BLOCK * first, LOWEST_PORT + BLOCK * first + count)
-            blocks = range(first, first + wanted)
+            blocks = range(first, first + blocks_needed)
             if blocks[-1] >= BLOCKS or self._held.intersection(blocks) or not self.hold(ports):
                 continue
             if not whole or all(port_is_free(host, port) for port in ports):

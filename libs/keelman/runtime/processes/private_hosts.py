@@ -54,10 +54,10 @@ def enter(routes: Mapping[str, str]) -> None:
 
 def hosts_text(own: str, routes: Mapping[str, str]) -> str:
     """Returns a hosts file with the host's own lines, without the names that have routes, and with the routes."""
-    lines, given = [], {name.lower() for name in routes}
+    lines, names = [], {name.lower() for name in routes}
     for line in own.splitlines():
         words = line.partition("#")[0].split()
-        left = [name for name in words[1:] if name.lower() not in given]
+        left = [name for name in words[1:] if name.lower() not in names]
         if left == words[1:]:
             lines.append(line)
         elif left:
@@ -73,8 +73,8 @@ def _unshare() -> None:
     if not first:
         return
     if second := _call("unshare", _NEWNS | _NEWUSER):
-        why = f"it needs CAP_SYS_ADMIN ({first}), or a host where users may have user namespaces ({second})"
-        raise NotPossible(f"no mount namespace: {why}")
+        reason = f"it needs CAP_SYS_ADMIN ({first}), or a host where users may have user namespaces ({second})"
+        raise NotPossible(f"no mount namespace: {reason}")
     try:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
@@ -85,15 +85,15 @@ def _unshare() -> None:
 
 def _mount_over(target: str, text: str) -> None:
     """Mounts the text over a file: later mounts of the host are visible here, and none of this is visible there."""
-    if why := _call("mount", None, b"/", None, _REC | _SLAVE, None):
-        raise NotPossible(f"the mounts of this process cannot be kept apart from the host's: {why}")
+    if reason := _call("mount", None, b"/", None, _REC | _SLAVE, None):
+        raise NotPossible(f"the mounts of this process cannot be kept apart from the host's: {reason}")
     descriptor, path = tempfile.mkstemp(prefix="keelman-hosts-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
         os.chmod(path, 0o644)
-        if why := _call("mount", path.encode(), target.encode(), None, _BIND, None):
-            raise NotPossible(f"nothing can be mounted over {target}: {why}")
+        if reason := _call("mount", path.encode(), target.encode(), None, _BIND, None):
+            raise NotPossible(f"nothing can be mounted over {target}: {reason}")
     finally:
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -103,12 +103,12 @@ def _check(routes: Mapping[str, str]) -> None:
     """Checks the routes with the resolver, which may be configured to use other sources first. Raises NotPossible."""
     for name, address in routes.items():
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        wanted = socket.inet_pton(family, address)
+        packed = socket.inet_pton(family, address)
         try:
-            found = {one[4][0] for one in socket.getaddrinfo(name, None, family, socket.SOCK_STREAM)}
+            addresses = {info[4][0] for info in socket.getaddrinfo(name, None, family, socket.SOCK_STREAM)}
         except OSError:
-            found = set()
-        if wanted not in {socket.inet_pton(family, str(one).partition("%")[0]) for one in found}:
+            addresses = set()
+        if packed not in {socket.inet_pton(family, str(address).partition("%")[0]) for address in addresses}:
             raise NotPossible(f"the resolver of this host does not look into {HOSTS} first: {name!r} is not {address}")
 
 

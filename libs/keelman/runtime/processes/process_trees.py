@@ -59,7 +59,7 @@ def family(leader: int) -> list[int]:
 
 def families(leaders: Iterable[int]) -> dict[int, list[int]]:
     """Returns the `family` of each leader in one pass, which takes some 10 ms on a busy host: work for a thread."""
-    found: dict[int, list[int]] = {leader: [] for leader in leaders}
+    members: dict[int, list[int]] = {leader: [] for leader in leaders}
     owner: dict[int, int] = {}
     others: list[tuple[int, int]] = []
     for pid in psutil.pids():
@@ -67,7 +67,7 @@ def families(leaders: Iterable[int]) -> dict[int, list[int]]:
             session = os.getsid(pid)
         except OSError:
             continue
-        if session in found:
+        if session in members:
             owner[pid] = session
         else:
             with contextlib.suppress(psutil.Error):
@@ -82,8 +82,8 @@ def families(leaders: Iterable[int]) -> dict[int, list[int]]:
                 added = True
     for pid, leader in owner.items():
         if start_of(pid) is not None:
-            found[leader].append(pid)
-    return found
+            members[leader].append(pid)
+    return members
 
 
 def kill_all(pids: Iterable[int]) -> None:

@@ -32,11 +32,11 @@ def find_user(setting: str, name: str) -> User:
     """Returns a user by name or number. Raises InvalidArgument, naming the setting, for a user that the system does not
     know."""
     try:
-        found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+        entry = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
     except (KeyError, OverflowError):
         raise InvalidArgument.of(setting, name, "a user of this system, by name or number") from None
-    groups = tuple(os.getgrouplist(found.pw_name, found.pw_gid))
-    return User(found.pw_name, found.pw_uid, found.pw_gid, groups, found.pw_dir)
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    return User(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
 
 
 def hand_over(folder: Path, user: User) -> None:
@@ -63,8 +63,8 @@ def open_for(user: User | None, path: Path) -> int:
     if user is None:
         return descriptor
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise OSError(f"{path} is not a file of its own")
         os.fchown(descriptor, user.uid, user.gid)
     except OSError:

@@ -55,8 +55,8 @@ def certificate_request(key: bytes) -> str:
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415  (the same)
 
     private = serialization.load_pem_private_key(key, password=None)
-    made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
-    return made.sign(private, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()  # type: ignore[arg-type]
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    return builder.sign(private, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=256)
@@ -65,15 +65,15 @@ def certificate_facts(pem: bytes) -> CertificateFacts:
     from cryptography import x509  # noqa: PLC0415  (slow; few need it)
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415  (the same)
 
-    found = x509.load_pem_x509_certificate(pem)
-    uris, hosts = _names(found)
+    certificate = x509.load_pem_x509_certificate(pem)
+    uris, hosts = _names(certificate)
     return CertificateFacts(
         uris=uris,
         hosts=hosts,
-        begin=found.not_valid_before_utc,
-        end=found.not_valid_after_utc,
-        digest=found.fingerprint(SHA256()).hex(),
-        key_digest=public_key_digest(found.public_key()),
+        begin=certificate.not_valid_before_utc,
+        end=certificate.not_valid_after_utc,
+        digest=certificate.fingerprint(SHA256()).hex(),
+        key_digest=public_key_digest(certificate.public_key()),
     )
 
 

@@ -65,10 +65,10 @@ def _no_identity(prefix: str) -> InvalidArgument:
 
 
 def _client_auth(properties: Mapping[str, str], prefix: str) -> ssl.VerifyMode:
-    asked = properties.get(f"{prefix}client.auth", "") or "none"
-    if asked not in CLIENT_AUTH:
-        raise InvalidArgument.of(f"{prefix}client.auth", asked, "one of " + ", ".join(CLIENT_AUTH))
-    return CLIENT_AUTH[asked]
+    mode = properties.get(f"{prefix}client.auth", "") or "none"
+    if mode not in CLIENT_AUTH:
+        raise InvalidArgument.of(f"{prefix}client.auth", mode, "one of " + ", ".join(CLIENT_AUTH))
+    return CLIENT_AUTH[mode]
 
 
 def _checks_host(properties: Mapping[str, str], prefix: str) -> bool:

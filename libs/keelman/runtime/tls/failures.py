@@ -25,8 +25,8 @@ def not_trusted(error: ssl.SSLError, whose: str, where: str = "") -> str:
     if not isinstance(error, ssl.SSLCertVerificationError):
         return ""
     if error.verify_code in _NAME_CODES:
-        why = f"{whose} certificate is for another host: {error.verify_message}"
-        return f"{why} (an empty ssl.endpoint.identification.algorithm{where} accepts it)"
+        reason = f"{whose} certificate is for another host: {error.verify_message}"
+        return f"{reason} (an empty ssl.endpoint.identification.algorithm{where} accepts it)"
     if error.verify_code in _TIME_CODES:
         return f"{whose} certificate, or that of an authority behind it, is not valid today: {error.verify_message}"
     return f"{whose} certificate is not trusted: {error.verify_message} (see ssl.truststore.location{where})"

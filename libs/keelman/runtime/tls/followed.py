@@ -28,13 +28,13 @@ class FollowedContext(ssl.SSLContext):
         self._properties = dict(properties)
         self._last = self._read()
 
-    def wrap_bio(self, *given: Any, **named: Any) -> ssl.SSLObject:
+    def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
         """Delegates to the context of the present files."""
-        return self.present.wrap_bio(*given, **named)
+        return self.present.wrap_bio(*arguments, **named)
 
-    def wrap_socket(self, *given: Any, **named: Any) -> ssl.SSLSocket:
+    def wrap_socket(self, *arguments: Any, **named: Any) -> ssl.SSLSocket:
         """Delegates to the context of the present files."""
-        return self.present.wrap_socket(*given, **named)
+        return self.present.wrap_socket(*arguments, **named)
 
     @property
     def present(self) -> ssl.SSLContext:

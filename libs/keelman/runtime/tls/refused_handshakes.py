@@ -56,13 +56,13 @@ class Refusal(NamedTuple):
 
 def refusal_of(line: str) -> Refusal | None:
     """Returns the refusal in a line of grpc's; None for lines about anything else."""
-    found = _LINE.search(line)
-    if found is None:
+    match = _LINE.search(line)
+    if match is None:
         return None
     for mark, reason, remedy in REASONS:
-        if mark in found[1]:
+        if mark in match[1]:
             return Refusal(reason, remedy)
-    return Refusal(f"TLS failed: {found[1]}", "")
+    return Refusal(f"TLS failed: {match[1]}", "")
 
 
 class Peer(NamedTuple):
@@ -141,28 +141,28 @@ class Handshakes:
         if len(self._logged) >= MAX_LOGGED:
             self._logged.clear()
         self._logged[key] = now
-        known = {"peer": host, "port": port, "reason": refusal.reason, "remedy": refusal.remedy}
-        log.warning("handshake_refused", **{key: value for key, value in known.items() if value})
+        fields = {"peer": host, "port": port, "reason": refusal.reason, "remedy": refusal.remedy}
+        log.warning("handshake_refused", **{key: value for key, value in fields.items() if value})
 
 
 def connections(ports: Collection[int]) -> set[Peer]:
     """Returns the open connections to these ports of this host, in its network."""
-    found = set[Peer]()
+    peers = set[Peer]()
     for table in TABLES:
         with contextlib.suppress(OSError):
             for row in table.read_text().splitlines()[1:]:
                 _, local, remote, state, *_ = row.split()
                 if state == ESTABLISHED and (port := int(local.rpartition(":")[2], 16)) in ports:
                     host, _, their_port = remote.rpartition(":")
-                    found.add(Peer(_address(host), int(their_port, 16), port))
-    return found
+                    peers.add(Peer(_address(host), int(their_port, 16), port))
+    return peers
 
 
 def _address(words: str) -> str:
     """Returns an address from the kernel's tables: words of four bytes in this machine's byte order."""
     raw = b"".join(int(words[n : n + 8], 16).to_bytes(4, sys.byteorder) for n in range(0, len(words), 8))
-    found = ipaddress.ip_address(raw)
-    return str((isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped) or found)
+    address = ipaddress.ip_address(raw)
+    return str((isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped) or address)
 
 
 HANDSHAKES = Handshakes()

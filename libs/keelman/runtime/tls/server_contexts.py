@@ -21,11 +21,11 @@ class OutspokenContext(ssl.SSLContext):
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **options: Any) -> ssl.SSLObject:
         """Returns the TLS side of one connection."""
-        made = super().wrap_bio(incoming, outgoing, *args, **options)
-        assert isinstance(made, OutspokenObject)
-        made.outgoing = outgoing
-        made.greeting = asyncio.current_task()
-        return made
+        wrapped = super().wrap_bio(incoming, outgoing, *args, **options)
+        assert isinstance(wrapped, OutspokenObject)
+        wrapped.outgoing = outgoing
+        wrapped.greeting = asyncio.current_task()
+        return wrapped
 
 
 class OutspokenObject(ssl.SSLObject):
@@ -80,7 +80,7 @@ class _Fresh:
     def context(self) -> ssl.SSLContext:
         pems = self._newest()
         if pems != self._pems:
-            made = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
-            load_pair(made, *pems)
-            self._pems, self._made = pems, made
+            context = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
+            load_pair(context, *pems)
+            self._pems, self._made = pems, context
         return self._made

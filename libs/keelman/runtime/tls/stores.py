@@ -89,8 +89,8 @@ def read_trusted(properties: Mapping[str, str], prefix: str = "ssl.") -> bytes |
         listed = _LATER_IN_CHAIN.sub(b"", _listed(location, data, password, f"{key}.password"))
         return _certificates(listed, f"{key}.location")
     store = _pkcs12(data, password, location, f"{key}.password")
-    found = [store.cert, *store.additional_certs] if store.cert else list(store.additional_certs)
-    return _certificates(_pem(one.certificate for one in found), f"{key}.location")
+    trusted = [store.cert, *store.additional_certs] if store.cert else list(store.additional_certs)
+    return _certificates(_pem(entry.certificate for entry in trusted), f"{key}.location")
 
 
 def names_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> bool:
@@ -128,10 +128,10 @@ def _is_pem(kind: str, data: bytes, location: str, key: str) -> bool:
 
 
 def _certificates(pem: bytes, key: str) -> bytes:
-    found = _CERTIFICATE.findall(pem)
-    if not found:
+    pems = _CERTIFICATE.findall(pem)
+    if not pems:
         raise InvalidArgument(f"{key}: there is no certificate in it")
-    text = b"".join(one.replace(b"\r", b"").strip() + b"\n" for one in found)
+    text = b"".join(pem.replace(b"\r", b"").strip() + b"\n" for pem in pems)
     from cryptography import x509  # noqa: PLC0415  (a worker without TLS starts without it)
 
     try:
@@ -142,13 +142,13 @@ def _certificates(pem: bytes, key: str) -> bytes:
 
 
 def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix: str) -> Identity:
-    found = _KEY.search(key_text)
-    if found is None:
+    match = _KEY.search(key_text)
+    if match is None:
         raise InvalidArgument(f"{key}: there is no private key in it")
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415  (the same)
 
     try:
-        private = load_pem_private_key(found[0], password.encode() if password else None)
+        private = load_pem_private_key(match[0], password.encode() if password else None)
     except TypeError:
         said = "the private key is not encrypted" if password else "the private key is encrypted"
         raise InvalidArgument(f"{prefix}key.password: {said} ({key})") from None
@@ -167,7 +167,7 @@ def _plain(private: PrivateKeyTypes | PKCS12PrivateKeyTypes) -> bytes:
 def _pem(certificates: Iterable[Certificate]) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415  (the same)
 
-    return b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 
 def _pkcs12(data: bytes, password: str, location: str, key: str) -> PKCS12KeyAndCertificates:
@@ -185,7 +185,7 @@ def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> Ide
     store = _pkcs12(data, password, location, key)
     if store.key is None or store.cert is None:
         raise InvalidArgument(f"{key}: there is no private key with a certificate in {location!r}")
-    chain = [store.cert.certificate, *(one.certificate for one in store.additional_certs)]
+    chain = [store.cert.certificate, *(entry.certificate for entry in store.additional_certs)]
     return Identity(_plain(store.key), _pem(chain))
 
 

@@ -55,10 +55,10 @@ class ArchiveRefused(InvalidArgument):
     reason = "PLUGIN_REFUSED"
 
 
-def refusal(rule: str, why: str, entry: str = "") -> ArchiveRefused:
-    """Returns the error; `rule` is its stable word, `why` a sentence's end after the entry's name."""
+def refusal(rule: str, reason: str, entry: str = "") -> ArchiveRefused:
+    """Returns the error; `rule` is its stable word, `reason` a sentence's end after the entry's name."""
     entry = entry[:_MAX_SHOWN]
-    text = f"{entry!r} {why}" if entry else why
+    text = f"{entry!r} {reason}" if entry else reason
     return ArchiveRefused(f"plugin file refused ({rule}): {text}", metadata={"rule": rule, "entry": entry})
 
 
@@ -299,7 +299,7 @@ def _check_total(total: int, size: int, bounds: Bounds) -> None:
 def _check_overlap(infos: list[zipfile.ZipInfo]) -> None:
     """Raises ArchiveRefused where entries share bytes: that is how small files unpack to endless ones."""
     end, before = 0, ""
-    for info in sorted(infos, key=lambda one: one.header_offset):
+    for info in sorted(infos, key=lambda entry: entry.header_offset):
         if info.header_offset < end:
             raise refusal("overlap", f"overlaps {before!r}", info.orig_filename)
         end = info.header_offset + _LOCAL_HEADER_BYTES + info.compress_size

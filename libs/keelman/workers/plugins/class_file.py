@@ -67,15 +67,15 @@ def named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:
 
 def _named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:
     places, _ = _constants(data, _HEAD.unpack_from(data)[3])
-    found = set[str]()
+    names = set[str]()
     for at in filter(None, places):
         if data[at] == _CLASS:
             name = _text(data, places, _TWO.unpack_from(data, at + 1)[0]).decode(errors="replace")
-            found.add(name.lstrip("[")[1:-1] if name.startswith("[") else name)
+            names.add(name.lstrip("[")[1:-1] if name.startswith("[") else name)
         elif data[at] == _UTF8 and data.startswith(texts_of, at + 3):
             text = data[at + 3 : at + 3 + (data[at + 1] << 8) + data[at + 2]]
-            found.add(text.decode(errors="replace").replace(".", "/"))
-    return frozenset(found)
+            names.add(text.decode(errors="replace").replace(".", "/"))
+    return frozenset(names)
 
 
 def _read(data: bytes) -> ClassFile:

@@ -50,23 +50,23 @@ class InnerClasses:
     def note(self, name: str, named: Iterable[str]) -> None:
         """Notes a class and the classes that its constants name, like com/acme/Weather."""
         if name not in self._named and not name.startswith(RUNTIME):
-            found = frozenset(named)
-            self._left -= len(found)
+            others = frozenset(named)
+            self._left -= len(others)
             if self._left >= 0:
-                self._named[name] = found
+                self._named[name] = others
 
     def reached(self, name: str) -> Mapping[str, str]:
         """Returns the internal classes that a class reaches, each with the class that names it. Both as
         com/acme/Weather."""
-        order, seen, found = [name], {name}, dict[str, str]()
-        for one in order:
-            for other in sorted(self._named.get(one, ())):
+        order, seen, reached_by = [name], {name}, dict[str, str]()
+        for class_name in order:
+            for other in sorted(self._named.get(class_name, ())):
                 if is_inner(other):
-                    found.setdefault(other, one)
+                    reached_by.setdefault(other, class_name)
                 elif other in self._named and other not in seen:
                     seen.add(other)
                     order.append(other)
-        return found
+        return reached_by
 
 
 def is_inner(name: str) -> bool:
@@ -79,6 +79,6 @@ def refusal(connector: str, reached: Mapping[str, str]) -> str:
     missing = [(inner, by) for inner, by in reached.items() if inner not in SERVED]
     if not missing:
         return ""
-    inner, by = (one.replace("/", ".") for one in missing[0])
+    inner, by = (name.replace("/", ".") for name in missing[0])
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return f"{connector} cannot run here: {by} uses {inner}{more}, which is Kafka Connect's own inside; {_WAY_OUT}"

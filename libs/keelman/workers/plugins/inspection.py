@@ -119,9 +119,9 @@ def _inspection(
     classes = sorted([*java.found(), *python])
     problems = [*problems, *java.problems]
     inner = java.inner(classes)
-    why = {name: inner_refusal(name, found) for name, found in inner.items()}
-    refused = {name: text[:MAX_PROBLEM] for name, text in [*why.items()][:MAX_PROBLEMS] if text}
-    names = {name: sorted(one.replace("/", ".") for one in found) for name, found in inner.items()}
+    problems_of = {name: inner_refusal(name, inner_classes) for name, inner_classes in inner.items()}
+    refused = {name: text[:MAX_PROBLEM] for name, text in [*problems_of.items()][:MAX_PROBLEMS] if text}
+    names = {name: sorted(name.replace("/", ".") for name in inner_classes) for name, inner_classes in inner.items()}
     return Inspection(kind, _listed(classes, problems), _few(problems), named.name, named.version, names, refused)
 
 
@@ -208,7 +208,7 @@ class _Reader:
         is_jar = entry.path.endswith(".jar")
         try:
             with open_zip(file, entry.size, self.bounds, is_jar=is_jar) as inner:
-                self._unpacked += sum(one.size for one in inner.entries)
+                self._unpacked += sum(entry.size for entry in inner.entries)
                 if self._unpacked > self.bounds.total_bytes:
                     raise refusal("total-size", f"all in it unpacks to more than {self.bounds.total_bytes} bytes")
                 if is_jar:
@@ -224,8 +224,13 @@ class _Reader:
 def _listed(classes: Sequence[PluginClass], problems: list[str]) -> tuple[PluginClass, ...]:
     """Returns as many classes as fit into an event; if there are more, that is a problem."""
     left = MAX_CLASSES_BYTES
-    for number, one in enumerate(classes):
-        left -= len(one.class_name.encode()) + len(one.path.encode()) + len(one.version.encode()) + _CLASS_COST
+    for number, plugin_class in enumerate(classes):
+        left -= (
+            len(plugin_class.class_name.encode())
+            + len(plugin_class.path.encode())
+            + len(plugin_class.version.encode())
+            + _CLASS_COST
+        )
         if left < 0:
             problems.append(f"{len(classes) - number} more plugin classes are not listed")
             return tuple(classes[:number])
@@ -233,7 +238,10 @@ def _listed(classes: Sequence[PluginClass], problems: list[str]) -> tuple[Plugin
 
 
 def _few(problems: Sequence[str]) -> tuple[str, ...]:
-    few = [one if len(one) <= MAX_PROBLEM else one[:MAX_PROBLEM] + " ..." for one in problems[:MAX_PROBLEMS]]
+    few = [
+        problem if len(problem) <= MAX_PROBLEM else problem[:MAX_PROBLEM] + " ..."
+        for problem in problems[:MAX_PROBLEMS]
+    ]
     return (*few, *([f"{len(problems) - len(few)} more problems"] if len(problems) > len(few) else []))
 
 

@@ -102,10 +102,12 @@ class JavaClasses:
     """Path and version of each jar."""
     _inner: InnerClasses = field(default_factory=InnerClasses)
 
-    def inner(self, found: Iterable[PluginClass]) -> dict[str, Mapping[str, str]]:
+    def inner(self, plugin_classes: Iterable[PluginClass]) -> dict[str, Mapping[str, str]]:
         """Returns, by connector, the internal classes of Connect that it reaches, each with the class that names it;
         only connectors that reach some."""
-        names = sorted({one.class_name for one in found if one.type in ("source", "sink")})
+        names = sorted(
+            {plugin_class.class_name for plugin_class in plugin_classes if plugin_class.type in ("source", "sink")}
+        )
         reached = {name: self._inner.reached(name.replace(".", "/")) for name in names}
         return {name: inner for name, inner in reached.items() if inner}
 
@@ -133,25 +135,31 @@ class JavaClasses:
 
     def found(self) -> list[PluginClass]:
         """Returns the plugin classes, sorted. Classes that service files name in vain are added to the problems."""
-        made: set[PluginClass] = set()
+        plugin_classes: set[PluginClass] = set()
         types: dict[str, frozenset[str]] = {}
-        for name, one in self._classes.items():
-            if one.parents and self._may_be_used(name, one):
-                made |= self._plugin_classes(name, one, self._types(name, types))
+        for name, java_class in self._classes.items():
+            if java_class.parents and self._may_be_used(name, java_class):
+                plugin_classes |= self._plugin_classes(name, java_class, self._types(name, types))
         for (dotted, kind), jar in self._services.items():
             name = dotted.replace(".", "/")
-            found = self._classes.get(name)
-            if why := self._judged(dotted, kind, types):
-                self.problems.append(f"{self._jars[jar][0]}: its service file names {dotted[:200]}, {why}")
-                if found is not None and self._missing(name) and self._may_be_used(name, found):
-                    made |= self._plugin_classes(name, found, [kind])  # a library that all plugins share may have it
-        return sorted(made)
+            former = self._classes.get(name)
+            if reason := self._judged(dotted, kind, types):
+                self.problems.append(f"{self._jars[jar][0]}: its service file names {dotted[:200]}, {reason}")
+                if former is not None and self._missing(name) and self._may_be_used(name, former):
+                    plugin_classes |= self._plugin_classes(
+                        name, former, [kind]
+                    )  # a library that all plugins share may have it
+        return sorted(plugin_classes)
 
-    def _may_be_used(self, name: str, one: _Class) -> bool:
-        return one.can_be_made and one.java <= self.java and not _FROM_THE_WORKER.match(name.replace("/", "."))
+    def _may_be_used(self, name: str, java_class: _Class) -> bool:
+        return (
+            java_class.can_be_made
+            and java_class.java <= self.java
+            and not _FROM_THE_WORKER.match(name.replace("/", "."))
+        )
 
-    def _plugin_classes(self, name: str, one: _Class, types: Iterable[str]) -> set[PluginClass]:
-        path, version = self._jars[one.jar]
+    def _plugin_classes(self, name: str, java_class: _Class, types: Iterable[str]) -> set[PluginClass]:
+        path, version = self._jars[java_class.jar]
         return {PluginClass(name.replace("/", "."), kind, version, "java", path) for kind in types}
 
     def _add_class(
@@ -200,20 +208,20 @@ class JavaClasses:
             if name := line.partition("#")[0].strip():
                 self._services.setdefault((name, kind), jar)
 
-    def _types(self, name: str, known: dict[str, frozenset[str]]) -> frozenset[str]:
+    def _types(self, name: str, cache: dict[str, frozenset[str]]) -> frozenset[str]:
         """Returns a class's types, by all that it extends and implements, as far as that is in the jars or Connect's
         own."""
-        if name in known:
-            return known[name]
+        if name in cache:
+            return cache[name]
         order, stack, seen = [], [name], {name}
         while stack:
-            order.append(one := stack.pop())
-            for parent in self._parents(one):
+            order.append(class_name := stack.pop())
+            for parent in self._parents(class_name):
                 if parent not in seen:
                     seen.add(parent)
                     stack.append(parent)
-        known[name] = frozenset(kind for one in order for kind in self._own_types(one))
-        return known[name]
+        cache[name] = frozenset(kind for name in order for kind in self._own_types(name))
+        return cache[name]
 
     def _own_types(self, name: str) -> tuple[str, ...]:
         """Returns a class's own types: those of Connect's class of this name if it is not in the jars."""
@@ -226,33 +234,33 @@ class JavaClasses:
         empty."""
         stack, seen = [name], {name}
         while stack:
-            one = stack.pop()
-            if one not in self._classes and not one.startswith(_WORKERS_ROOMS):
-                return one.replace("/", ".")
-            for parent in self._parents(one):
+            class_name = stack.pop()
+            if class_name not in self._classes and not class_name.startswith(_WORKERS_ROOMS):
+                return class_name.replace("/", ".")
+            for parent in self._parents(class_name):
                 if parent not in seen:
                     seen.add(parent)
                     stack.append(parent)
         return ""
 
     def _parents(self, name: str) -> Iterable[str]:
-        one = self._classes.get(name)
-        return () if one is None or name in _ROOTS else one.parents
+        java_class = self._classes.get(name)
+        return () if java_class is None or name in _ROOTS else java_class.parents
 
     def _judged(self, dotted: str, kind: str, types: dict[str, frozenset[str]]) -> str:
         """Returns what is wrong with a class that a service file names, as the end of a sentence; empty if nothing
         is."""
         name = dotted.replace(".", "/")
-        one = self._classes.get(name)
-        if one is None or _FROM_THE_WORKER.match(dotted):
-            known = "" if _FROM_THE_WORKER.match(dotted) else "which is in none of the jars"
-            return known if _NAME.fullmatch(dotted) else "which is no name of a class"
-        if one.java > self.java:
-            return f"which needs Java {one.java}; workers run Java {self.java}"
+        java_class = self._classes.get(name)
+        if java_class is None or _FROM_THE_WORKER.match(dotted):
+            problem = "" if _FROM_THE_WORKER.match(dotted) else "which is in none of the jars"
+            return problem if _NAME.fullmatch(dotted) else "which is no name of a class"
+        if java_class.java > self.java:
+            return f"which needs Java {java_class.java}; workers run Java {self.java}"
         if kind not in self._types(name, types):
             missing = self._missing(name)
             return f"which extends {missing}, which is in none of the jars" if missing else f"which is no {_said(kind)}"
-        if not one.can_be_made:
+        if not java_class.can_be_made:
             return "which cannot be made: it is abstract, not public or has no public constructor without arguments"
         return ""
 
@@ -261,6 +269,6 @@ def _said(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-def _count(found: list[object] | list[str] | list[tuple[int, str]], what: str) -> str:
+def _count(items: list[object] | list[str] | list[tuple[int, str]], what: str) -> str:
     plural = what + ("es" if what.endswith("s") else "s")
-    return f"1 {what}" if len(found) == 1 else f"{len(found)} {plural}"
+    return f"1 {what}" if len(items) == 1 else f"{len(items)} {plural}"

@@ -31,10 +31,10 @@ def of_file_name(file_name: str) -> NameAndVersion:
         return NameAndVersion(legal_name(name.replace("_", "-")), legal_version(rest.partition("-")[0]))
     for ending in _CLASSIFIERS:
         stem = stem.removesuffix(ending)
-    found = _NAMED.fullmatch(stem)
-    if found is None:
+    match = _NAMED.fullmatch(stem)
+    if match is None:
         return NameAndVersion(legal_name(stem), "")
-    return NameAndVersion(legal_name(found["name"]), legal_version(found["version"]))
+    return NameAndVersion(legal_name(match["name"]), legal_version(match["version"]))
 
 
 def legal_name(text: str) -> str:
@@ -55,8 +55,8 @@ def jar_version(archive: Archive, path: str) -> str:
         if entry.path == "META-INF/MANIFEST.MF":
             if version := _manifest(text_of(archive, entry)):
                 return version
-        elif found := _POM.fullmatch(entry.path):
-            poms.append((found["artifact"], entry))
+        elif match := _POM.fullmatch(entry.path):
+            poms.append((match["artifact"], entry))
     for artifact, entry in poms:
         if len(poms) == 1 or stem.startswith(artifact):
             for key, value in _properties(text_of(archive, entry)):

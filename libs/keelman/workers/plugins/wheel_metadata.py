@@ -37,7 +37,7 @@ def wheel_classes(archive: Archive, path: str, problems: list[str]) -> list[Plug
         return []
     version = str(email.message_from_string(text_of(archive, info["METADATA"]))["Version"] or "").strip()
     files = {_module(e.path): e for e in archive.entries if e.path.endswith(".py")}
-    found = []
+    classes = []
     for name, value in parser.items(GROUP):
         entry = _ENTRY.match(value.strip())
         if entry is None:
@@ -47,8 +47,8 @@ def wheel_classes(archive: Archive, path: str, problems: list[str]) -> list[Plug
         else:
             kind, own = _from_body(text_of(archive, files[entry[1]]), entry[2])
             kind = kind or ("sink" if "sink" in name.lower() else "source")
-            found.append(PluginClass(name, kind, own or version, "python", path))
-    return sorted(found)
+            classes.append(PluginClass(name, kind, own or version, "python", path))
+    return sorted(classes)
 
 
 def wheel_version(archive: Archive) -> tuple[str, str]:

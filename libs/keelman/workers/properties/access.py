@@ -58,11 +58,11 @@ def read_header_rules(reader: PropertyReader) -> tuple[HeaderRule, ...]:
 def _origins(text: str) -> tuple[re.Pattern[str], ...] | None:
     if not text.strip():
         return None
-    given = [one.strip() for one in text.split(",") if one.strip()]
-    if "*" in given:
+    patterns = [part.strip() for part in text.split(",") if part.strip()]
+    if "*" in patterns:
         return ()
     try:
-        return tuple(re.compile(one, re.IGNORECASE) for one in given)
+        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     except re.error as error:
         raise InvalidArgument.of(
             ORIGIN, text, f"* or origins, comma-separated, as regular expressions ({error})"
@@ -71,7 +71,7 @@ def _origins(text: str) -> tuple[re.Pattern[str], ...] | None:
 
 def _rules(text: str) -> tuple[HeaderRule, ...]:
     rows = list(csv.reader([text], skipinitialspace=True, escapechar="\\")) if text.strip() else []
-    return tuple(_rule(one.strip()) for row in rows for one in row if one.strip())
+    return tuple(_rule(rule.strip()) for row in rows for rule in row if rule.strip())
 
 
 def _rule(text: str) -> HeaderRule:
@@ -97,5 +97,5 @@ def _rule(text: str) -> HeaderRule:
     return HeaderRule(action.lower().startswith("add"), date, name, value)
 
 
-def _illegal(why: str) -> InvalidArgument:
-    return InvalidArgument(f"{HEADERS}: {why}", metadata={"field": HEADERS})
+def _illegal(reason: str) -> InvalidArgument:
+    return InvalidArgument(f"{HEADERS}: {reason}", metadata={"field": HEADERS})

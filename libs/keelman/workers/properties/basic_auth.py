@@ -26,8 +26,8 @@ class BasicAuth:
 
 def asks_for_passwords(raw: Mapping[str, str]) -> bool:
     """Returns whether `rest.extension.classes` names the extension. Raises InvalidArgument for any other class."""
-    classes = [one.strip() for one in raw.get(EXTENSIONS, "").split(",") if one.strip()]
-    for one in classes:
-        if one not in NAMES:
-            raise InvalidArgument.of(EXTENSIONS, one, f"{EXTENSION}; other Java classes cannot be loaded")
+    classes = [part.strip() for part in raw.get(EXTENSIONS, "").split(",") if part.strip()]
+    for class_name in classes:
+        if class_name not in NAMES:
+            raise InvalidArgument.of(EXTENSIONS, class_name, f"{EXTENSION}; other Java classes cannot be loaded")
     return bool(classes)

@@ -32,10 +32,10 @@ def check_clients(reader: PropertyReader) -> None:
 
 
 def _problems(
-    reader: PropertyReader, given: Mapping[str, str], client: ClientKind, prefix: str
+    reader: PropertyReader, own: Mapping[str, str], client: ClientKind, prefix: str
 ) -> Iterator[tuple[str, str]]:
     """Returns the problems of one client's properties, without those that unknown values may solve."""
-    identity = reader.knows(under=(*_IDENTITY, *(prefix + one for one in _IDENTITY if prefix)))
-    for key, message in problems(given, client, reader.raw.get(ALLOWED_KEY, "")):
+    identity = reader.knows(under=(*_IDENTITY, *(prefix + key for key in _IDENTITY if prefix)))
+    for key, message in problems(own, client, reader.raw.get(ALLOWED_KEY, "")):
         if (identity or not key.startswith(_IDENTITY)) and (key != URL_KEY or reader.knows(ALLOWED_KEY)):
             yield key, message

@@ -121,22 +121,22 @@ def refusals(properties: Mapping[str, str], *, https: bool) -> tuple[Violation, 
     """Returns what is wrong with the complete properties of a worker of a group, each under its key. `https`: its
     listeners need a certificate."""
     elsewhere = {key for key, value in properties.items() if references(value)}
-    known = {key: value for key, value in properties.items() if key not in elsewhere}
-    reader = PropertyReader(known, unknown=elsewhere)
+    present = {key: value for key, value in properties.items() if key not in elsewhere}
+    reader = PropertyReader(present, unknown=elsewhere)
     for key, legal in (REQUIRED | REQUIRED_OF_A_GROUP).items():
-        if not known.get(key, "").strip():
+        if not present.get(key, "").strip():
             reader.missing(key, legal)
-    for one in KEYS:
-        if one.name in known:
-            reader.take(lambda one=one: one.parse(known), None)  # type: ignore[misc]
+    for known_key in KEYS:
+        if known_key.name in present:
+            reader.take(lambda key=known_key: key.parse(present), None)  # type: ignore[misc]
     for key in TOPICS:
-        if (topic := known.get(key, "").strip()) and not is_topic(topic):
+        if (topic := present.get(key, "").strip()) and not is_topic(topic):
             reader.refuse(key, topic, TOPIC_NAME)
     _check_heartbeat(reader)
-    if reader.knows(KEY_ALGORITHM) and known.get(KEY_ALGORITHM, HMAC_SHA256).strip().startswith("Hmac"):
-        reader.take(lambda: HMAC_KEY_SIZE.parse(known), None)
-    if reader.knows(SIGNATURE, VERIFIED) and (signature := known.get(SIGNATURE, "").strip()):
-        accepted = accepted_algorithms(known)
+    if reader.knows(KEY_ALGORITHM) and present.get(KEY_ALGORITHM, HMAC_SHA256).strip().startswith("Hmac"):
+        reader.take(lambda: HMAC_KEY_SIZE.parse(present), None)
+    if reader.knows(SIGNATURE, VERIFIED) and (signature := present.get(SIGNATURE, "").strip()):
+        accepted = accepted_algorithms(present)
         if signature not in accepted:
             reader.refuse(SIGNATURE, signature, f"one of those in {VERIFIED}: {', '.join(accepted)}")
     read_header_rules(reader)

@@ -115,50 +115,50 @@ _PREFIXED = frozenset(
 def unknown(properties: Mapping[str, str]) -> list[str]:
     """Returns the unknown keys, sorted: those that Java's clients would not know either, and keys after a prefix that
     are a slip away from a usual one."""
-    known = USED | OWN | IGNORED.keys() | _CLIENTS | _PREFIXED
+    usable = USED | OWN | IGNORED.keys() | _CLIENTS | _PREFIXED
     others = (*PREFIXES, *IGNORED_PREFIXES)
-    return sorted(k for k in properties if k not in known and (not k.startswith(others) or mistyped(k, _PREFIXED)))
+    return sorted(k for k in properties if k not in usable and (not k.startswith(others) or mistyped(k, _PREFIXED)))
 
 
 def near(key: str) -> str:
     """Returns the key followed by the key that may be meant."""
-    found = mistyped(key, USED | OWN | _PREFIXED) or similar(key, USED | OWN)
-    return f"{key} ({found}?)" if found else key
+    likely = mistyped(key, USED | OWN | _PREFIXED) or similar(key, USED | OWN)
+    return f"{key} ({likely}?)" if likely else key
 
 
 def notes(properties: Mapping[str, str]) -> list[str]:
     """Returns notes for users who set these properties for a worker of a group: ignored keys and why, and unknown
     keys."""
-    found = [f"{key}: ignored: {why}" for key, why in ignored(properties, standalone=False).items()]
-    known = USED | OWN | _PREFIXED
+    lines = [f"{key}: ignored: {reason}" for key, reason in ignored(properties, standalone=False).items()]
+    usable = USED | OWN | _PREFIXED
     for key in unknown(properties):
-        meant = mistyped(key, known) or similar(key, USED | OWN)
-        found.append(f"{key}: unknown, " + (f"did you mean {meant}?" if meant else "nothing reads it"))
-    return found
+        meant = mistyped(key, usable) or similar(key, USED | OWN)
+        lines.append(f"{key}: unknown, " + (f"did you mean {meant}?" if meant else "nothing reads it"))
+    return lines
 
 
 def notes_of_kafka_connect(properties: Mapping[str, str]) -> list[str]:
     """Returns the notes for workers of Apache Kafka Connect, which read all keys but ours."""
-    why = "ignored: workers of Apache Kafka Connect know no keys of keelman's"
-    return [f"{key}: {why}" for key in sorted(properties) if key.startswith("keelman.")]
+    reason = "ignored: workers of Apache Kafka Connect know no keys of keelman's"
+    return [f"{key}: {reason}" for key in sorted(properties) if key.startswith("keelman.")]
 
 
 def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
     """Returns the keys that Connect's workers read, or once read, and ours do not, each with the reason."""
-    found = {}
+    reasons = {}
     for key in sorted(properties):
-        why = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
+        reason = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
         if standalone and key.startswith(IGNORED_ALONE):
-            why = "a standalone worker has no group and no topics of its own"
-        if why:
-            found[key] = why
-    return {**_ignored_by_clients(properties), **found}
+            reason = "a standalone worker has no group and no topics of its own"
+        if reason:
+            reasons[key] = reason
+    return {**_ignored_by_clients(properties), **reasons}
 
 
 def _ignored_by_clients(properties: Mapping[str, str]) -> dict[str, str]:
     """Returns the ignored client properties, alone and after a client's prefix."""
-    found = {k: why for k, why in ignored_by_workers(properties).items() if k not in USED}
+    reasons = {k: reason for k, reason in ignored_by_workers(properties).items() if k not in USED}
     for client in get_args(ClientKind):
-        given = under(f"{client}.", properties)
-        found |= {f"{client}.{key}": why for key, why in passed_over(given, client).items()}
-    return found
+        own = under(f"{client}.", properties)
+        reasons |= {f"{client}.{key}": reason for key, reason in passed_over(own, client).items()}
+    return reasons

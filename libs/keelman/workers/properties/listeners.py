@@ -64,7 +64,7 @@ class Listeners:
 
     def worker_id(self, ports: Mapping[Listener, int]) -> str:
         """Returns the worker's id, host:port."""
-        alike = [one for one in self.main if one.scheme == self.advertised.scheme] or list(self.main)
+        alike = [listener for listener in self.main if listener.scheme == self.advertised.scheme] or list(self.main)
         return joined_address(self.advertised.host, self.advertised.port or ports[alike[0]])
 
 
@@ -76,16 +76,16 @@ def read_listeners(reader: PropertyReader) -> Listeners:
         reader.refuse("listeners", raw.get("listeners", ""), LEGAL)
         main = (ANYWHERE,)
     admin = _parsed(reader, "admin.listeners", raw["admin.listeners"]) if "admin.listeners" in raw else None
-    schemes = [one.scheme for one in main]
+    schemes = [listener.scheme for listener in main]
     scheme = reader.choice("rest.advertised.listener", "http" if "http" in schemes else "https", SCHEMES)
-    alike = next((one for one in main if one.scheme == scheme), main[0])
-    given = raw.get("rest.advertised.host.name", "").removeprefix("[").removesuffix("]")
-    if given and (not _HOST.fullmatch(given) or given.count(":") == 1):
-        reader.refuse("rest.advertised.host.name", given, HOST)
+    alike = next((listener for listener in main if listener.scheme == scheme), main[0])
+    host = raw.get("rest.advertised.host.name", "").removeprefix("[").removesuffix("]")
+    if host and (not _HOST.fullmatch(host) or host.count(":") == 1):
+        reader.refuse("rest.advertised.host.name", host, HOST)
     port = reader.number("rest.advertised.port", 0, 0)
     if port > MAX_PORT:
         reader.refuse("rest.advertised.port", port, f"a whole number from 0 to {MAX_PORT}")
-    advertised = Listener(scheme, given or alike.host or socket.gethostname(), port)
+    advertised = Listener(scheme, host or alike.host or socket.gethostname(), port)
     return Listeners(main, admin, advertised, _parsed(reader, METRICS, raw.get(METRICS, "")))
 
 
@@ -105,24 +105,24 @@ def client_tls(raw: Mapping[str, str]) -> ssl.SSLContext:
 def check_tls(reader: PropertyReader, listeners: Listeners) -> None:
     """Notes settings of the https listeners' keys and certificates that no host can use; reads no file."""
     main = (*listeners.main, *listeners.metrics)
-    for those, wanted in ((main, HTTPS_PREFIX), (listeners.admin or (), ADMIN_HTTPS_PREFIX)):
-        if not any(one.tls for one in those) or not reader.knows(under=("ssl.", f"{wanted}ssl.")):
+    for those, own_prefix in ((main, HTTPS_PREFIX), (listeners.admin or (), ADMIN_HTTPS_PREFIX)):
+        if not any(listener.tls for listener in those) or not reader.knows(under=("ssl.", f"{own_prefix}ssl.")):
             continue
-        prefix = _prefix(reader.raw, wanted)
+        prefix = _prefix(reader.raw, own_prefix)
         reader.take(partial(check_server, reader.raw, prefix), None)
         if those is main:
             reader.take(partial(check_client, reader.raw, prefix), None)
 
 
-def _prefix(raw: Mapping[str, str], wanted: str) -> str:
-    return f"{wanted}ssl." if any(key.startswith(f"{wanted}ssl.") for key in raw) else "ssl."
+def _prefix(raw: Mapping[str, str], own_prefix: str) -> str:
+    return f"{own_prefix}ssl." if any(key.startswith(f"{own_prefix}ssl.") for key in raw) else "ssl."
 
 
 def _parsed(reader: PropertyReader, key: str, text: str) -> tuple[Listener, ...]:
     def one(url: str) -> Listener:
-        found = _FORM.fullmatch(url)
-        if found is None or int(found[3]) > MAX_PORT:
+        match = _FORM.fullmatch(url)
+        if match is None or int(match[3]) > MAX_PORT:
             raise InvalidArgument.of(key, url, LEGAL)
-        return Listener(found[1].lower(), found[2].lower(), int(found[3]))
+        return Listener(match[1].lower(), match[2].lower(), int(match[3]))
 
     return tuple(reader.take(partial(one, url.strip()), ANYWHERE) for url in text.split(",") if url.strip())

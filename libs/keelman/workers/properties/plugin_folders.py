@@ -21,8 +21,8 @@ def libraries_of(properties: Mapping[str, str]) -> list[str]:
 
 def with_folders(properties: Mapping[str, str], plugins: list[str], libraries: list[str]) -> dict[str, str]:
     """Returns worker properties that name these folders too, after those that they name already."""
-    found = dict(properties)
+    changed = dict(properties)
     for key, folders in ((PLUGIN_PATH, plugins), (LIBRARIES, libraries)):
         if folders:
-            found[key] = ",".join(dict.fromkeys([*folders_of(found.get(key, "")), *folders]))
-    return found
+            changed[key] = ",".join(dict.fromkeys([*folders_of(changed.get(key, "")), *folders]))
+    return changed

@@ -23,14 +23,14 @@ def refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
     """
     written = {key: value.strip() for key, value in properties.items()}  # as a properties file is read
     elsewhere = provided(written)
-    known = {key: value for key, value in written.items() if key not in elsewhere}
-    reader = PropertyReader(known, unknown=elsewhere | ({ALLOWED_KEY} - known.keys()))
+    present = {key: value for key, value in written.items() if key not in elsewhere}
+    reader = PropertyReader(present, unknown=elsewhere | ({ALLOWED_KEY} - present.keys()))
     for key, text in provider_problems(written):
         reader.note(key, text)
     if SCOPE in elsewhere:  # it limits the worker's secrets, so the worker cannot be the one to resolve it
         reader.refuse(SCOPE, written[SCOPE], LEGAL_SCOPE)
     check_tls(reader, read_typed(reader).listeners)
-    return _hidden(reader.problems, known)
+    return _hidden(reader.problems, present)
 
 
 def client_refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
@@ -40,13 +40,13 @@ def client_refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
     return _hidden(reader.problems, properties)
 
 
-def _hidden(problems: tuple[Violation, ...], known: Mapping[str, str]) -> tuple[Violation, ...]:
+def _hidden(problems: tuple[Violation, ...], properties: Mapping[str, str]) -> tuple[Violation, ...]:
     redactor = Redactor()
-    redactor.add(literal_secrets(known))
-    found = {}
-    for one in problems:
-        text, value = redactor.hide(one.description), known.get(one.field, "")
-        if value and is_secret_key(one.field):  # also a value that is too short for the redactor
+    redactor.add(literal_secrets(properties))
+    unique = {}
+    for problem in problems:
+        text, value = redactor.hide(problem.description), properties.get(problem.field, "")
+        if value and is_secret_key(problem.field):  # also a value that is too short for the redactor
             text = text.replace(repr(value), repr(HIDDEN))
-        found[one.field, text] = Violation(one.field, text)
-    return tuple(found.values())
+        unique[problem.field, text] = Violation(problem.field, text)
+    return tuple(unique.values())

@@ -28,7 +28,7 @@ def check_algorithms(reader: PropertyReader) -> None:
     """Notes an algorithm that is unknown, or that would sign but not be accepted, and keys that are too small."""
     reader.number(KEY_SIZE, KEY_BITS, MIN_KEY_BITS)
     accepted = accepted_algorithms(reader.raw)
-    for key, names in ((VERIFIED, accepted), *((one, (reader.raw.get(one, HMAC_SHA256).strip(),)) for one in SIGNED)):
+    for key, names in ((VERIFIED, accepted), *((key, (reader.raw.get(key, HMAC_SHA256).strip(),)) for key in SIGNED)):
         for name in names:
             if name not in HASHES:
                 reader.refuse(key, name, "one of " + ", ".join(HASHES))
@@ -43,5 +43,5 @@ def key_of(raw: Mapping[str, str]) -> tuple[str, int]:
 
 def accepted_algorithms(raw: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the algorithms that a worker with these properties accepts from others."""
-    given = tuple(name.strip() for name in raw.get(VERIFIED, "").split(",") if name.strip())
-    return given or (HMAC_SHA256,)
+    names = tuple(name.strip() for name in raw.get(VERIFIED, "").split(",") if name.strip())
+    return names or (HMAC_SHA256,)

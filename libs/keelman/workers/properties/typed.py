@@ -227,7 +227,7 @@ def _check_converter(role: Role, raw: Mapping[str, str]) -> None:
         if error.key != key:
             raise
         kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
-        legal = ", ".join(name for name, one in CONVERTERS.items() if kind in one.kinds)
+        legal = ", ".join(name for name, converter in CONVERTERS.items() if kind in converter.kinds)
         raise InvalidArgument(f"{error} Those there are: {legal}", metadata={"field": key}) from None
 
 

@@ -63,7 +63,7 @@ class Logins:
 
 
 def _logins(setting: str, file: Path | None) -> dict[str, Login]:
-    found: dict[str, Login] = {}
+    logins: dict[str, Login] = {}
     lines = [] if file is None else _text(setting, file).splitlines()
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
@@ -72,8 +72,8 @@ def _logins(setting: str, file: Path | None) -> dict[str, Login]:
         user, _, password = login.partition(":")
         if not (cluster.strip() and user and password):
             raise InvalidArgument.of(setting, f"{file}:{number}", "lines of CLUSTER=USER:PASSWORD")
-        found[cluster.strip()] = Login.of(user, password)
-    return found
+        logins[cluster.strip()] = Login.of(user, password)
+    return logins
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +96,19 @@ class WorkerAccess:
 
     def problem(self, error: Exception) -> str:
         """Returns why a connection failed, for people; with the setting to change if the worker is not trusted."""
-        found = tls_error(error)
-        if isinstance(found, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {found.verify_message} (see {self.names.ca})"
-        if found is not None and found.reason:
-            return f"TLS failed: {words(found.reason)}"
+        failure = tls_error(error)
+        if isinstance(failure, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {failure.verify_message} (see {self.names.ca})"
+        if failure is not None and failure.reason:
+            return f"TLS failed: {words(failure.reason)}"
         return str(error) or type(error).__name__
 
     def refused(self, cluster: str) -> Unauthenticated:
         """Returns the error for workers that reject the service's user, or that require one if it has none."""
         login, names = self.logins.of(cluster), self.names
-        why = "asks for a user and a password" if login is None else f"refuses user {login.user!r}"
+        reason = "asks for a user and a password" if login is None else f"refuses user {login.user!r}"
         return Unauthenticated(
-            f"worker cluster {cluster!r} {why}: name one of its users with {names.user} and "
+            f"worker cluster {cluster!r} {reason}: name one of its users with {names.user} and "
             f"{names.password_file}, or in {names.users_file}",
             reason="WORKER_USER",
             metadata={"worker_cluster": cluster},
@@ -165,5 +165,5 @@ def _text(setting: str, file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InvalidArgument.of(setting, str(file), f"a readable file ({why})") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidArgument.of(setting, str(file), f"a readable file ({reason})") from None

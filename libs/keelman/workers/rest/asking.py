@@ -56,12 +56,12 @@ class Asking:
             await asyncio.sleep(backoff.next())
 
     async def _known(self, cluster: str, request: Outgoing) -> Received:
-        known = self._guarded.get(cluster, b"")
-        answer = await self._send(cluster, _named(request, known))
+        cluster_state = self._guarded.get(cluster, b"")
+        answer = await self._send(cluster, _named(request, cluster_state))
         if answer.status == UNAUTHORIZED:
             self._access.logins.read_again()
             login = self._access.logins.of(cluster)
-            if login is not None and login.authorization != known:
+            if login is not None and login.authorization != cluster_state:
                 self._guarded[cluster] = login.authorization
                 answer = await self._send(cluster, _named(request, login.authorization))
         if answer.status == UNAUTHORIZED:

@@ -93,9 +93,9 @@ class Rest:
                 raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None
             except httpx.TransportError as error:
                 if not await self._may_repeat(cluster, request):
-                    why = self._access.problem(error)
+                    problem = self._access.problem(error)
                     raise Unavailable(
-                        f"worker {url} broke off before it answered ({why}): it may have done what was asked",
+                        f"worker {url} broke off before it answered ({problem}): it may have done what was asked",
                         reason="BROKEN_OFF",
                     ) from None
                 problems.append(f"{url}: {self._access.problem(error)}")

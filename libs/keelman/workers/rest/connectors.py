@@ -64,8 +64,8 @@ class Connectors:
 
     async def get(self, cluster: str, name: str) -> pb.Connector:
         """Returns one connector with its present state."""
-        found = await self._ask(cluster, "GET", _path(name))
-        return await self._complete(cluster, name, found)
+        answer = await self._ask(cluster, "GET", _path(name))
+        return await self._complete(cluster, name, answer)
 
     async def all(self, clusters: Iterable[str]) -> Listing:
         """Returns the connectors of these worker clusters, which are read concurrently."""
@@ -82,8 +82,8 @@ class Connectors:
         if initial_state:
             body["initial_state"] = initial_state
         with _conflict_means_existing():
-            made = await self._ask(cluster, "POST", "/connectors", body, request_id=request_id or uuid.uuid4().hex)
-        return await self._written(cluster, name, made)
+            answer = await self._ask(cluster, "POST", "/connectors", body, request_id=request_id or uuid.uuid4().hex)
+        return await self._written(cluster, name, answer)
 
     async def update(
         self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "", request_id: str = ""
@@ -93,16 +93,16 @@ class Connectors:
         The same holds for all methods below."""
         await self._call(cluster, "GET", _path(name))
         path = _path(name, "/config")
-        made = await self._ask(cluster, "PUT", path, dict(config), etag=etag, request_id=request_id)
-        return await self._written(cluster, name, made)
+        answer = await self._ask(cluster, "PUT", path, dict(config), etag=etag, request_id=request_id)
+        return await self._written(cluster, name, answer)
 
     async def patch(
         self, cluster: str, name: str, patch: Mapping[str, str | None], *, etag: str = "", request_id: str = ""
     ) -> pb.Connector:
         """Changes some keys of a configuration; a key with the value None is removed."""
         path = _path(name, "/config")
-        made = await self._ask(cluster, "PATCH", path, dict(patch), etag=etag, request_id=request_id)
-        return await self._written(cluster, name, made)
+        answer = await self._ask(cluster, "PATCH", path, dict(patch), etag=etag, request_id=request_id)
+        return await self._written(cluster, name, answer)
 
     async def delete(self, cluster: str, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Deletes a connector."""
@@ -125,22 +125,22 @@ class Connectors:
         self, cluster: str, name: str, *, include_tasks: bool, only_failed: bool, etag: str = "", request_id: str = ""
     ) -> None:
         """Restarts a connector, its tasks too, or only what has failed."""
-        given = {"includeTasks": include_tasks, "onlyFailed": only_failed}
-        query = urlencode({k: "true" for k, v in given.items() if v})
+        options = {"includeTasks": include_tasks, "onlyFailed": only_failed}
+        query = urlencode({k: "true" for k, v in options.items() if v})
         path = _path(name, "/restart") + (f"?{query}" if query else "")
         await self._ask(cluster, "POST", path, etag=etag, request_id=request_id)
 
     async def _list(self, cluster: str, listing: Listing) -> None:
         try:
             async with asyncio.timeout(self.list_seconds):
-                found = await self._call(cluster, "GET", "/connectors?expand=status&expand=info")
+                answer = await self._call(cluster, "GET", "/connectors?expand=status&expand=info")
         except errors.KeelmanError as error:
             listing.unreachable[cluster] = error.message
         except TimeoutError:
             listing.unreachable[cluster] = f"no answer within {self.list_seconds:g} s"
         else:
             listing.connectors.extend(
-                _connector(cluster, c["info"], c.get("status")) for c in found.values() if "info" in c
+                _connector(cluster, c["info"], c.get("status")) for c in answer.values() if "info" in c
             )
 
     async def _status(self, cluster: str, name: str) -> Any:
@@ -154,16 +154,16 @@ class Connectors:
         return (await self._ask(cluster, method, target, body)).body
 
     async def _written(self, cluster: str, name: str, answer: Answer) -> pb.Connector:
-        made = await self._complete(cluster, name, answer)
-        self.on_write(cluster, name, made)
-        return made
+        connector = await self._complete(cluster, name, answer)
+        self.on_write(cluster, name, connector)
+        return connector
 
     async def _complete(self, cluster: str, name: str, answer: Answer) -> pb.Connector:
         """Returns the connector of an answer, with its present state."""
-        made = _connector(cluster, answer.body, await self._status(cluster, name))
-        made.notes.extend(map(str, answer.notes))
-        made.etag, made.uid = answer.etag, answer.uid
-        return made
+        connector = _connector(cluster, answer.body, await self._status(cluster, name))
+        connector.notes.extend(map(str, answer.notes))
+        connector.etag, connector.uid = answer.etag, answer.uid
+        return connector
 
     async def _ask(
         self, cluster: str, method: str, target: str, body: Any = None, *, etag: str = "", request_id: str = ""
@@ -194,9 +194,9 @@ def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.
         message = f"HTTP {status}: {answer[:200].decode('utf-8', 'replace')}"
     place = 0
     for key, text in problems:
-        if (found := message.find(text, place)) >= 0:
-            message = f"{message[:found]}{key}: {message[found:]}"
-            place = found + len(key) + len(text)
+        if (at := message.find(text, place)) >= 0:
+            message = f"{message[:at]}{key}: {message[at:]}"
+            place = at + len(key) + len(text)
     violations = [errors.Violation(key, text) for key, text in problems]
     return errors.class_of_http_status(status)(message, metadata={"http_status": str(status)}, violations=violations)
 
@@ -204,10 +204,10 @@ def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.
 def _listed(headers: Mapping[str, str], name: str) -> Sequence[Any]:
     """Returns the list in a header of JSON; empty if the header is absent or not a list."""
     try:
-        found = orjson.loads(headers.get(name, "[]"))
+        names = orjson.loads(headers.get(name, "[]"))
     except orjson.JSONDecodeError:
         return ()
-    return found if isinstance(found, list) else ()
+    return names if isinstance(names, list) else ()
 
 
 @contextmanager
@@ -231,8 +231,8 @@ def _connector(cluster: str, info: Any, status: Any) -> pb.Connector:
     UNASSIGNED."""
     own = (status or {}).get("connector") or {}
     tasks = list((status or {}).get("tasks") or ())
-    known = {int(t["id"]) for t in tasks}
-    tasks += [{"id": t["task"]} for t in info.get("tasks") or () if int(t["task"]) not in known]
+    numbers = {int(t["id"]) for t in tasks}
+    tasks += [{"id": t["task"]} for t in info.get("tasks") or () if int(t["task"]) not in numbers]
     return pb.Connector(
         worker_cluster=cluster,
         name=info["name"],
@@ -245,19 +245,19 @@ def _connector(cluster: str, info: Any, status: Any) -> pb.Connector:
     )
 
 
-def _task(found: Mapping[str, Any]) -> pb.ConnectorTask:
+def _task(status: Mapping[str, Any]) -> pb.ConnectorTask:
     task = pb.ConnectorTask(
-        task=found["id"],
-        state=_state(found),
-        worker_id=found.get("worker_id") or "",
-        trace=found.get("trace") or "",
+        task=status["id"],
+        state=_state(status),
+        worker_id=status.get("worker_id") or "",
+        trace=status.get("trace") or "",
     )
-    return add_notes(task, found.get(STATUS_FIELD) or {})
+    return add_notes(task, status.get(STATUS_FIELD) or {})
 
 
-def _state(found: Mapping[str, Any]) -> pb.ConnectorState.ValueType:
+def _state(status: Mapping[str, Any]) -> pb.ConnectorState.ValueType:
     """Returns the state; UNASSIGNED before any worker has written a status."""
-    name = found.get("state")
+    name = status.get("state")
     if not name:
         return pb.CONNECTOR_STATE_UNASSIGNED
     return dict(pb.ConnectorState.items()).get(f"CONNECTOR_STATE_{name}", pb.CONNECTOR_STATE_UNSPECIFIED)

@@ -55,20 +55,20 @@ class _AsJava:
     def configure(self, _options: Any, _is_key: Any) -> None:
         """It is configured already."""
 
-    def fromConnectData(self, topic: Any, *given: Any) -> Any:
+    def fromConnectData(self, topic: Any, *arguments: Any) -> Any:
         """Returns the payload of a schema and a value, which are the last arguments: headers may precede them."""
-        schema, value = given[-2:]
+        schema, value = arguments[-2:]
 
         def payload() -> bytes | None:
-            ours, found = self._from.taken(schema, value)
-            return self._of(topic).from_connect(Column([found], ours))[0]
+            ours, inner = self._from.taken(schema, value)
+            return self._of(topic).from_connect(Column([inner], ours))[0]
 
-        made = _tried(payload)
-        return None if made is None else self._bytes(made)
+        data = _tried(payload)
+        return None if data is None else self._bytes(data)
 
-    def toConnectData(self, topic: Any, *given: Any) -> Any:
+    def toConnectData(self, topic: Any, *arguments: Any) -> Any:
         """The schema and the value of a payload, which comes last."""
-        payload = given[-1]
+        payload = arguments[-1]
 
         def data() -> tuple[Any, Any]:
             column = self._of(topic).to_connect([None if payload is None else bytes(memoryview(payload))]).texts()

@@ -61,11 +61,11 @@ class FromJava:
         self._kinds: tuple[tuple[Any, Cross], ...] = (
             (self._bytes, self._binary),
             (self._buffer, self._binary),
-            (self._struct, lambda found: self._schema(found.schema())[1](found)),
+            (self._struct, lambda value: self._schema(value.schema())[1](value)),
             (self._map, self._map_of_plain),
-            (self._collection, lambda found: [self._plain(one) for one in found]),
-            (self._decimal, lambda found: decimal.Decimal(str(found.toString()))),
-            (self._date, lambda found: moment(int(found.getTime()))),
+            (self._collection, lambda value: [self._plain(item) for item in value]),
+            (self._decimal, lambda value: decimal.Decimal(str(value.toString()))),
+            (self._date, lambda value: moment(int(value.getTime()))),
         )
         self._to_array = java_class("org.apache.kafka.common.utils.Utils").toArray
 
@@ -78,9 +78,9 @@ class FromJava:
 
     def _schema(self, schema: Any) -> tuple[Schema, Cross]:
         number = int(self._identity(schema))
-        found = self._known.get(number)
-        if found is not None and found[0].equals(schema):  # at once for the very same, which it mostly is
-            return found[1], found[2]
+        entry = self._known.get(number)
+        if entry is not None and entry[0].equals(schema):  # at once for the very same, which it mostly is
+            return entry[1], entry[2]
         ours, cross = self._read(schema)
         if len(self._known) >= MAX_SCHEMAS:
             self._known.clear()
@@ -89,7 +89,7 @@ class FromJava:
 
     def _read(self, schema: Any) -> tuple[Schema, Cross]:
         kind, name = str(schema.type().name()), schema.name()
-        made = Schema(
+        ours = Schema(
             _TYPES.get(kind, kind.lower()),
             bool(schema.isOptional()),
             None if name is None else str(name),
@@ -97,73 +97,73 @@ class FromJava:
             None if schema.doc() is None else str(schema.doc()),
             _parameters(schema.parameters()),
         )
-        made, cross = self._crossing(schema, made)
+        ours, cross = self._crossing(schema, ours)
         default = schema.defaultValue()
-        if default is not None and made.type != "struct":
-            made = replace(made, default=cross(default))
-        return made, _unless_none(cross)
+        if default is not None and ours.type != "struct":
+            ours = replace(ours, default=cross(default))
+        return ours, _unless_none(cross)
 
-    def _crossing(self, schema: Any, made: Schema) -> tuple[Schema, Cross]:
-        if made.name in LOGICAL:
-            return made, self._logical(made.name or "")
-        if made.type == "struct":
-            return self._of_structs(schema, made)
-        if made.type == "array":
+    def _crossing(self, schema: Any, ours: Schema) -> tuple[Schema, Cross]:
+        if ours.name in LOGICAL:
+            return ours, self._logical(ours.name or "")
+        if ours.type == "struct":
+            return self._of_structs(schema, ours)
+        if ours.type == "array":
             value, item = self._schema(schema.valueSchema())
-            return replace(made, value=value), lambda found: [item(one) for one in found]
-        if made.type == "map":
+            return replace(ours, value=value), lambda values: [item(element) for element in values]
+        if ours.type == "map":
             (key, first), (value, second) = self._schema(schema.keySchema()), self._schema(schema.valueSchema())
-            return replace(made, key=key, value=value), lambda found: {
-                first(one.getKey()): second(one.getValue()) for one in found.entrySet()
+            return replace(ours, key=key, value=value), lambda mapping: {
+                first(entry.getKey()): second(entry.getValue()) for entry in mapping.entrySet()
             }
-        return made, self._simple(made.type)
+        return ours, self._simple(ours.type)
 
-    def _of_structs(self, schema: Any, made: Schema) -> tuple[Schema, Cross]:
+    def _of_structs(self, schema: Any, struct_schema: Schema) -> tuple[Schema, Cross]:
         fields: list[Field] = []
         crossings: list[tuple[str, Any, Cross]] = []
         for field in schema.fields():
             ours, cross = self._schema(field.schema())
             fields.append(Field(str(field.name()), ours))
             crossings.append((str(field.name()), field.name(), cross))
-        whole = replace(made, fields=tuple(fields))
+        whole = replace(struct_schema, fields=tuple(fields))
 
-        def values(found: Any) -> dict[str, Any]:
-            get = found.getWithoutDefault
+        def values(struct: Any) -> dict[str, Any]:
+            get = struct.getWithoutDefault
             return {name: cross(get(java)) for name, java, cross in crossings}
 
         default = schema.defaultValue()
         if default is not None:
             whole = replace(whole, default=Struct(whole, values(default)))
-        return whole, lambda found: Struct(whole, values(found))
+        return whole, lambda struct: Struct(whole, values(struct))
 
     def _logical(self, name: str) -> Cross:
         kind = self._decimal if name == DECIMAL else self._date
-        return lambda found: self._plain(_of(kind, found))
+        return lambda value: self._plain(_of(kind, value))
 
     def _simple(self, kind: str) -> Cross:
         if kind == "bytes":
             return self._binary
         box, cast = _SIMPLE[kind]
         java = java_class(f"java.lang.{box}")
-        return lambda found: cast(_of(java, found))
+        return lambda value: cast(_of(java, value))
 
-    def _binary(self, found: Any) -> bytes:
-        return bytes(memoryview(self._to_array(found) if isinstance(found, self._buffer) else found))
+    def _binary(self, value: Any) -> bytes:
+        return bytes(memoryview(self._to_array(value) if isinstance(value, self._buffer) else value))
 
-    def _plain(self, found: Any) -> Any:
+    def _plain(self, value: Any) -> Any:
         """Converts a value without a schema, or with its own."""
-        if found is None:
+        if value is None:
             return None
         for kind, cross in self._kinds:
-            if isinstance(found, kind):
-                return cross(found)
-        name = str(found.getClass().getName())
+            if isinstance(value, kind):
+                return cross(value)
+        name = str(value.getClass().getName())
         if name not in _PLAIN:
             raise DataError(f"Data of class {name} has no counterpart outside Java")
-        return _PLAIN[name](found)
+        return _PLAIN[name](value)
 
-    def _map_of_plain(self, found: Any) -> dict[Any, Any]:
-        return {self._plain(one.getKey()): self._plain(one.getValue()) for one in found.entrySet()}
+    def _map_of_plain(self, mapping: Any) -> dict[Any, Any]:
+        return {self._plain(entry.getKey()): self._plain(entry.getValue()) for entry in mapping.entrySet()}
 
 
 class ToJava:
@@ -192,7 +192,7 @@ class ToJava:
             "double": ("Double", library.JDouble),
             "boolean": ("Boolean", library.JBoolean),
         }
-        self._boxes = {kind: _boxing(java_class(f"java.lang.{box}"), one) for kind, (box, one) in boxes.items()}
+        self._boxes = {kind: _boxing(java_class(f"java.lang.{box}"), convert) for kind, (box, convert) in boxes.items()}
         self._of_class: Mapping[type, Cross] = {
             bool: self._boxes["boolean"],
             Int8: self._boxes["int8"],
@@ -215,9 +215,9 @@ class ToJava:
         return java, cross(value)
 
     def _schema(self, schema: Schema) -> tuple[Any, Cross]:
-        found = self._known.get(id(schema))
-        if found is not None and found[0] is schema:
-            return found[1], found[2]
+        entry = self._known.get(id(schema))
+        if entry is not None and entry[0] is schema:
+            return entry[1], entry[2]
         java, cross = self._made(schema)
         if len(self._known) >= MAX_SCHEMAS:
             self._known.clear()
@@ -241,7 +241,7 @@ class ToJava:
             parameters = self._map()
             for key, value in schema.parameters:
                 parameters.put(key, value)
-        inner = (None if one is None else self._schema(one)[0] for one in (schema.key, schema.value))
+        inner = (None if part is None else self._schema(part)[0] for part in (schema.key, schema.value))
         kind = self._types.valueOf(_JAVA_TYPES.get(schema.type, schema.type.upper()))
         version = None if schema.version is None else self._number(jpype().JInt(schema.version))
         return self._schema_class(
@@ -262,33 +262,33 @@ class ToJava:
         return self._string if schema.type == "string" else self._binary
 
     def _of_structs(self, schema: Schema, java: Any) -> Cross:
-        fields = [(one.name, self._string(one.name), self._schema(one.schema)[1]) for one in schema.fields]
+        fields = [(field.name, self._string(field.name), self._schema(field.schema)[1]) for field in schema.fields]
 
         def struct(value: Struct) -> Any:
-            made = self._struct(java)
+            java_struct = self._struct(java)
             for name, key, cross in fields:
-                found = value.values.get(name)
-                if found is not None:
-                    made.put(key, cross(found))
-            return made
+                inner = value.values.get(name)
+                if inner is not None:
+                    java_struct.put(key, cross(inner))
+            return java_struct
 
         return struct
 
     def _list_of(self, item: Cross) -> Cross:
         def made(value: Any) -> Any:
-            found = self._list(len(value))
-            for one in value:
-                found.add(item(one))
-            return found
+            java_list = self._list(len(value))
+            for element in value:
+                java_list.add(item(element))
+            return java_list
 
         return made
 
     def _map_of(self, first: Cross, second: Cross) -> Cross:
         def made(value: Any) -> Any:
-            found = self._map()
-            for key, one in value.items():
-                found.put(first(key), second(one))
-            return found
+            java_map = self._map()
+            for key, item in value.items():
+                java_map.put(first(key), second(item))
+            return java_map
 
         return made
 
@@ -313,18 +313,20 @@ class ToJava:
         return cross(value)
 
 
-def _parameters(found: Any) -> tuple[tuple[str, str], ...]:
-    return () if found is None else tuple((str(one.getKey()), str(one.getValue())) for one in found.entrySet())
+def _parameters(mapping: Any) -> tuple[tuple[str, str], ...]:
+    return (
+        () if mapping is None else tuple((str(entry.getKey()), str(entry.getValue())) for entry in mapping.entrySet())
+    )
 
 
 def _unless_none(cross: Cross) -> Cross:
     return lambda value: None if value is None else cross(value)
 
 
-def _of(kind: Any, found: Any) -> Any:
-    if not isinstance(found, kind):
-        raise DataError(f"Invalid type for {kind.class_.getName()}: class {found.getClass().getName()}")
-    return found
+def _of(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise DataError(f"Invalid type for {kind.class_.getName()}: class {value.getClass().getName()}")
+    return value
 
 
 def _boxing(box: Any, kind: Any) -> Cross:

@@ -40,7 +40,7 @@ class Topic:
     @property
     def partitions(self) -> Mapping[int, Any]:
         """Computed at each access: there may be many topics."""
-        return {int(one.partition()): one for one in self.java}
+        return {int(info.partition()): info for info in self.java}
 
 
 @dataclass(slots=True)
@@ -109,16 +109,16 @@ class JavaConsumer:
         self._poll(seconds)
 
     def _poll(self, seconds: float) -> None:
-        found = None
+        polled = None
         try:
-            found = self.java.poll(self._duration(seconds))
+            polled = self.java.poll(self._duration(seconds))
         except jpype().JException as error:
             if self._raised is None:
                 self._take_error(error)
         self._raise()
-        if found is not None and not found.isEmpty():
-            for place in found.partitions():
-                records = found.records(place)
+        if polled is not None and not polled.isEmpty():
+            for place in polled.partitions():
+                records = polled.records(place)
                 self._ahead.append(Part(_where(place), records, len(records)))
 
     def _raise(self) -> None:
@@ -128,34 +128,39 @@ class JavaConsumer:
 
     def _take_error(self, error: Any) -> None:
         """Turns a poll's error into events. Raises what `on_error` raises."""
-        made = kafka_error(error)
+        failure = kafka_error(error)
         if refuses(error):
-            self._order.on_error(made)
+            self._order.on_error(failure)
             return
         lost: Iterable[Any] = ()
         if isinstance(error, java_class(f"{CONSUMER}.OffsetOutOfRangeException")):  # a truncated log's among them
-            lost, made = error.partitions(), KafkaError(KafkaError.OFFSET_OUT_OF_RANGE, made.str())
+            lost, failure = error.partitions(), KafkaError(KafkaError.OFFSET_OUT_OF_RANGE, failure.str())
         elif isinstance(error, java_class(f"{CONSUMER}.NoOffsetForPartitionException")):
-            lost, made = error.partitions(), KafkaError(KafkaError._AUTO_OFFSET_RESET, made.str())
-        places = [_where(one) for one in lost]
-        self._events += [(_event(one, OFFSET_INVALID, made), made) for one in places]
+            lost, failure = error.partitions(), KafkaError(KafkaError._AUTO_OFFSET_RESET, failure.str())
+        places = [_where(partition) for partition in lost]
+        self._events += [(_event(place, OFFSET_INVALID, failure), failure) for place in places]
         if not places:
-            self._events.append((Message(error=made), made))
+            self._events.append((Message(error=failure), failure))
 
     def _reached(self, parts: Collection[Part]) -> Events:
         """Returns an event for each partition whose end was reached since the last call, with no records waiting."""
         self._ends_at = time.monotonic()
         waiting = {part.where for part in (*self._ahead, *parts)}
-        found: Events = []
+        events: Events = []
         for place in self.java.assignment():
             where = _where(place)
-            known = self._known(place)
-            if where in waiting or known is None or known[0] != known[1] or self._ends.get(where) == known[0]:
+            position = self._known(place)
+            if (
+                where in waiting
+                or position is None
+                or position[0] != position[1]
+                or self._ends.get(where) == position[0]
+            ):
                 continue
-            self._ends[where] = known[0]
+            self._ends[where] = position[0]
             error = KafkaError(KafkaError._PARTITION_EOF, "no more records")
-            found.append((_event(where, known[0], error), error))
-        return found
+            events.append((_event(where, position[0], error), error))
+        return events
 
     def _known(self, place: Any) -> tuple[int, int] | None:
         """Returns a partition's position and its end, as of the last fetch; None before that."""
@@ -172,21 +177,21 @@ class JavaConsumer:
         with all partitions, or, if the group moves them one by one, with those that come or go."""
         self._callbacks = callbacks
         listener = {
-            "onPartitionsAssigned": lambda given: self._changed("on_assign", given),
-            "onPartitionsRevoked": lambda given: self._changed("on_revoke", given),
-            "onPartitionsLost": lambda given: self._changed("on_lost", given),
+            "onPartitionsAssigned": lambda partitions: self._changed("on_assign", partitions),
+            "onPartitionsRevoked": lambda partitions: self._changed("on_revoke", partitions),
+            "onPartitionsLost": lambda partitions: self._changed("on_lost", partitions),
         }
-        made = jpype().JProxy(f"{CONSUMER}.ConsumerRebalanceListener", dict=listener)
+        proxy = jpype().JProxy(f"{CONSUMER}.ConsumerRebalanceListener", dict=listener)
         with _Translated():
-            self.java.subscribe(java_class("java.util.ArrayList")(list(topics)), made)
+            self.java.subscribe(java_class("java.util.ArrayList")(list(topics)), proxy)
 
-    def _changed(self, name: str, given: Any) -> None:
+    def _changed(self, name: str, partitions: Any) -> None:
         self.group_metadata = self.java.groupMetadata()
-        places = [_where(one) for one in given]
+        places = [_where(partition) for partition in partitions]
         is_news = places or name == "on_assign"  # the first assignment may be of nothing
         if is_news and self._raised is None and name in self._callbacks:
             try:
-                self._callbacks[name](self, [ClientPartition(*one) for one in places])
+                self._callbacks[name](self, [ClientPartition(*place) for place in places])
             except BaseException as error:
                 self._raised = error
         self._drop(set(places))
@@ -194,33 +199,35 @@ class JavaConsumer:
     def _drop(self, places: Collection[TopicPartition]) -> None:
         """Drops records of these partitions that were read and not returned yet, and events without a partition."""
         self._ahead = [part for part in self._ahead if part.where not in places]
-        self._events = [(one, error) for one, error in self._events if one.topic() and _of(one) not in places]
+        self._events = [
+            (message, error) for message, error in self._events if message.topic() and _of(message) not in places
+        ]
         self._ends = {where: end for where, end in self._ends.items() if where not in places}
 
     def assignment(self) -> list[ClientPartition]:
         """Returns all partitions that the group has assigned."""
-        return [ClientPartition(*_where(one)) for one in self.java.assignment()]
+        return [ClientPartition(*_where(place)) for place in self.java.assignment()]
 
     def assign(self, partitions: Collection[ClientPartition]) -> None:
         """Reads these partitions from these offsets, and no others."""
-        wanted = {partition_of(one) for one in partitions}
-        mine = {_where(one): one for one in self.java.assignment()}
-        self._drop(mine.keys() | wanted)
+        places = {partition_of(partition) for partition in partitions}
+        mine = {_where(place): place for place in self.java.assignment()}
+        self._drop(mine.keys() | places)
         with _Translated():
-            self.java.pause(self._set_of(mine[one] for one in mine.keys() - wanted))
-            self.java.resume(self._set_of(mine[one] for one in mine.keys() & wanted))
-        self.incremental_assign([one for one in partitions if partition_of(one) in mine])
+            self.java.pause(self._set_of(mine[place] for place in mine.keys() - places))
+            self.java.resume(self._set_of(mine[place] for place in mine.keys() & places))
+        self.incremental_assign([partition for partition in partitions if partition_of(partition) in mine])
 
     def incremental_assign(self, partitions: Collection[ClientPartition]) -> None:
         """Reads these partitions from these offsets; leaves others unchanged."""
         with _Translated():
-            for one in partitions:
-                place = self._place_of(partition_of(one))
-                if one.offset in (OFFSET_BEGINNING, OFFSET_END):
-                    seek = self.java.seekToBeginning if one.offset == OFFSET_BEGINNING else self.java.seekToEnd
+            for partition in partitions:
+                place = self._place_of(partition_of(partition))
+                if partition.offset in (OFFSET_BEGINNING, OFFSET_END):
+                    seek = self.java.seekToBeginning if partition.offset == OFFSET_BEGINNING else self.java.seekToEnd
                     seek(self._set_of([place]))
                 else:
-                    self.java.seek(place, jpype().JLong(one.offset))
+                    self.java.seek(place, jpype().JLong(partition.offset))
 
     def pause(self, partitions: Collection[ClientPartition]) -> None:
         """Pauses these partitions; records that were read ahead are read again."""
@@ -244,46 +251,48 @@ class JavaConsumer:
 
     def _mine(self, partitions: Collection[ClientPartition]) -> Any:
         mine = self.java.assignment()
-        places = [self._place_of(partition_of(one)) for one in partitions]
-        return self._set_of(one for one in places if mine.contains(one))
+        places = [self._place_of(partition_of(partition)) for partition in partitions]
+        return self._set_of(place for place in places if mine.contains(place))
 
     # Offsets.
 
     def commit(self, *, offsets: Collection[ClientPartition], asynchronous: bool) -> None:
         """Commits offsets; an asynchronous commit's result goes to `on_commit`. Raises KafkaException."""
-        given = self._map()
-        for one in offsets:
-            epoch = one.leader_epoch
-            known = self._optional.empty() if epoch in (None, NO_EPOCH) else self._optional.of(_integer(epoch))
-            place = self._place_of(partition_of(one))
-            given.put(place, self._kept_offset(jpype().JLong(one.offset), known, one.metadata or ""))
+        java_offsets = self._map()
+        for offset in offsets:
+            epoch = offset.leader_epoch
+            leader_epoch = self._optional.empty() if epoch in (None, NO_EPOCH) else self._optional.of(_integer(epoch))
+            place = self._place_of(partition_of(offset))
+            java_offsets.put(
+                place, self._kept_offset(jpype().JLong(offset.offset), leader_epoch, offset.metadata or "")
+            )
         with _Translated():
             if asynchronous:
-                self.java.commitAsync(given, self._answers)
+                self.java.commitAsync(java_offsets, self._answers)
             else:
-                self.java.commitSync(given, self._duration(COMMIT_SECONDS))
+                self.java.commitSync(java_offsets, self._duration(COMMIT_SECONDS))
 
     def _committed(self, offsets: Any, error: Any) -> None:
-        made = None if error is None else kafka_error(error)
+        failure = None if error is None else kafka_error(error)
         listed = [
-            ClientPartition(*_where(one.getKey()), int(one.getValue().offset()))
-            for one in (() if offsets is None else offsets.entrySet())
+            ClientPartition(*_where(entry.getKey()), int(entry.getValue().offset()))
+            for entry in (() if offsets is None else offsets.entrySet())
         ]
-        self._order.on_commit(made, listed)
+        self._order.on_commit(failure, listed)
 
     def committed(self, partitions: Collection[ClientPartition], timeout: float) -> list[ClientPartition]:
         """Returns the group's offsets for these partitions. Raises KafkaException."""
-        places = {partition_of(one): one for one in partitions}
+        places = {partition_of(partition): partition for partition in partitions}
         with _Translated():
-            found = self.java.committed(self._set_of(map(self._place_of, places)), self._duration(timeout))
-        return [_shown(where, found.get(self._place_of(where))) for where in places]
+            answer = self.java.committed(self._set_of(map(self._place_of, places)), self._duration(timeout))
+        return [_shown(where, answer.get(self._place_of(where))) for where in places]
 
     def get_watermark_offsets(
-        self, one: ClientPartition, timeout: float = COMMIT_SECONDS, *, cached: bool = False
+        self, partition: ClientPartition, timeout: float = COMMIT_SECONDS, *, cached: bool = False
     ) -> tuple[int, int] | None:
         """Returns begin and end of a partition's log; with `cached` the end as of the last fetch, and the position in
         place of the beginning."""
-        place = self._place_of(partition_of(one))
+        place = self._place_of(partition_of(partition))
         if cached:
             return self._known(place)
         with _Translated():
@@ -296,8 +305,8 @@ class JavaConsumer:
     def list_topics(self, *, timeout: float) -> Topics:
         """Returns all topics. Raises KafkaException."""
         with _Translated():
-            found = self.java.listTopics(self._duration(timeout))
-        return Topics({str(one.getKey()): Topic(one.getValue()) for one in found.entrySet()})
+            topics = self.java.listTopics(self._duration(timeout))
+        return Topics({str(entry.getKey()): Topic(entry.getValue()) for entry in topics.entrySet()})
 
     def close(self) -> None:
         """Closes the consumer without further callbacks; as a static member it keeps its place."""
@@ -308,23 +317,23 @@ class JavaConsumer:
             return  # the copy run has ended
 
     def _duration(self, seconds: float) -> Any:
-        found = self._durations.get(seconds)
-        if found is None:
-            found = java_class("java.time.Duration").ofMillis(jpype().JLong(round(seconds * 1000)))
-            self._durations[seconds] = found
-        return found
+        duration = self._durations.get(seconds)
+        if duration is None:
+            duration = java_class("java.time.Duration").ofMillis(jpype().JLong(round(seconds * 1000)))
+            self._durations[seconds] = duration
+        return duration
 
     def _place_of(self, where: TopicPartition) -> Any:
-        found = self._places.get(where)
-        if found is None:
-            found = self._places[where] = self._place(where.topic, jpype().JInt(where.partition))
-        return found
+        place = self._places.get(where)
+        if place is None:
+            place = self._places[where] = self._place(where.topic, jpype().JInt(where.partition))
+        return place
 
     def _set_of(self, places: Iterable[Any]) -> Any:
-        made = self._set()
-        for one in places:
-            made.add(one)
-        return made
+        java_set = self._set()
+        for place in places:
+            java_set.add(place)
+        return java_set
 
 
 class _Translated:
@@ -350,12 +359,12 @@ def _event(where: TopicPartition, offset: int, error: KafkaError) -> Message:
     return Message(topic=where.topic, partition=where.partition, offset=offset, error=error)
 
 
-def _shown(where: TopicPartition, found: Any) -> ClientPartition:
-    if found is None:
+def _shown(where: TopicPartition, committed: Any) -> ClientPartition:
+    if committed is None:
         return ClientPartition(*where, OFFSET_INVALID)
-    epoch = found.leaderEpoch()
-    known = int(epoch.get().intValue()) if epoch.isPresent() else NO_EPOCH
-    return ClientPartition(*where, int(found.offset()), str(found.metadata()), known)
+    epoch = committed.leaderEpoch()
+    leader_epoch = int(epoch.get().intValue()) if epoch.isPresent() else NO_EPOCH
+    return ClientPartition(*where, int(committed.offset()), str(committed.metadata()), leader_epoch)
 
 
 def _integer(number: int) -> Any:

@@ -47,11 +47,11 @@ def refuses(thrown: Any) -> bool:
 def _text(thrown: Any) -> str:
     """Its message with those of its causes."""
     said: list[str] = []
-    one = thrown
-    while one is not None and len(said) < 5:
-        message = one.getMessage()
-        text = str(one.getClass().getSimpleName() if message is None else message)
+    cause = thrown
+    while cause is not None and len(said) < 5:
+        message = cause.getMessage()
+        text = str(cause.getClass().getSimpleName() if message is None else message)
         if not any(text in before for before in said):
             said.append(text)
-        one = one.getCause()
+        cause = cause.getCause()
     return ": ".join(said)

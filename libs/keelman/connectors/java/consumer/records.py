@@ -132,13 +132,19 @@ def written(record: Any) -> WrittenRecord:
     """Returns a record in the form for a dead letter."""
     where = TopicPartition(str(record.topic()), int(record.partition()))
     time_ms = int(record.timestamp())
-    found = WrittenRecord(where, int(record.offset()), raw(record.key()), raw(record.value()), headers(record))
-    return found if time_ms < 0 else WrittenRecord(where, found.offset, found.key, found.value, found.headers, time_ms)
+    written_record = WrittenRecord(where, int(record.offset()), raw(record.key()), raw(record.value()), headers(record))
+    return (
+        written_record
+        if time_ms < 0
+        else WrittenRecord(
+            where, written_record.offset, written_record.key, written_record.value, written_record.headers, time_ms
+        )
+    )
 
 
 def headers(record: Any) -> list[tuple[str, bytes | None]]:
     """Returns the headers of one record."""
-    return [(str(one.key()), raw(one.value())) for one in record.headers()]
+    return [(str(header.key()), raw(header.value())) for header in record.headers()]
 
 
 def raw(array: Any) -> bytes | None:

@@ -73,20 +73,20 @@ class SinkContext:
 
     def assign(self, partitions: Collection[TopicPartition]) -> Any:
         """Sets the task's partitions, and returns them as a Java set."""
-        made = self.set_of(partitions)
-        self._assigned = made
-        return made
+        java_set = self.set_of(partitions)
+        self._assigned = java_set
+        return java_set
 
     def set_of(self, partitions: Collection[TopicPartition]) -> Any:
         """Returns partitions as a Java set."""
-        made = java_class("java.util.HashSet")()
-        for one in partitions:
-            made.add(self.place_of(one))
-        return made
+        java_set = java_class("java.util.HashSet")()
+        for partition in partitions:
+            java_set.add(self.place_of(partition))
+        return java_set
 
-    def place_of(self, one: TopicPartition) -> Any:
+    def place_of(self, partition: TopicPartition) -> Any:
         """Returns Java's object for a partition."""
-        return self._place(one.topic, jpype().JInt(one.partition))
+        return self._place(partition.topic, jpype().JInt(partition.partition))
 
     def has_asked(self) -> bool:
         """Returns whether the task has made a request that affects its next records. From any thread."""
@@ -134,9 +134,13 @@ class SinkContext:
         """Returns the task's configuration."""
         return self._config
 
-    def offset(self, *given: Any) -> None:
+    def offset(self, *arguments: Any) -> None:
         """Seeks to offsets: a map of them, or a partition and its offset."""
-        pairs = [(one.getKey(), one.getValue()) for one in given[0].entrySet()] if len(given) == 1 else [given]
+        pairs = (
+            [(entry.getKey(), entry.getValue()) for entry in arguments[0].entrySet()]
+            if len(arguments) == 1
+            else [arguments]
+        )
         if not self._seeks_count:
             return
         with self._lock:
@@ -164,11 +168,11 @@ class SinkContext:
 
     def pause(self, *partitions: Any) -> None:
         """Pauses these partitions."""
-        self._steer(paused=True, given=partitions)
+        self._steer(paused=True, partitions=partitions)
 
     def resume(self, *partitions: Any) -> None:
         """Resumes these partitions."""
-        self._steer(paused=False, given=partitions)
+        self._steer(paused=False, partitions=partitions)
 
     def requestCommit(self) -> None:
         """Requests a commit soon."""
@@ -184,16 +188,16 @@ class SinkContext:
         """Returns the task's plugin metrics."""
         return self._metrics.java
 
-    def _steer(self, *, paused: bool, given: Collection[Any]) -> None:
+    def _steer(self, *, paused: bool, partitions: Collection[Any]) -> None:
         """Queues a pause or resume. Raises Java's IllegalWorkerStateException for a partition that is not the task's,
         as a consumer does."""
-        places = [one for some in given for one in (some if _is_array(some) else [some])]
-        for one in places:
-            if not self._assigned.contains(one):
+        places = [place for some in partitions for place in (some if _is_array(some) else [some])]
+        for place in places:
+            if not self._assigned.contains(place):
                 kind = java_class(f"{CONNECT}.errors.IllegalWorkerStateException")
-                raise kind(f"SinkTasks may not pause or resume a partition that is not assigned to them: {one}")
+                raise kind(f"SinkTasks may not pause or resume a partition that is not assigned to them: {place}")
         with self._lock:
-            self._pauses.append((paused, {_partition(one) for one in places}))
+            self._pauses.append((paused, {_partition(place) for place in places}))
 
     def _report(self, record: Any, thrown: Any) -> Any:
         error = connect_error(thrown)
@@ -219,5 +223,5 @@ def _number(offset: Any) -> int:
     return int(offset.longValue()) if hasattr(offset, "longValue") else int(offset)
 
 
-def _is_array(found: Any) -> bool:
-    return isinstance(found, jpype().JArray | list | tuple)
+def _is_array(value: Any) -> bool:
+    return isinstance(value, jpype().JArray | list | tuple)

@@ -18,10 +18,10 @@ class ErrantRecords:
     """The errant records of one task; used by the thread of its copy run."""
 
     def __init__(
-        self, context: SinkContext, source: SinkSource, steps: RecordSteps, given: Callable[[], Sequence[JavaRecords]]
+        self, context: SinkContext, source: SinkSource, steps: RecordSteps, batches: Callable[[], Sequence[JavaRecords]]
     ) -> None:
-        """`given` are the records that the task has at the moment, as they were read."""
-        self._context, self._source, self._steps, self._given = context, source, steps, given
+        """`batches` returns the records that the task has at the moment, as they were read."""
+        self._context, self._source, self._steps, self._given = context, source, steps, batches
 
     def take(self) -> None:
         """Handles the records reported since the last call. Raises the error that fails the task."""
@@ -38,14 +38,14 @@ class ErrantRecords:
         record = errant.record
         where = TopicPartition(str(record.originalTopic()), int(record.originalKafkaPartition()))
         offset = int(record.originalKafkaOffset())
-        known = next((found for one in self._given() if (found := one.find(where, offset))), None)
-        if known is not None:
-            self._source.report_written(known, errant.error)
+        written = next((match for batch in self._given() if (match := batch.find(where, offset))), None)
+        if written is not None:
+            self._source.report_written(written, errant.error)
             return
         topic, headers = record.topic(), []
-        for one in record.headers():
-            made = self._steps.headers.fromConnectHeader(topic, one.key(), one.schema(), one.value())
-            headers.append((str(one.key()), raw(made)))
+        for header in record.headers():
+            converted = self._steps.headers.fromConnectHeader(topic, header.key(), header.schema(), header.value())
+            headers.append((str(header.key()), raw(converted)))
         key = raw(self._steps.key.fromConnectData(topic, record.keySchema(), record.key()))
         value = raw(self._steps.value.fromConnectData(topic, record.valueSchema(), record.value()))
         time_ms = None if record.timestamp() is None else int(record.timestamp())

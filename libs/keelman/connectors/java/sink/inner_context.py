@@ -54,9 +54,9 @@ class InnerContext(SinkContext):
         return int(self._inner.timeout()) if hasattr(self, "_inner") else -1
 
     @timeout_ms.setter
-    def timeout_ms(self, wanted: int) -> None:
+    def timeout_ms(self, milliseconds: int) -> None:
         if hasattr(self, "_inner"):
-            self._inner.timeout(jpype().JLong(wanted))
+            self._inner.timeout(jpype().JLong(milliseconds))
 
     @property
     def commit_requested(self) -> bool:
@@ -64,9 +64,9 @@ class InnerContext(SinkContext):
         return bool(self._inner.isCommitRequested()) if hasattr(self, "_inner") else False
 
     @commit_requested.setter
-    def commit_requested(self, wanted: bool) -> None:
+    def commit_requested(self, requested: bool) -> None:
         if hasattr(self, "_inner"):
-            (self._inner.requestCommit if wanted else self._inner.clearCommitRequest)()
+            (self._inner.requestCommit if requested else self._inner.clearCommitRequest)()
 
     def _connects_own(self, task: SinkTask) -> Any:
         """Returns Connect's object. It reads only id, metrics and target state of its `WorkerSinkTask`, so only these
@@ -116,7 +116,7 @@ class _ContextConsumer:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Forwards read-only methods; refuses all others, because the consumer belongs to the copy run."""
         if name in _ASKED:
-            return lambda *given: self._context.ask(lambda: getattr(self._java(), name)(*given))
+            return lambda *arguments: self._context.ask(lambda: getattr(self._java(), name)(*arguments))
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda *_given: self._refuse(name)

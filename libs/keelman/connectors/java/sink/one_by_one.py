@@ -25,23 +25,23 @@ class SinkOneByOne:
 
     def made(self, records: JavaRecords) -> Any:
         """A Java list of those that go to the task. Raises what ends the run."""
-        found = java_class("java.util.ArrayList")()
+        java_records = java_class("java.util.ArrayList")()
         for n, record in enumerate(records.each()):
             try:
-                one = self._made(record)
+                java_record = self._made(record)
             except StepFailed as failure:
                 self._source.report(n, failure.error, failure.stage)
                 continue
-            if one is not None:
-                found.add(one)
-        return found
+            if java_record is not None:
+                java_records.add(java_record)
+        return java_records
 
     def _made(self, record: Any) -> Any:
         topic, raw, steps, stages = record.topic(), record.headers(), self._steps, self._stages
         key = self._attempts.of(stages["key"], lambda: steps.key.toConnectData(topic, raw, record.key()))
         value = self._attempts.of(stages["value"], lambda: steps.value.toConnectData(topic, raw, record.value()))
         headers = self._attempts.of(stages["header"], lambda: steps.read_headers(topic, raw))
-        one = self._record(
+        java_record = self._record(
             topic,
             jpype().JInt(record.partition()),
             *(key.schema(), key.value(), value.schema(), value.value()),
@@ -50,4 +50,4 @@ class SinkOneByOne:
             record.timestampType(),
             headers,
         )
-        return self._attempts.transformed(one, steps.transforms)
+        return self._attempts.transformed(java_record, steps.transforms)

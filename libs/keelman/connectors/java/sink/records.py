@@ -33,10 +33,10 @@ class SinkLoops:
         """Returns a Java list of the task's records, without those that a transform dropped.
 
         Raises the error of a converter or a transform, for any record."""
-        found = self._list(len(records))
+        java_records = self._list(len(records))
         for part in records.parts:
-            call(self._loop, part.records, found)
-        return found
+            call(self._loop, part.records, java_records)
+        return java_records
 
     def size(self, records: Any) -> int:
         """Bytes of all keys and values in a list of the consumer's records."""
@@ -98,17 +98,19 @@ class SinkLoops:
 
     def _headers(self) -> Any:
         """(a record of the consumer) -> its headers, converted"""
-        h, made, one = self._h, self._made, java_class(f"{COMMON}.header.Header")
+        h, headers, header = self._h, self._made, java_class(f"{COMMON}.header.Header")
         kind = java_class(f"{CONNECT}.storage.HeaderConverter")
-        key, value = h.method(one, "key", h.string), h.method(one, "value", h.bytes)
+        key, value = h.method(header, "key", h.string), h.method(header, "value", h.bytes)
         opened = h.method(kind, "toConnectHeader", self._both, h.string, h.string, h.bytes).bindTo(self._steps.headers)
-        opened = h.spread(h.of.filterArguments(opened, 1, [key, value]), [one, h.string], 1, 0, 0)
+        opened = h.spread(h.of.filterArguments(opened, 1, [key, value]), [header, h.string], 1, 0, 0)
         all_headers = java_class(f"{CONNECT}.header.Headers")
-        add = h.retyped(h.method(made, "add", all_headers, h.string, self._both), made, made, h.string, self._both)
+        add = h.retyped(
+            h.method(headers, "add", all_headers, h.string, self._both), headers, headers, h.string, self._both
+        )
         add = h.of.collectArguments(h.of.filterArguments(add, 1, [key]), 2, opened)  # (headers, one, one, topic)
-        body = h.retyped(add, made, made, h.object, h.object, h.string)
-        body = h.spread(body, [made, h.object, h.iterable, h.string], 0, 1, 1, 3)
-        loop = h.of.iteratedLoop(h.none, h.of.dropArguments(h.constructor(made), 0, [h.iterable, h.string]), body)
+        body = h.retyped(add, headers, headers, h.object, h.object, h.string)
+        body = h.spread(body, [headers, h.object, h.iterable, h.string], 0, 1, 1, 3)
+        loop = h.of.iteratedLoop(h.none, h.of.dropArguments(h.constructor(headers), 0, [h.iterable, h.string]), body)
         got = [h.retyped(self._get("headers", self._all), h.iterable, self._from), self._get("topic", h.string)]
         return h.spread(h.of.filterArguments(loop, 0, got), [self._from], 0, 0)
 

@@ -73,12 +73,12 @@ class SinkThread:
     def follow(self, job: Job, work: Callable[[], Any], *, unless: Callable[[], bool]) -> Job:
         """Calls the same method again as soon as its call returns, without a turn of any other thread between them.
         Does not if that call raised, nor if `unless` returns True when it returns."""
-        made = Job(job.method, work, job, unless)
+        following = Job(job.method, work, job, unless)
         with self._changed:
-            if not job.done or not made.drop_after(job):
-                self._jobs.append(made)
+            if not job.done or not following.drop_after(job):
+                self._jobs.append(following)
                 self._changed.notify_all()
-        return made
+        return following
 
     def withdraw(self, job: Job) -> bool:
         """Withdraws a call. Returns False when it has begun."""
@@ -98,8 +98,8 @@ class SinkThread:
         impatient: Callable[[float], bool] = lambda waited: False,
     ) -> T:
         """Begins work and waits for it."""
-        found: T = self.wait(self.begin(method, work), beat=beat, attend=attend, impatient=impatient)
-        return found
+        result: T = self.wait(self.begin(method, work), beat=beat, attend=attend, impatient=impatient)
+        return result
 
     def wait(
         self,

@@ -104,23 +104,23 @@ class JavaWriter(Writer):
         self._context = context(task, Policy.of(config, sink=True), self._thread.wake, steps.metrics)
         self._errants = ErrantRecords(self._context, self._source, steps, self._given)
         self._offset = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
-        given, options = self._context.proxy(), self._context.configs()
+        proxy, options = self._context.proxy(), self._context.configs()
         try:
-            self._java = self._do("start", lambda: self._begun_task(class_name, given, options))
+            self._java = self._do("start", lambda: self._begun_task(class_name, proxy, options))
         except BaseException:
             self.close()
             raise
 
     def _begun_task(self, class_name: str, context: Any, options: Any) -> Any:
-        made = self._loader.load(class_name)()
-        self._java = made
-        made.initialize(context)
-        made.start(options)
-        return made
+        task = self._loader.load(class_name)()
+        self._java = task
+        task.initialize(context)
+        task.start(options)
+        return task
 
     def _given(self) -> Sequence[JavaRecords]:
-        given = (self._last, None if self._next is None else self._next.records)
-        return [one for one in given if one is not None]
+        batches = (self._last, None if self._next is None else self._next.records)
+        return [batch for batch in batches if batch is not None]
 
     @property
     def full(self) -> bool:
@@ -130,16 +130,16 @@ class JavaWriter(Writer):
     @property
     def idle_seconds(self) -> float:
         """The timeout that the task has set in its context; without one the task is called only before a commit."""
-        asked = self._context.timeout_ms
-        return asked / 1000 if asked > 0 else math.inf
+        timeout_ms = self._context.timeout_ms
+        return timeout_ms / 1000 if timeout_ms > 0 else math.inf
 
     def open_consumer(self, order: ConsumerOrder) -> JavaConsumer:
         """Returns Kafka's Java consumer. Raises KafkaException."""
         allowed = self._task.worker.get(ALLOWED_KEY, "").strip()
         if allowed:
             java_class("java.lang.System").setProperty(JAVA_ALLOWED_KEY, allowed)
-        self._context.consumer = made = JavaConsumer(order, self._loops.size)
-        return made
+        self._context.consumer = consumer = JavaConsumer(order, self._loops.size)
+        return consumer
 
     def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
         """Closes partitions that are gone, and opens new ones. Raises ConnectError."""
@@ -151,8 +151,8 @@ class JavaWriter(Writer):
         self._context.assign(partitions)
         self._open = set(partitions)
         if opened:
-            given = java_class("java.util.ArrayList")(self._context.set_of(opened))
-            self._do("open", lambda: self._java.open(given))
+            java_partitions = java_class("java.util.ArrayList")(self._context.set_of(opened))
+            self._do("open", lambda: self._java.open(java_partitions))
         self._steer()
 
     def hand_over(self) -> None:
@@ -168,8 +168,8 @@ class JavaWriter(Writer):
         task has made a request by then. Raises ConnectError, GaveUp."""
         records: Any = batch.values.values
         assert isinstance(records, JavaRecords), "read by the consumer that it has brought"
-        made = self._converted(records)
-        put = lambda: self._put_now(made)  # noqa: E731
+        converted = self._converted(records)
+        put = lambda: self._put_now(converted)  # noqa: E731
         ahead = None
         if self._put_under_way is not None:
             ahead = self._thread.follow(self._put_under_way[0], put, unless=self._context.has_asked)
@@ -191,9 +191,9 @@ class JavaWriter(Writer):
         if self._next is None or self._next.batch is not batch:
             self.prepare(batch)
         assert self._next is not None
-        given, self._next = self._next, None
-        self._last = given.records
-        self._put_under_way = given.begun(self._thread), given.put
+        part, self._next = self._next, None
+        self._last = part.records
+        self._put_under_way = part.begun(self._thread), part.put
 
     def settle(self, *, last: bool) -> None:
         """Returns once the records are put. Repeats the put while the task raises retriable errors. Raises
@@ -219,21 +219,21 @@ class JavaWriter(Writer):
         if not offsets or not self._open:
             return
         current = java_class("java.util.HashMap")()
-        for where, kept in offsets.items():
-            current.put(self._context.place_of(where), self._offset(jpype().JLong(kept.offset)))
+        for where, offset in offsets.items():
+            current.put(self._context.place_of(where), self._offset(jpype().JLong(offset.offset)))
         try:
-            found = self._call("preCommit", lambda: self._java.preCommit(current))
+            answer = self._call("preCommit", lambda: self._java.preCommit(current))
         except (jpype().JException, GaveUp) as error:
-            why = "it was interrupted" if isinstance(error, GaveUp) else _text(error)
-            _log.warning("java_precommit_failed", class_name=self._thread.class_name, error=why)
+            reason = "it was interrupted" if isinstance(error, GaveUp) else _text(error)
+            _log.warning("java_precommit_failed", class_name=self._thread.class_name, error=reason)
             for where in offsets:
                 last = self._safe.get(where, self._begun.get(where))
                 if last is not None:
                     self._source.seek(where, last)
         else:
-            if found is None:
+            if answer is None:
                 raise ConnectError(f"{self._thread.class_name}.preCommit returned null: it must return a map")
-            self._note_safe(found, offsets)
+            self._note_safe(answer, offsets)
         self._steer()
 
     def metrics(self) -> Sequence[OwnMetric]:
@@ -267,8 +267,8 @@ class JavaWriter(Writer):
             self._safe.pop(where, None)
             self._begun[where] = offset
 
-    def _note_safe(self, found: Any, offsets: Mapping[TopicPartition, KeptOffset]) -> None:
-        for entry in found.entrySet():
+    def _note_safe(self, java_offsets: Any, offsets: Mapping[TopicPartition, KeptOffset]) -> None:
+        for entry in java_offsets.entrySet():
             where = TopicPartition(str(entry.getKey().topic()), int(entry.getKey().partition()))
             offset = None if entry.getValue() is None else int(entry.getValue().offset())
             if offset is None or where not in offsets or offset > offsets[where].offset:
@@ -279,11 +279,11 @@ class JavaWriter(Writer):
     def _close(self, partitions: Collection[TopicPartition]) -> None:
         if not partitions:
             return
-        given = self._context.set_of(partitions)
+        java_set = self._context.set_of(partitions)
         self._open = self._open - set(partitions)
         self._put_under_way = None  # another task has the partitions by now; the next call waits for this put
         with self._context.closing():
-            self._do("close", lambda: self._java.close(given))
+            self._do("close", lambda: self._java.close(java_set))
         self._context.assign(self._open)
 
     def _put_now(self, records: Any) -> None:
@@ -342,13 +342,13 @@ class JavaWriter(Writer):
 
     def _call(self, method: str, work: Callable[[], T]) -> T:
         """Calls the task. Raises the task's exception, or the exception that ends the run."""
-        found: T = self._wait(self._thread.begin(method, work))
-        return found
+        result: T = self._wait(self._thread.begin(method, work))
+        return result
 
     def _wait(self, job: Job, attend: Callable[[], None] | None = None) -> Any:
-        found = self._thread.wait(job, beat=self._beat, attend=attend, impatient=self._impatient)
+        result = self._thread.wait(job, beat=self._beat, attend=attend, impatient=self._impatient)
         self._errants.take()
-        return found
+        return result
 
     def _end(self, method: str, work: Callable[[], Any]) -> None:
         """Calls the task's close or stop, and logs its failure."""

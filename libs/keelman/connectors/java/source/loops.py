@@ -43,14 +43,18 @@ class SourceLoops:
         Raises what a transform or a converter raises, of whichever record."""
         topics = self._maps()
         call(self._convert, records, topics)
-        return {None if one.getKey() is None else str(one.getKey()): one.getValue() for one in topics.entrySet()}
+        return {
+            None if entry.getKey() is None else str(entry.getKey()): entry.getValue() for entry in topics.entrySet()
+        }
 
     def by_partition(self, entries: Any, partitions: int) -> dict[int | None, Any]:
         """The entries for one topic by their partition: the record's own, else its key's by Kafka's hash; under None
         those without a key."""
         groups = self._maps()
         call(self._by_partition, entries, groups, jpype().JInt(partitions))
-        return {None if one.getKey() is None else int(one.getKey()): one.getValue() for one in groups.entrySet()}
+        return {
+            None if entry.getKey() is None else int(entry.getKey()): entry.getValue() for entry in groups.entrySet()
+        }
 
     def packed(self, entries: Any, compression: Any, now_ms: int) -> bytes:
         """The entries as one record batch of format 2."""
@@ -68,19 +72,19 @@ class SourceLoops:
         except BaseException:
             builder.abort()
             raise
-        found = memoryview(buffer) if buffer.isDirect() else memoryview(buffer.array())
-        return bytes(found[: buffer.limit()])
+        data = memoryview(buffer) if buffer.isDirect() else memoryview(buffer.array())
+        return bytes(data[: buffer.limit()])
 
     def _entry_of(self, steps: RecordSteps) -> Any:
         """(record) -> entry"""
         h, record = self._h, self._record
         make = self._producer_record(steps)
         if steps.transforms:
-            one = h.of.identity(record)
+            identity = h.of.identity(record)
             for step in steps.transforms:
                 apply = h.method(step.kind, "apply", java_class(f"{CONNECT}.connector.ConnectRecord"), step.parameter)
-                one = h.then(one, h.unless_null(h.retyped(apply.bindTo(step.target), record, record)))
-            make = h.then(one, h.unless_null(make))
+                identity = h.then(identity, h.unless_null(h.retyped(apply.bindTo(step.target), record, record)))
+            make = h.then(identity, h.unless_null(make))
         pair = h.constructor(java_class("java.util.AbstractMap$SimpleImmutableEntry"), h.object, h.object)
         pair = h.retyped(pair, self._entry, record, self._made)
         return h.spread(h.of.filterArguments(pair, 1, [make]), [record], 0, 0)
@@ -115,22 +119,24 @@ class SourceLoops:
     def _converted_headers(self, steps: RecordSteps) -> Any:
         """(record) -> headers"""
         h, headers = self._h, self._headers
-        one, schema = java_class(f"{CONNECT}.header.Header"), java_class(f"{CONNECT}.data.Schema")
+        header, schema = java_class(f"{CONNECT}.header.Header"), java_class(f"{CONNECT}.data.Schema")
         kind, both = java_class(f"{CONNECT}.storage.HeaderConverter"), java_class(f"{COMMON}.header.Headers")
         raw = h.method(kind, "fromConnectHeader", h.bytes, h.string, h.string, schema, h.object)
         raw = raw.bindTo(steps.headers)
-        key = h.method(one, "key", h.string)
-        raw = h.of.filterArguments(raw, 1, [key, h.method(one, "schema", schema), h.method(one, "value", h.object)])
-        raw = h.spread(raw, [one, h.string], 1, 0, 0, 0)
+        key = h.method(header, "key", h.string)
+        raw = h.of.filterArguments(
+            raw, 1, [key, h.method(header, "schema", schema), h.method(header, "value", h.object)]
+        )
+        raw = h.spread(raw, [header, h.string], 1, 0, 0, 0)
         add = h.method(headers, "add", both, h.string, h.bytes)
         add = h.retyped(add, headers, headers, h.string, h.bytes)
         add = h.of.collectArguments(h.of.filterArguments(add, 1, [key]), 2, raw)  # (headers, one, one, topic)
         body = h.retyped(add, headers, headers, h.object, h.object, h.string)
         body = h.spread(body, [headers, h.object, h.iterable, h.string], 0, 1, 1, 3)
         loop = h.of.iteratedLoop(h.none, h.constructor(headers), body)  # (Iterable, topic)
-        given = self._get("headers", java_class(f"{CONNECT}.header.Headers"))
-        given = h.retyped(given, h.iterable, self._record)
-        loop = h.of.filterArguments(loop, 0, [given, self._get("topic", h.string)])
+        get_headers = self._get("headers", java_class(f"{CONNECT}.header.Headers"))
+        get_headers = h.retyped(get_headers, h.iterable, self._record)
+        loop = h.of.filterArguments(loop, 0, [get_headers, self._get("topic", h.string)])
         return h.spread(loop, [self._record], 0, 0)
 
     def _get(self, name: str, kind: Any) -> Any:
@@ -143,35 +149,37 @@ class SourceLoops:
 
     def _partition_of_entry(self) -> Any:
         """(entry, partitions of the topic) -> Integer"""
-        h, made, number = self._h, self._made, java_class("java.lang.Integer")
+        h, record_class, number = self._h, self._made, java_class("java.lang.Integer")
         partitioner = java_class(f"{CLIENTS}.internals.BuiltInPartitioner")
         hashed = h.retyped(h.static(partitioner, "partitionForKey", h.int, h.bytes, h.int), number, h.bytes, h.int)
-        key = h.retyped(h.method(made, "key", h.object), h.bytes, made)
-        own = h.method(made, "partition", number)
+        key = h.retyped(h.method(record_class, "key", h.object), h.bytes, record_class)
+        own = h.method(record_class, "partition", number)
         without_key = h.then(key, h.is_null(h.bytes))
-        none = h.constant(number, None, made, h.int)
+        none = h.constant(number, None, record_class, h.int)
         by_key = h.of.guardWithTest(without_key, none, h.of.filterArguments(hashed, 0, [key]))
         own_too = h.of.dropArguments(own, 1, [h.int])
         chosen = h.of.guardWithTest(h.then(own, h.is_null(number)), by_key, own_too)
-        return h.of.filterArguments(chosen, 0, [self._of_entry(h.of.identity(made))])
+        return h.of.filterArguments(chosen, 0, [self._of_entry(h.of.identity(record_class))])
 
     def _append(self) -> Any:
         """(entry, builder, now) -> void"""
-        h, made, builder = self._h, self._made, self._builder
+        h, record_class, builder = self._h, self._made, self._builder
         long = java_class("java.lang.Long")
         array: Any = jpype().JArray(java_class(f"{COMMON}.header.Header"))
-        time = h.method(made, "timestamp", long)
-        given = h.of.dropArguments(h.retyped(time, h.long, made), 1, [h.long])
-        now = h.of.dropArguments(h.of.identity(h.long), 0, [made])
-        time = h.of.guardWithTest(h.then(time, h.is_null(long)), now, given)
-        key, value = (h.retyped(h.method(made, name, h.object), h.bytes, made) for name in ("key", "value"))
+        time = h.method(record_class, "timestamp", long)
+        own_time = h.of.dropArguments(h.retyped(time, h.long, record_class), 1, [h.long])
+        now = h.of.dropArguments(h.of.identity(h.long), 0, [record_class])
+        time = h.of.guardWithTest(h.then(time, h.is_null(long)), now, own_time)
+        key, value = (
+            h.retyped(h.method(record_class, name, h.object), h.bytes, record_class) for name in ("key", "value")
+        )
         all_headers = java_class(f"{COMMON}.header.Headers")
-        headers = h.then(h.method(made, "headers", all_headers), h.method(all_headers, "toArray", array))
+        headers = h.then(h.method(record_class, "headers", all_headers), h.method(all_headers, "toArray", array))
         append = h.method(builder, "append", h.void, h.long, h.bytes, h.bytes, array)
         append = h.of.filterArguments(append, 2, [key, value, headers])
         append = h.of.collectArguments(append, 1, time)  # (builder, made, now, made, made, made)
-        append = h.spread(append, [made, builder, h.long], 1, 0, 2, 0, 0, 0)
-        return h.of.filterArguments(append, 0, [self._of_entry(h.of.identity(made))])
+        append = h.spread(append, [record_class, builder, h.long], 1, 0, 2, 0, 0, 0)
+        return h.of.filterArguments(append, 0, [self._of_entry(h.of.identity(record_class))])
 
 
 class TaskLoops:
@@ -221,9 +229,9 @@ class TaskLoops:
 
     def take_thrown(self) -> list[Any]:
         """Returns the task's exceptions from notifications of records; it was notified of all others all the same."""
-        found = list(self._thrown)
+        thrown = list(self._thrown)
         self._thrown.clear()
-        return found
+        return thrown
 
     def _notify(self) -> Any:
         """(record, metadata) -> void"""
@@ -271,7 +279,7 @@ class TaskLoops:
         commits, aborts = (
             h.method(kind, name, h.bool, record).bindTo(transactions) for name in ("shouldCommitOn", "shouldAbortOn")
         )
-        commit, abort, neither = (h.constant(h.char, jpype().JChar(one), record) for one in "ca.")
+        commit, abort, neither = (h.constant(h.char, jpype().JChar(char), record) for char in "ca.")
         act = h.of.guardWithTest(aborts, abort, h.of.guardWithTest(commits, commit, neither))
         append = h.retyped(h.method(text, "append", text, h.char), h.void, text, h.char)
         append = h.of.filterArguments(append, 1, [act])
@@ -280,8 +288,8 @@ class TaskLoops:
 
 def _overrides(task: Any, method: str, *parameters: Any) -> bool:
     """Returns whether a task has such a method that is not SourceTask's own, by its class or one above it."""
-    found = task.getClass().getMethod(method, list(parameters))
-    return str(found.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
+    overriding = task.getClass().getMethod(method, list(parameters))
+    return str(overriding.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
 
 
 def compression(codec: int | None) -> Any:

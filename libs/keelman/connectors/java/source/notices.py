@@ -57,8 +57,8 @@ class Notices:
         while self._waiting:
             committed = self._waiting.popleft()
             if self._loops.wants_records:
-                for one in committed:
-                    self._call("commitRecord", lambda one=one: self._notify_records(one))  # type: ignore[misc]
+                for notice in committed:
+                    self._call("commitRecord", lambda notice=notice: self._notify_records(notice))  # type: ignore[misc]
             if commits:
                 self.commit()
 
@@ -79,11 +79,13 @@ class Notices:
         name, said = f"{self._calls.class_name}.{method}", str(error.toString())
         _log.error("java_commit_failed", method=name, error=said, note="the records are committed, the task goes on")
 
-    def _notify_records(self, one: Committed) -> None:
-        if one.first is None:
-            self._loops.commit_without_place(one.entries)
+    def _notify_records(self, committed: Committed) -> None:
+        if committed.first is None:
+            self._loops.commit_without_place(committed.entries)
         else:
-            self._loops.commit(one.entries, one.topic, one.partition, one.first, one.now_ms)
+            self._loops.commit(
+                committed.entries, committed.topic, committed.partition, committed.first, committed.now_ms
+            )
 
 
 class NoticesBeside:

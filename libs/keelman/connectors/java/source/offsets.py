@@ -31,18 +31,20 @@ class OffsetStore:
     def get(self, keys: Any) -> Any:
         """Returns the committed values of these keys, null for keys without a value."""
         library = jpype()
-        found = java_class("java.util.HashMap")()
+        java_map = java_class("java.util.HashMap")()
         for key in keys:
             raw = _bytes(key)
             self.asked[raw] = None
             value = self._committed.raw_value(raw)
             wrap = java_class("java.nio.ByteBuffer").wrap
-            found.put(key, None if value is None else wrap(library.JArray(library.JByte)(value)))
-        return java_class("java.util.concurrent.CompletableFuture").completedFuture(found)
+            java_map.put(key, None if value is None else wrap(library.JArray(library.JByte)(value)))
+        return java_class("java.util.concurrent.CompletableFuture").completedFuture(java_map)
 
     def set(self, values: Any, callback: Any) -> Any:
         """Keeps Java's serialised offsets for the engine's next commit."""
-        self.flushed = [RawOffset(_bytes(one.getKey()) or b"", _bytes(one.getValue())) for one in values.entrySet()]
+        self.flushed = [
+            RawOffset(_bytes(entry.getKey()) or b"", _bytes(entry.getValue())) for entry in values.entrySet()
+        ]
         callback.onCompletion(None, None)
         return java_class("java.util.concurrent.CompletableFuture").completedFuture(None)
 

@@ -46,8 +46,8 @@ class _Rows:
             topic,
             Column(self.values),
             Column(self.keys),
-            self.partitions if any(one is not None for one in self.partitions) else None,
-            self.times if any(one is not None for one in self.times) else None,
+            self.partitions if any(partition is not None for partition in self.partitions) else None,
+            self.times if any(time is not None for time in self.times) else None,
             self.headers if any(self.headers) else None,
             raw=True,
             failed=self.failed,
@@ -78,17 +78,17 @@ class OneByOne:
             yield rows.batch(topic, self._position)
 
     def _take(self, record: Any, topics: dict[str, _Rows], notes: RecordNotes) -> None:
-        one = self._attempts.transformed(record, self._steps.transforms)
-        if one is None:
+        changed = self._attempts.transformed(record, self._steps.transforms)
+        if changed is None:
             notes.note_lost(record)
             return
-        headers = self._attempts.of(self._stages["header"], lambda: self._steps.written_headers(one))
-        key = self._attempts.of(self._stages["key"], lambda: self._payload(self._steps.key, one, headers, "key"))
+        headers = self._attempts.of(self._stages["header"], lambda: self._steps.written_headers(changed))
+        key = self._attempts.of(self._stages["key"], lambda: self._payload(self._steps.key, changed, headers, "key"))
         value = self._attempts.of(
-            self._stages["value"], lambda: self._payload(self._steps.value, one, headers, "value")
+            self._stages["value"], lambda: self._payload(self._steps.value, changed, headers, "value")
         )
-        rows = topics.setdefault(str(one.topic()), _Rows())
-        partition, time = one.kafkaPartition(), self._checked(one.timestamp())
+        rows = topics.setdefault(str(changed.topic()), _Rows())
+        partition, time = changed.kafkaPartition(), self._checked(changed.timestamp())
         notify = notes.note_sent(record)
         if notify is not None:
             rows.delivered[len(rows.values)] = notify
@@ -130,14 +130,14 @@ class OneByOne:
 
     def _position(self, record: Any) -> tuple[Partition, Offset | None]:
         partition, offset = (
-            json.loads(_bytes(self._plain.fromConnectData("", None, one)) or b"null")
-            for one in (record.sourcePartition(), record.sourceOffset())
+            json.loads(_bytes(self._plain.fromConnectData("", None, part)) or b"null")
+            for part in (record.sourcePartition(), record.sourceOffset())
         )
         return partition or {}, offset
 
 
 def _raw_headers(headers: Any) -> Headers:
-    return [(str(one.key()), _bytes(one.value())) for one in headers]
+    return [(str(header.key()), _bytes(header.value())) for header in headers]
 
 
 def _bytes(array: Any) -> bytes | None:

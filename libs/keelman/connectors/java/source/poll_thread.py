@@ -84,8 +84,8 @@ class PollThread:
         self._commit_seconds, self._commit_at = commit_seconds, time.monotonic() + commit_seconds
         self._is_pending = False
         beside = hears and not exactly_once
-        made = NoticesBeside(self._notices, loader, connector, number, flush_seconds) if beside else None
-        self._beside = made
+        beside_notices = NoticesBeside(self._notices, loader, connector, number, flush_seconds) if beside else None
+        self._beside = beside_notices
         self._changed = threading.Condition()
         self._polls: deque[Poll] = deque()
         self._queued = 0
@@ -121,12 +121,12 @@ class PollThread:
                 self._wanted = True
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._polls or self._error is not None, seconds)
-            found = [self._polls.popleft()] if self._polls else []
-            while found and self._polls and self._transactions is None:
-                found.append(self._polls.popleft())
-            self._queued -= sum(one.count for one in found)
+            polls = [self._polls.popleft()] if self._polls else []
+            while polls and self._polls and self._transactions is None:
+                polls.append(self._polls.popleft())
+            self._queued -= sum(poll.count for poll in polls)
             self._changed.notify_all()
-        return _together(found) if found else None
+        return _together(polls) if polls else None
 
     @property
     def error(self) -> Exception | None:
@@ -209,20 +209,20 @@ class PollThread:
                 continue
             began = time.monotonic()
             try:
-                found = self._poll_of(self._calls.make("poll", self._task.poll))
+                poll = self._poll_of(self._calls.make("poll", self._task.poll))
             except jpype().JException as error:
                 if not isinstance(error, _retriable()):
                     raise
-                found = None
+                poll = None
                 self._note_retry(error)
             with self._changed:
                 self._polling = False
-                if found is not None:
+                if poll is not None:
                     self._wanted, self._is_pending = False, True
-                    self._polls.append(found)
-                    self._queued += found.count
+                    self._polls.append(poll)
+                    self._queued += poll.count
                     self._changed.notify_all()
-            if found is None:
+            if poll is None:
                 self._commit_nothing()
                 if time.monotonic() - began < EMPTY_SECONDS:
                     self._rest(EMPTY_SECONDS)
@@ -298,9 +298,9 @@ def _together(polls: Sequence[Poll]) -> Poll:
     if len(polls) == 1:
         return polls[0]
     records = java_class("java.util.ArrayList")()
-    for one in polls:
-        records.addAll(one.records)
-    return Poll(records, sum(one.count for one in polls))
+    for poll in polls:
+        records.addAll(poll.records)
+    return Poll(records, sum(poll.count for poll in polls))
 
 
 def _retriable() -> tuple[Any, ...]:

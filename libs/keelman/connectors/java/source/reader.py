@@ -119,8 +119,8 @@ class JavaReader(Reader):
 
     def partitions(self) -> Sequence[Partition]:
         """Returns the partitions that the task looked up, if no other task can have them."""
-        found = [parse_key(key) for key in self._offsets.asked] if self._alone else []
-        return [one[1] for one in found if one is not None]
+        keys = [parse_key(key) for key in self._offsets.asked] if self._alone else []
+        return [key[1] for key in keys if key is not None]
 
     def read(self) -> SourceBatch | None:
         """Returns records of the last poll, else of the next one. Raises ConnectError, and what its target raises."""
@@ -158,7 +158,7 @@ class JavaReader(Reader):
         """Notifies the task, as Connect does first of records without a target. After a transaction that the task
         aborted only of those: its other records may never have reached a broker."""
         handed, self._handed = self._handed, []
-        sent, nowhere = [one for one in handed if one.topic], [one for one in handed if not one.topic]
+        sent, nowhere = [batch for batch in handed if batch.topic], [batch for batch in handed if not batch.topic]
         handed, self._aborted = nowhere if self._aborted else nowhere + sent, False
         if self._uncommitted:
             self._uncommitted = False
@@ -178,12 +178,12 @@ class JavaReader(Reader):
             self._steps.metrics.close()
 
     def _next_poll(self) -> Poll | None:
-        found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
-        if found is None and self._thread.error is not None:
+        poll = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
+        if poll is None and self._thread.error is not None:
             if self._error_deferred or not self._uncommitted:
                 raise self._thread.error
             self._error_deferred = True  # earlier polls are committed first
-        return found
+        return poll
 
     def _piece(self, poll: Poll) -> list[SourceBatch]:
         """Returns the next records of a poll: a batch for each topic. A poll's records are committed together, with its
@@ -202,8 +202,8 @@ class JavaReader(Reader):
             batches = [_empty()]
         if end > begin:
             self._task_loops.note_offsets(records)
-        for one in batches:
-            one.more = True
+        for batch in batches:
+            batch.more = True
         behind = batches[-1]
         behind.more = not (last or act)
         if not behind.more:
@@ -223,15 +223,15 @@ class JavaReader(Reader):
             most = min(most, max(1, self.most_records))
         end = min(poll.count, self._at + most)
         if poll.acts:
-            found = [at for act in "ca" if (at := poll.acts.find(act, self._at, end)) >= 0]
-            end = min([end, *(at + 1 for at in found)])
+            ends = [at for act in "ca" if (at := poll.acts.find(act, self._at, end)) >= 0]
+            end = min([end, *(at + 1 for at in ends)])
         return end
 
     def _batches(self, records: Any) -> Iterator[SourceBatch]:
         """Converts records to batches: packed where possible, else one by one. Drops the callbacks of a failed packing.
         In a preview the records stay unchanged."""
         if self._task.dry:
-            read = [self._views.of(one) for one in records]
+            read = [self._views.of(record) for record in records]
             yield SourceBatch(read[0].topic, Column([None] * len(read)), raw=True, read=read)
             return
         if self.packs:
@@ -246,7 +246,7 @@ class JavaReader(Reader):
 
     def _packed(self, records: Any) -> list[SourceBatch]:
         now_ms, size, count = int(time.time() * 1000), 0, 0
-        made = []
+        batches = []
         try:
             topics = self._loops.converted(records)
         except ConnectError as error:
@@ -257,18 +257,18 @@ class JavaReader(Reader):
                 continue
             batch = SourceBatch(topic, Column([]), raw=True)
             packed: list[PackedRecords] = []
-            asked: dict[int, Callable[[int, int], None]] = {}
+            calls: dict[int, Callable[[int, int], None]] = {}
             for partition, group in self._by_partition(topic, entries):
                 for data, some, number in self._in_batches(topic, group, now_ms):
                     if self._task_loops.wants_records:
-                        asked[len(packed)] = self._place_of(Committed(some, topic, partition, None, now_ms), number)
+                        calls[len(packed)] = self._place_of(Committed(some, topic, partition, None, now_ms), number)
                     packed.append(PackedRecords(data, partition, number))
                     size, count = size + len(data), count + number
-            batch.packed, batch.delivered, batch.passed = packed, asked or None, 0
-            made.append(batch)
+            batch.packed, batch.delivered, batch.passed = packed, calls or None, 0
+            batches.append(batch)
         if count:
             self._record_bytes = self._thread.record_bytes = 0.5 * self._record_bytes + 0.5 * size / count
-        return made
+        return batches
 
     def _by_partition(self, topic: str, entries: Any) -> Iterator[tuple[int, Any]]:
         among = self._task.target.partitions(topic)
@@ -319,8 +319,8 @@ class JavaReader(Reader):
         return partial(self._delivered, self._note(entries), number)
 
     def _delivered(self, at: int, number: int, partition: int, last: int) -> None:
-        found = self._handed[at]
-        self._handed[at] = Committed(found.entries, found.topic, partition, last - number + 1, found.now_ms)
+        handed = self._handed[at]
+        self._handed[at] = Committed(handed.entries, handed.topic, partition, last - number + 1, handed.now_ms)
 
 
 class _NotTogether(Exception):

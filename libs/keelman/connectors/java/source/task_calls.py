@@ -44,4 +44,4 @@ class TaskCalls:
         return f"waits for {self.class_name}.{method}, which was called at {clock} UTC and has not come back"
 
     def _first(self) -> tuple[str, float, float]:
-        return min(self._under_way.copy().values(), key=lambda one: one[1], default=("", 0.0, 0.0))
+        return min(self._under_way.copy().values(), key=lambda call: call[1], default=("", 0.0, 0.0))

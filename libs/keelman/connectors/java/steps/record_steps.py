@@ -33,22 +33,25 @@ class RecordSteps:
 
     def stage(self, role: str) -> Stage:
         """Returns the stage of a converter."""
-        found = {"key": self.key, "value": self.value, "header": self.headers}[role]
-        return converter_stage(role, self.names.get(role) or str(found.getClass().getName()))
+        converter = {"key": self.key, "value": self.value, "header": self.headers}[role]
+        return converter_stage(role, self.names.get(role) or str(converter.getClass().getName()))
 
     def read_headers(self, topic: Any, raw: Any) -> Any:
         """Converts Kafka's headers to Connect's. Raises what the converter throws."""
-        made = java_class("org.apache.kafka.connect.header.ConnectHeaders")()
-        for one in raw:
-            made.add(one.key(), self.headers.toConnectHeader(topic, one.key(), one.value()))
-        return made
+        headers = java_class("org.apache.kafka.connect.header.ConnectHeaders")()
+        for header in raw:
+            headers.add(header.key(), self.headers.toConnectHeader(topic, header.key(), header.value()))
+        return headers
 
     def written_headers(self, record: Any) -> Any:
         """Converts a record's headers to Kafka's. Raises what the converter throws."""
-        made = java_class("org.apache.kafka.common.header.internals.RecordHeaders")()
-        for one in record.headers():
-            made.add(one.key(), self.headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()))
-        return made
+        java_headers = java_class("org.apache.kafka.common.header.internals.RecordHeaders")()
+        for header in record.headers():
+            java_headers.add(
+                header.key(),
+                self.headers.fromConnectHeader(record.topic(), header.key(), header.schema(), header.value()),
+            )
+        return java_headers
 
 
 def record_steps(
@@ -62,19 +65,19 @@ def record_steps(
     ours if the plugin brings none; `registries` opens it for them. `metrics` are the task's, to which Java's steps add
     theirs; None discards these. Raises ConfigValueError, ConnectError."""
     metrics = metrics or PluginMetrics({})
-    made: dict[str, Any] = {}
+    converters: dict[str, Any] = {}
     names: dict[str, str] = {}
     for role in ("key", "value", "header"):
         class_name = _named(loader, role, config, worker)
         if class_name in OURS_ALONE and role != "header" and not loader.has(class_name):
             names[role] = class_name
-            made[role] = python_converter(role, config, worker, registries)
+            converters[role] = python_converter(role, config, worker, registries)
         else:
-            made[role] = java_converter(loader, role, config, worker)
+            converters[role] = java_converter(loader, role, config, worker)
             with loader.entered(), translated(f"{role}.converter"):
-                metrics.give(made[role], converter=role)
+                metrics.give(converters[role], converter=role)
     transforms = java_transforms(loader, config, metrics)
-    return RecordSteps(made["key"], made["value"], made["header"], metrics, transforms, names)
+    return RecordSteps(converters["key"], converters["value"], converters["header"], metrics, transforms, names)
 
 
 _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
@@ -89,13 +92,13 @@ def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], w
     version = f"{name}.{VERSION}"
     plugin = loader.of(class_name, whose.get(version), version)
     with plugin.entered(), translated(f"{name}={class_name}"):
-        made = plugin.load(class_name)()
+        converter = plugin.load(class_name)()
         if role == "header":
             options.put("converter.type", "header")
-            made.configure(options)
+            converter.configure(options)
         else:
-            made.configure(options, role == "key")
-    return made
+            converter.configure(options, role == "key")
+    return converter
 
 
 def _named(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> str:

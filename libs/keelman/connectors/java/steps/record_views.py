@@ -51,7 +51,7 @@ class RecordViews:
             *self._taken(java.keySchema(), java.key()),
             *self._taken(java.valueSchema(), java.value()),
             None if time is None else int(time),
-            [Header(str(one.key()), *self._taken(one.schema(), one.value())) for one in java.headers()],
+            [Header(str(header.key()), *self._taken(header.schema(), header.value())) for header in java.headers()],
             offset,
             java,
         )
@@ -84,7 +84,7 @@ class JavaSteps:
         steps = self._steps
         keyed = self._converted("key", lambda: steps.key.toConnectData(topic, raw, _array(key)))
         valued = self._converted("value", lambda: steps.value.toConnectData(topic, raw, _array(value)))
-        made = self._converted("header", lambda: self._steps.read_headers(topic, raw))
+        java_headers = self._converted("header", lambda: self._steps.read_headers(topic, raw))
         java = self._sink_record(
             topic,
             jpype().JInt(record.partition or 0),
@@ -92,7 +92,7 @@ class JavaSteps:
             jpype().JLong(record.offset or 0),
             _time(record),
             self._types.NO_TIMESTAMP_TYPE if record.timestamp_ms is None else self._types.CREATE_TIME,
-            made,
+            java_headers,
         )
         return self._views.of(java)
 
@@ -104,7 +104,7 @@ class JavaSteps:
         """Converts a source's record to Java's, with headers read by Java's converter. Raises StepFailure, and
         DataError for data without a counterpart in Java."""
         topic, raw = java_class("java.lang.String")(record.topic), self._raw_of(headers)
-        made = self._converted("header", lambda: self._steps.read_headers(topic, raw))
+        java_headers = self._converted("header", lambda: self._steps.read_headers(topic, raw))
         nothing = java_class("java.util.Collections").emptyMap()
         partition = (
             None if record.partition is None else java_class("java.lang.Integer")(jpype().JInt(record.partition))
@@ -113,17 +113,17 @@ class JavaSteps:
             self._to.given(schema, data)
             for schema, data in ((record.key_schema, record.key), (record.value_schema, record.value))
         )
-        java = self._source_record(nothing, nothing, topic, partition, *keyed, *valued, _time(record), made)
+        java = self._source_record(nothing, nothing, topic, partition, *keyed, *valued, _time(record), java_headers)
         return self._views.of(java)
 
     def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
         """The record behind all transforms; None when one dropped it. Raises StepFailure."""
-        found: Any = _java_of(record)
+        java_record: Any = _java_of(record)
         for step in self._steps.transforms:
-            if found is None:
+            if java_record is None:
                 return None
-            found = self._pass(step, found, on_step)
-        return None if found is None else self._views.of(found)
+            java_record = self._pass(step, java_record, on_step)
+        return None if java_record is None else self._views.of(java_record)
 
     def written(self, record: Record, *, raw: bool) -> Written:
         """A source's record as Java's converters write it. Raises StepFailure."""
@@ -136,25 +136,25 @@ class JavaSteps:
             "value",
             lambda: _bytes(steps.value.fromConnectData(java.topic(), headers, java.valueSchema(), java.value())),
         )
-        named = [(str(one.key()), _bytes(one.value())) for one in headers]
+        named = [(str(header.key()), _bytes(header.value())) for header in headers]
         return Written(record.topic, record.partition, record.timestamp_ms, key, value, named)
 
     def _pass(self, step: JavaStep, java: Any, on_step: OnStep) -> Any:
-        found = java
+        changed = java
         with self._at(TRANSFORMATION, f"transforms.{step.alias}"):
             holds = None if step.predicate is None else bool(step.predicate.test(java))
             applied = holds is None or holds != step.negate
             if applied:
-                found = step.transform.apply(java)
-        shown = None if found is None else self._views.of(found)
+                changed = step.transform.apply(java)
+        shown = None if changed is None else self._views.of(changed)
         on_step(StepResult(step.alias, step.negate, applied, holds, shown))
-        return found
+        return changed
 
     def _raw_of(self, headers: Headers) -> Any:
-        made = self._raw()
-        for name, given in headers:
-            made.add(name, _array(given))
-        return made
+        raw_headers = self._raw()
+        for name, raw in headers:
+            raw_headers.add(name, _array(raw))
+        return raw_headers
 
     def _converted(self, role: str, work: Callable[[], T]) -> T:
         with self._at(CONVERTER_STAGES[role], f"{role}.converter"):

@@ -45,11 +45,11 @@ class StepAttempts:
 
     def transformed(self, record: Any, transforms: Sequence[JavaStep]) -> Any:
         """Returns the record after all transforms; None if one has dropped it. Raises as `of`."""
-        one = record
+        changed = record
         for step in transforms:
-            if one is not None:
-                one = self.of(step.stage, lambda step=step, one=one: step.target.apply(one))  # type: ignore[misc]
-        return one
+            if changed is not None:
+                changed = self.of(step.stage, lambda step=step, changed=changed: step.target.apply(changed))  # type: ignore[misc]
+        return changed
 
 
 def _translated(work: Callable[[], T]) -> T:

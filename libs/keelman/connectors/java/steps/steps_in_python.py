@@ -78,7 +78,7 @@ class JavaPredicate(_OfRecords, Predicate):
 
     def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
         """Returns Java's result for each record."""
-        return [self.test(one) for one in records_of(batch)]
+        return [self.test(record) for record in records_of(batch)]
 
 
 class JavaConverter(Converter):
@@ -99,12 +99,12 @@ class JavaConverter(Converter):
 
     def of_topic(self, topic: str) -> Self:
         """Returns the converter for a topic."""
-        found = self._topics.get(topic)
-        if found is None:
-            found = object.__new__(type(self))
-            found.__dict__.update(self.__dict__, _topic=java_class("java.lang.String")(topic))
-            self._topics[topic] = found
-        return found
+        converter = self._topics.get(topic)
+        if converter is None:
+            converter = object.__new__(type(self))
+            converter.__dict__.update(self.__dict__, _topic=java_class("java.lang.String")(topic))
+            self._topics[topic] = converter
+        return converter
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Returns Java's payload for each value. Raises ConnectError."""
@@ -112,11 +112,11 @@ class JavaConverter(Converter):
         array: Any = jpype().JArray(jpype().JByte)
 
         def payload(java: Any, index: int, value: Any) -> bytes | None:
-            schema, given = self._to.given(texts.schema_of(index), value)
-            made = java.fromConnectData(self._topic, schema, given)
-            return None if made is None else bytes(memoryview(array(made)))
+            schema, inner = self._to.given(texts.schema_of(index), value)
+            payload = java.fromConnectData(self._topic, schema, inner)
+            return None if payload is None else bytes(memoryview(array(payload)))
 
-        return self._step.tried(lambda java: [payload(java, n, one) for n, one in enumerate(texts.values)])
+        return self._step.tried(lambda java: [payload(java, n, value) for n, value in enumerate(texts.values)])
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Returns Java's data for each payload. Raises ConnectError."""
@@ -126,8 +126,8 @@ class JavaConverter(Converter):
             both = java.toConnectData(self._topic, None if payload is None else array(payload))
             return self._from.taken(both.schema(), both.value())
 
-        found = self._step.tried(lambda java: [data(java, one) for one in payloads])
-        return Column.of_each([value for _, value in found], [schema for schema, _ in found])
+        data_and_schemas = self._step.tried(lambda java: [data(java, payload) for payload in payloads])
+        return Column.of_each([value for _, value in data_and_schemas], [schema for schema, _ in data_and_schemas])
 
 
 class _Step:
@@ -172,8 +172,8 @@ class _Border:
     def over(self, record: Record) -> Any:
         """Converts a record to Java: to a SinkRecord if it has an offset, else to a SourceRecord."""
         headers = self._headers()
-        for one in record.headers:
-            headers.add(one.name, self._both(*self._to.given(one.schema, one.value)))
+        for header in record.headers:
+            headers.add(header.name, self._both(*self._to.given(header.schema, header.value)))
         self._given = list(zip(headers, record.headers, strict=True))
         library = jpype()
         keyed, valued = self._to.given(record.key_schema, record.key), self._to.given(record.value_schema, record.value)
@@ -186,25 +186,25 @@ class _Border:
         offset = library.JLong(record.offset)
         return self._sink(record.topic, where, *keyed, *valued, offset, time, kind, headers)
 
-    def back(self, found: Any, record: Record) -> Record | None:
+    def back(self, java: Any, record: Record) -> Record | None:
         """Applies Java's changes to a record, and returns it; None if Java returned null."""
-        if found is None:
+        if java is None:
             return None
-        record.topic = str(found.topic())
-        record.partition = None if found.kafkaPartition() is None else int(found.kafkaPartition())
-        record.key_schema, record.key = self._from.taken(found.keySchema(), found.key())
-        record.value_schema, record.value = self._from.taken(found.valueSchema(), found.value())
-        record.timestamp_ms = None if found.timestamp() is None else int(found.timestamp())
-        given = {int(self._identity(java)): (java, ours) for java, ours in self._given}
-        record.headers = [self._header(one, given) for one in found.headers()]
+        record.topic = str(java.topic())
+        record.partition = None if java.kafkaPartition() is None else int(java.kafkaPartition())
+        record.key_schema, record.key = self._from.taken(java.keySchema(), java.key())
+        record.value_schema, record.value = self._from.taken(java.valueSchema(), java.value())
+        record.timestamp_ms = None if java.timestamp() is None else int(java.timestamp())
+        ours = {int(self._identity(java)): (java, ours) for java, ours in self._given}
+        record.headers = [self._header(header, ours) for header in java.headers()]
         return record
 
-    def _header(self, found: Any, given: Mapping[int, tuple[Any, Header]]) -> Header:
+    def _header(self, java_header: Any, ours: Mapping[int, tuple[Any, Header]]) -> Header:
         """Returns a header; ours, unchanged, if Java has not changed it."""
-        same = given.get(int(self._identity(found)))
-        if same is not None and same[0].equals(found):
+        same = ours.get(int(self._identity(java_header)))
+        if same is not None and same[0].equals(java_header):
             return same[1]
-        return Header(str(found.key()), *self._from.taken(found.schema(), found.value()))
+        return Header(str(java_header.key()), *self._from.taken(java_header.schema(), java_header.value()))
 
 
 def _boxed(box: str, value: Any) -> Any:

@@ -54,15 +54,15 @@ def java_transforms(loader: PluginLoader, config: Mapping[str, str], metrics: Pl
     if not aliases:
         return []
     constructor, swapper = _constructor(), _swapper(loader)
-    found = []
+    steps = []
     for alias in aliases:
         step = _step(loader, config, alias, constructor, swapper)
         bound = config.get(f"transforms.{alias}.predicate") or ""
         with loader.entered(), translated(f"transforms.{alias}"):
             metrics.give(step.transform, transformation=alias)
             metrics.give(step.predicate, predicate=bound)
-        found.append(step)
-    return found
+        steps.append(step)
+    return steps
 
 
 def _step(loader: PluginLoader, config: Mapping[str, str], alias: str, constructor: Any, swapper: Any) -> JavaStep:
@@ -88,25 +88,25 @@ def _made(loader: PluginLoader, key: str, own: Mapping[str, str]) -> tuple[Any, 
     options = string_map({name: value for name, value in own.items() if name not in NOT_THEIRS})
     plugin = loader.of(class_name, own.get(VERSION), f"{key.removesuffix('type')}{VERSION}")
     with plugin.entered(), translated(f"{key}={class_name}"):
-        made = plugin.load(class_name)()
-        made.configure(options)
-    return made, class_name
+        step = plugin.load(class_name)()
+        step.configure(options)
+    return step, class_name
 
 
-def _wrapped(made: Any) -> Any:
-    if made is None:
+def _wrapped(step: Any) -> Any:
+    if step is None:
         return None
     plugin = java_class("org.apache.kafka.common.internals.Plugin")
     return plugin.wrapInstance(
-        made, jpype().JObject(None, java_class("org.apache.kafka.common.metrics.Metrics")), "step"
+        step, jpype().JObject(None, java_class("org.apache.kafka.common.metrics.Metrics")), "step"
     )
 
 
 def _constructor() -> Any:
-    for one in java_class(STAGE).class_.getDeclaredConstructors():
-        if len(one.getParameterTypes()) == CONSTRUCTOR_PARAMETERS:
-            one.setAccessible(True)
-            return one
+    for constructor in java_class(STAGE).class_.getDeclaredConstructors():
+        if len(constructor.getParameterTypes()) == CONSTRUCTOR_PARAMETERS:
+            constructor.setAccessible(True)
+            return constructor
     raise LookupError(f"{STAGE} of this version of Kafka Connect has no constructor that is known here")
 
 
