@@ -106,7 +106,7 @@ class Versions:
 
 
 def _bare(workload: Workload) -> Workload:
-    made = Workload()
-    made.CopyFrom(workload)
-    made.ClearField("status")
-    return made
+    bare = Workload()
+    bare.CopyFrom(workload)
+    bare.ClearField("status")
+    return bare

@@ -149,19 +149,19 @@ class Plugins:
                 if await asyncio.to_thread(digest_of, part) == file.sha256:
                     return
                 part.unlink()
-                wrong, why = wrong + 1, "what came has another digest than it is to have"
+                wrong, message = wrong + 1, "what came has another digest than it is to have"
                 if wrong > 1:
-                    raise _unavailable(file, why)
+                    raise _unavailable(file, message)
             except NotFound as error:
                 raise _unavailable(file, error.message) from error
             except KeelmanError as error:
                 if error.reason == PLUGIN_UNAVAILABLE:
                     raise
-                why = error.message
+                message = error.message
             tries = 0 if part.exists() and part.stat().st_size > have else tries + 1
             if tries >= MAX_TRIES:
-                raise _unavailable(file, why)
-            on_progress(f"plugin {_words(file)} did not come yet: {why}")
+                raise _unavailable(file, message)
+            on_progress(f"plugin {_words(file)} did not come yet: {message}")
             await asyncio.sleep(backoff.next() if tries else 0.1)
 
     async def _append(self, file: PluginFile, part: Path, have: int, on_progress: Callable[[str], None]) -> None:
@@ -198,8 +198,8 @@ def downloads(address: str, link: StateLink) -> Download:
 
     async def download(file: PluginFile, offset: int) -> AsyncGenerator[plugin_pb2.Plugin | bytes]:
         request = plugin_service_pb2.DownloadPluginRequest(name=file.name, version=file.version, offset=offset)
-        async with link.channel(address) as made:
-            call = PluginServiceStub(made).DownloadPlugin(request)
+        async with link.channel(address) as channel:
+            call = PluginServiceStub(channel).DownloadPlugin(request)
             async for answer in translated_stream(call, peer=f"the state service at {address}"):
                 yield answer.plugin if answer.WhichOneof("piece") == "plugin" else answer.chunk
 
@@ -210,8 +210,8 @@ def _words(file: PluginFile) -> str:
     return f"{file.name} {file.version}"
 
 
-def _unavailable(file: PluginFile, why: str) -> Unavailable:
-    return Unavailable(f"plugin {_words(file)}: {why}", reason=PLUGIN_UNAVAILABLE)
+def _unavailable(file: PluginFile, reason: str) -> Unavailable:
+    return Unavailable(f"plugin {_words(file)}: {reason}", reason=PLUGIN_UNAVAILABLE)
 
 
 def _delete(path: Path) -> None:

@@ -72,8 +72,8 @@ def _same(old: WorkloadStatus, new: WorkloadStatus) -> bool:
 
 
 def _essence(status: WorkloadStatus) -> WorkloadStatus:
-    made = WorkloadStatus()
-    made.CopyFrom(status)
-    made.ClearField("memory_bytes")
-    made.ClearField("observe_time")
-    return made
+    workload_status = WorkloadStatus()
+    workload_status.CopyFrom(status)
+    workload_status.ClearField("memory_bytes")
+    workload_status.ClearField("observe_time")
+    return workload_status

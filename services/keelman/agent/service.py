@@ -114,7 +114,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             "ready", node=node, address=settings.address, node_address=address, home=str(home.root),
             workloads=len(supervisor.workloads()),
         )  # fmt: skip
-        parts = [one.run for one in (trust.member, certificate, supervisor, sessions) if one is not None]
+        parts = [part.run for part in (trust.member, certificate, supervisor, sessions) if part is not None]
         await first_of(stop.wait(), supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
 
 
@@ -135,17 +135,17 @@ def _certificate(settings: Settings, home: Home, trust: Trust, surroundings: Sur
     if trust.member is None:
         return None
     folder, owner = MemberFolder(settings.folder.member(IdentityKind.BROKER)), surroundings.of("broker").owner
-    made = Certificate(
+    certificate = Certificate(
         folder, home.workloads, trust.link, settings.state_address, settings.node_name, settings.hosts, owner
     )
-    made.begin()
-    return made
+    certificate.begin()
+    return certificate
 
 
 def _each(*takers: Callable[[NodeSecrets], None]) -> Callable[[NodeSecrets], None]:
     def take(message: NodeSecrets) -> None:
-        for one in takers:
-            one(message)
+        for taker in takers:
+            taker(message)
 
     return take
 

@@ -75,8 +75,10 @@ class Sessions:
                 if error.reason == RENEWED:
                     continue
                 if backoff.is_new(error.message):  # the state service may be away for hours: one line, not one a second
-                    why = "" if session.number else await self.link.problem(address, error)
-                    log.warning("session_lost", state_address=address, reason=error.reason, error=why or error.message)
+                    problem = "" if session.number else await self.link.problem(address, error)
+                    log.warning(
+                        "session_lost", state_address=address, reason=error.reason, error=problem or error.message
+                    )
             await asyncio.sleep(backoff.next())
 
 
@@ -99,8 +101,8 @@ class Session:
         """Always ends by raising: a KeelmanError when the session was lost, RENEWED where the agent has another
         certificate by now, since a session ends with its first certificate."""
         self._shown = self.of.link.newest()
-        async with self.of.link.channel(address) as made:
-            self._call = SessionServiceStub(made).OpenSession()
+        async with self.of.link.channel(address) as channel:
+            self._call = SessionServiceStub(channel).OpenSession()
             try:
                 await supervise(self._read, self._beat, self._report)
             finally:

@@ -152,20 +152,20 @@ class Settings(ProcessSettings):
     def workload_address(self) -> str:
         """Where the node's workloads are reached, without brackets. Raises InvalidArgument for what nobody reaches, and
         for an address off loopback where nobody secures it."""
-        name, given = "agent.node_address", self.node_address
-        if not given:
-            name, given = "agent.advertised_address", self.address
-            host, colon, port = given.rpartition(":")
+        name, host_given = "agent.node_address", self.node_address
+        if not host_given:
+            name, host_given = "agent.advertised_address", self.address
+            host, colon, port = host_given.rpartition(":")
             if not (colon and host and port.isdecimal()):
-                raise InvalidArgument.of(name, given, "host:port")
-            given = host
-        host = given.strip("[]")
+                raise InvalidArgument.of(name, host_given, "host:port")
+            host_given = host
+        host = host_given.strip("[]")
         if host in ("0.0.0.0", "::") or any(c.isspace() or c in "/," for c in host):
-            raise InvalidArgument.of(name, given, "an address or a name at which other hosts reach this one")
+            raise InvalidArgument.of(name, host_given, "an address or a name at which other hosts reach this one")
         if self.trust_of_workloads not in (MESH, "https") and not is_loopback(host):
             setting = "workload_trust" if self.trust == INSTALLATION else "trust"
             raise InvalidArgument.of(
-                name, given, f"a loopback address, or any address with {setting} = mesh or workload_trust = https"
+                name, host_given, f"a loopback address, or any address with {setting} = mesh or workload_trust = https"
             )
         return host
 
@@ -177,8 +177,8 @@ class Settings(ProcessSettings):
     @property
     def hosts(self) -> tuple[str, ...]:
         """The addresses by which the agent's host is reached, for its certificate."""
-        found = (self.address.rpartition(":")[0].strip("[]"), self.node_address.strip("[]"))
-        return tuple(dict.fromkeys(one for one in found if one and one not in ("0.0.0.0", "::")))
+        hosts = (self.address.rpartition(":")[0].strip("[]"), self.node_address.strip("[]"))
+        return tuple(dict.fromkeys(host for host in hosts if host and host not in ("0.0.0.0", "::")))
 
     @property
     def broker_data(self) -> Path:

@@ -91,35 +91,35 @@ class Step:
 NOTHING = Step(Action.NOTHING)
 
 
-def next_step(wanted: Wanted, seen: Seen, now: float) -> Step:
+def next_step(desired: Wanted, seen: Seen, now: float) -> Step:
     """Returns the one thing to do now. Doing it and calling this again ends in NOTHING or WAIT."""
     if seen.alive:
-        return _of_living(wanted, seen, now)
+        return _of_living(desired, seen, now)
     if not seen.swept:
         return Step(Action.SWEEP)
-    if wanted.goal is Goal.REMOVED and seen.folder:
+    if desired.goal is Goal.REMOVED and seen.folder:
         return Step(Action.REMOVE)
-    return _of_absent(wanted, seen, now) if wanted.goal is Goal.RUNNING else NOTHING
+    return _of_absent(desired, seen, now) if desired.goal is Goal.RUNNING else NOTHING
 
 
-def _of_absent(wanted: Wanted, seen: Seen, now: float) -> Step:
+def _of_absent(desired: Wanted, seen: Seen, now: float) -> Step:
     if now < seen.start_at:
         return Step(Action.WAIT, seen.start_at)
     if seen.lacks_plugins:
         return NOTHING if seen.fetching else Step(Action.FETCH)
-    return Step(Action.START if seen.prepared == wanted.plan else Action.PREPARE)
+    return Step(Action.START if seen.prepared == desired.plan else Action.PREPARE)
 
 
-def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
-    if seen.killed is None and (cause := _at_once(wanted, seen)) is not None:
+def _of_living(desired: Wanted, seen: Seen, now: float) -> Step:
+    if seen.killed is None and (cause := _at_once(desired, seen)) is not None:
         return Step(Action.KILL, cause=cause)
-    if wanted.goal is Goal.UNTOUCHED:
+    if desired.goal is Goal.UNTOUCHED:
         return NOTHING
     if seen.kill_at is not None:
         return _kill_at(seen.kill_at, now, seen.killed or Cause.GRACE)
-    if wanted.goal is Goal.RUNNING and seen.plan != wanted.plan and seen.lacks_plugins:
+    if desired.goal is Goal.RUNNING and seen.plan != desired.plan and seen.lacks_plugins:
         return _of_outdated(seen, now)
-    if wanted.goal is not Goal.RUNNING or seen.plan != wanted.plan:
+    if desired.goal is not Goal.RUNNING or seen.plan != desired.plan:
         return Step(Action.STOP)
     return NOTHING if seen.give_up_at is None else _kill_at(seen.give_up_at, now, Cause.UNHEALTHY)
 
@@ -135,10 +135,10 @@ def _of_outdated(seen: Seen, now: float) -> Step:
     return Step(Action.WAIT, min(times)) if times else NOTHING
 
 
-def _at_once(wanted: Wanted, seen: Seen) -> Cause | None:
+def _at_once(desired: Wanted, seen: Seen) -> Cause | None:
     if seen.over_memory:  # whatever the goal: the other workloads of the node need that memory
         return Cause.MEMORY
-    return Cause.FORCED if wanted.force and wanted.goal in (Goal.STOPPED, Goal.REMOVED) else None
+    return Cause.FORCED if desired.force and desired.goal in (Goal.STOPPED, Goal.REMOVED) else None
 
 
 def _kill_at(time: float, now: float, cause: Cause) -> Step:

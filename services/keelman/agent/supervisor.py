@@ -213,21 +213,21 @@ class Supervisor:
 
     def workloads(self) -> list[Workload]:
         """Returns all workloads as this node sees them now, in the order of their names."""
-        made = []
+        workloads = []
         for name in sorted(self._loops):
             local = self._loops[name].local
             workload = Workload(name=name)
             if local.workload is not None:
                 workload.CopyFrom(local.workload)
             workload.status.CopyFrom(local.status(draining=self._draining))
-            made.append(workload)
-        return made
+            workloads.append(workload)
+        return workloads
 
     def log_of(self, name: str) -> Path:
         """Returns the log of a workload. Raises NotFound."""
         if name not in self._loops:
-            known = ", ".join(sorted(self._loops)) or "none"
-            raise NotFound(f"workload {name!r} is not on this node; it has {known}")
+            names = ", ".join(sorted(self._loops)) or "none"
+            raise NotFound(f"workload {name!r} is not on this node; it has {names}")
         return log_file(self._loops[name].local.folder)
 
     async def drain(self) -> list[str]:
@@ -272,10 +272,10 @@ class Supervisor:
     def _used_plugins(self) -> set[str]:
         """Returns digests of the plugins of all workloads here, of their present plans and of their last
         preparation."""
-        found = {file.sha256 for w in self._assignments.workloads.values() for file in files_of(w)}
+        sha256s = {file.sha256 for w in self._assignments.workloads.values() for file in files_of(w)}
         for loop in self._loops.values():
-            found |= prepared_plugins(loop.local.folder)
-        return found
+            sha256s |= prepared_plugins(loop.local.folder)
+        return sha256s
 
     def leave_for(self, local: Local) -> None:
         """Removes a dead worker from its group, beside the other steps after its end."""
@@ -304,8 +304,8 @@ class Supervisor:
         return before != (local.goal, local.plan)
 
     def _is_over(self, local: Local) -> bool:
-        known = local.name in self._assignments.workloads
-        return self._confirmed and not known and local.child is None and local.swept
+        is_assigned = local.name in self._assignments.workloads
+        return self._confirmed and not is_assigned and local.child is None and local.swept
 
     def _forget(self, name: str) -> None:
         loop = self._loops.pop(name)

@@ -35,14 +35,14 @@ async def format_storage(java: Java, jars: Sequence[Path], settings: Settings, f
 
     Raises FailedPrecondition if a folder belongs to another cluster or broker, Unavailable if the formatting fails.
     """
-    kept, usual = kept_bootstrap(jars), UNSTABLE not in settings.properties
+    kept_file, usual = kept_bootstrap(jars), UNSTABLE not in settings.properties
     folders, owner = (files.data, *map(Path, settings.data_folders)), Owner(cluster_id, settings.node_id)
-    bootstrap = _read(kept) if usual else b""
+    bootstrap = _read(kept_file) if usual else b""
     if not bootstrap:
         check_folders(folders, owner)  # the tool would format a folder whose partitions have lost their owner
         await run_storage_tool(java, jars, files, cluster_id)
         if usual:
-            _keep(files.data / BOOTSTRAP, kept)
+            _keep(files.data / BOOTSTRAP, kept_file)
         return
     try:
         write_format(folders, owner, bootstrap)
@@ -58,9 +58,9 @@ def _read(file: Path) -> bytes:
         return b""
 
 
-def _keep(made: Path, kept: Path) -> None:
+def _keep(new_path: Path, kept_path: Path) -> None:
     """Keeps the bootstrap file. A read-only cache is no failure of the broker: the next broker uses the tool again."""
     try:
-        write_file(kept, made.read_bytes(), mode=0o644)
+        write_file(kept_path, new_path.read_bytes(), mode=0o644)
     except OSError as error:
         log.warning("bootstrap_not_kept", error=str(error))

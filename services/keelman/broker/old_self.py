@@ -56,7 +56,7 @@ def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
     changed = {
         **properties,
         "process.roles": "controller",
-        "listeners": next(one for one in listeners if one.startswith(f"{CONTROLLER}://")),
+        "listeners": next(listener for listener in listeners if listener.startswith(f"{CONTROLLER}://")),
         "broker.session.timeout.ms": str(SESSION_MS if alone else SESSION_MS_AMONG),
         "broker.heartbeat.interval.ms": str(BEAT_MS if alone else BEAT_MS_AMONG),
         "metadata.max.idle.interval.ms": str(IDLE_MS),
@@ -107,9 +107,9 @@ def _ends(data: Path) -> dict[Path, int]:
 def _since(data: Path, ends: Mapping[Path, int]) -> bytes:
     """Returns the bytes that the metadata log got beyond these ends. A killed broker's log may end in half a batch,
     which is replaced: it is no longer than the first batches that a controller writes, which do not matter here."""
-    found = []
+    texts = []
     for file in sorted(data.glob(LOGS)):
         with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
             stream.seek(ends.get(file, 0))
-            found.append(stream.read())
-    return b"".join(found)
+            texts.append(stream.read())
+    return b"".join(texts)

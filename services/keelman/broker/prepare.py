@@ -49,13 +49,13 @@ async def prepare(progress: Callable[[str], None] = lambda line: None) -> Prepar
 
     Raises JavaMissing, Unavailable (jars cannot be fetched), FailedPrecondition (no PySpark, whose Ivy fetches them).
     """
-    found = find()
+    installation = find()
     jars = await maven.jars(maven.Lock.read(maven.KAFKA_BROKER), progress=progress)
-    archive = archive_file(jars, found)
+    archive = archive_file(jars, installation)
     if not archive.exists():
         progress("making the archive of Kafka's classes, once, so that brokers start quicker")
-        await _make(found, jars, archive)
-    return Prepared(found, jars, archive_options(archive))
+        await _make(installation, jars, archive)
+    return Prepared(installation, jars, archive_options(archive))
 
 
 async def main() -> int:
@@ -77,11 +77,11 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
     """
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
-        made = tempfile.TemporaryDirectory(prefix=f".{archive.stem}-", dir=archive.parent, ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(prefix=f".{archive.stem}-", dir=archive.parent, ignore_cleanup_errors=True)
     except OSError as error:
         log.warning("class_archive_failed", error=str(error))
         return
-    with made as name:
+    with folder as name:
         home = Path(name)
         port, controller_port = free_ports(2)
         settings = Settings(home=home, port=port, controller_port=controller_port, start_seconds=TRIAL_SECONDS)

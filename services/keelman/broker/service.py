@@ -127,8 +127,8 @@ async def _follow(settings: Settings, stores: Stores, host: str, stamp: tuple[in
     outage = Backoff()
     while True:
         await asyncio.sleep(CHECK_SECONDS)
-        found = stores.stamp()
-        if not found or found == stamp:
+        present_stamp = stores.stamp()
+        if not present_stamp or present_stamp == stamp:
             continue
         try:
             await stores.reload(host, settings.port, settings.node_id)
@@ -142,7 +142,7 @@ async def _follow(settings: Settings, stores: Stores, host: str, stamp: tuple[in
             if outage.is_new(error.message):
                 log.warning("certificates_not_read", error=error.message)
             continue
-        stamp = found
+        stamp = present_stamp
         outage.reset()
         log.info("certificates_read", keystore=str(stores.keystore))
 

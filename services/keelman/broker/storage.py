@@ -89,11 +89,11 @@ def check_folders(folders: Sequence[Path], owner: Owner) -> list[Path]:
     left = []
     for n, folder in enumerate(dict.fromkeys(folders)):
         setting = "data_folders" if n else "home"
-        found = owner_of(folder, setting)
-        if found is None:
+        folder_owner = owner_of(folder, setting)
+        if folder_owner is None:
             left.append(folder)
         else:
-            _check_owner(folder, found, owner, setting)
+            _check_owner(folder, folder_owner, owner, setting)
     return left
 
 
@@ -122,20 +122,20 @@ def _meta(owner: Owner) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _check_owner(folder: Path, found: Owner, wanted: Owner, setting: str = "home") -> None:
-    if found.cluster_id != wanted.cluster_id:
+def _check_owner(folder: Path, actual: Owner, expected: Owner, setting: str = "home") -> None:
+    if actual.cluster_id != expected.cluster_id:
         raise FailedPrecondition(
-            f"broker.{setting}: {folder} belongs to the Kafka cluster {found.cluster_id}, not to {wanted.cluster_id}: "
-            f"give another folder, or cluster_id = {found.cluster_id}",
+            f"broker.{setting}: {folder} belongs to the Kafka cluster {actual.cluster_id}, not to "
+            f"{expected.cluster_id}: give another folder, or cluster_id = {actual.cluster_id}",
             reason="FOREIGN_CLUSTER",
-            metadata={"found": found.cluster_id, "wanted": wanted.cluster_id},
+            metadata={"found": actual.cluster_id, "wanted": expected.cluster_id},
         )
-    if found.node_id != wanted.node_id:
+    if actual.node_id != expected.node_id:
         raise FailedPrecondition(
-            f"broker.{setting}: {folder} belongs to broker {found.node_id} of the cluster {found.cluster_id}, "
-            f"not to broker {wanted.node_id}: give another folder, or node_id = {found.node_id}",
+            f"broker.{setting}: {folder} belongs to broker {actual.node_id} of the cluster {actual.cluster_id}, "
+            f"not to broker {expected.node_id}: give another folder, or node_id = {actual.node_id}",
             reason="FOREIGN_NODE",
-            metadata={"found": str(found.node_id), "wanted": str(wanted.node_id)},
+            metadata={"found": str(actual.node_id), "wanted": str(expected.node_id)},
         )
 
 

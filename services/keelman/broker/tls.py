@@ -58,11 +58,11 @@ class Stores:
     def properties(self) -> dict[str, str]:
         """The broker's properties. A peer of a controller must always have a certificate: it is a broker. A renewed
         certificate may lack hosts of the old one: without `ssl.allow.san.changes` Kafka would keep the old one."""
-        wanted = "required" if self.client_certificates else "none"
+        mode = "required" if self.client_certificates else "none"
         return {
             **self.files,
             "ssl.allow.san.changes": "true",
-            f"{OF_CLIENTS}ssl.client.auth": wanted,
+            f"{OF_CLIENTS}ssl.client.auth": mode,
             f"{OF_CONTROLLERS}ssl.client.auth": "required",
         }
 
@@ -82,9 +82,9 @@ class Stores:
 
     def facts(self) -> CertificateFacts:
         """Returns the facts of the certificate in the keystore. Raises InvalidArgument if there is none."""
-        found = read_identity(self.files)
-        assert found is not None  # the files name one
-        return certificate_facts(found.certificates)
+        identity = read_identity(self.files)
+        assert identity is not None  # the files name one
+        return certificate_facts(identity.certificates)
 
     def stamp(self) -> tuple[int, ...]:
         """Returns a value that changes when a file is written again."""

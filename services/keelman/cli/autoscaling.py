@@ -31,24 +31,24 @@ _UP_TO_PARTITIONS = "up-to=partitions"
 def autoscale_of(text: str) -> Autoscale:
     """Parses the value of --autoscale. Raises InvalidArgument."""
     bounds, *more = text.split(",")
-    found = _BOUNDS.fullmatch(bounds.strip())
-    if found is None:
+    match = _BOUNDS.fullmatch(bounds.strip())
+    if match is None:
         raise InvalidArgument.of("--autoscale", text, LEGAL)
-    made = Autoscale(min_workers=int(found[1]), max_workers=int(found[2]))
-    for one in more:
-        if one.strip() == _UP_TO_PARTITIONS:
-            made.tasks_up_to_partitions = True
+    autoscale = Autoscale(min_workers=int(match[1]), max_workers=int(match[2]))
+    for part in more:
+        if part.strip() == _UP_TO_PARTITIONS:
+            autoscale.tasks_up_to_partitions = True
             continue
-        key, _, value = one.strip().partition("=")
+        key, _, value = part.strip().partition("=")
         if key not in _FIELDS:
             raise InvalidArgument.of("--autoscale", text, LEGAL)
         field, kind = _FIELDS[key]
         number = _number(kind, value, text)
         if field in _TIMES:
-            getattr(made, field).CopyFrom(to_duration(number))
+            getattr(autoscale, field).CopyFrom(to_duration(number))
         else:
-            setattr(made, field, number)
-    return made
+            setattr(autoscale, field, number)
+    return autoscale
 
 
 def _number(kind: Callable[[str], float], value: str, text: str) -> float:
@@ -68,15 +68,15 @@ def edit_autoscale(text: str, count: int | None, spec: WorkerClusterSpec | Dedic
     spec.autoscale.CopyFrom(autoscale_of(text))
 
 
-def autoscale_text(wanted: Autoscale) -> str:
+def autoscale_text(autoscale: Autoscale) -> str:
     """Returns autoscaling in the command line's form, for people."""
-    every, pause = from_duration(wanted.sample_period), from_duration(wanted.cool_down)
-    lag = f" or {wanted.scale_out_lag_records:,} records of lag" if wanted.scale_out_lag_records else ""
-    tasks = f", {wanted.tasks_per_worker} tasks each" if wanted.tasks_per_worker else ""
-    most = f", at most {wanted.max_tasks}" if wanted.max_tasks else ""
-    most += ", no more than partitions" if wanted.tasks_up_to_partitions else ""
+    every, pause = from_duration(autoscale.sample_period), from_duration(autoscale.cool_down)
+    lag = f" or {autoscale.scale_out_lag_records:,} records of lag" if autoscale.scale_out_lag_records else ""
+    tasks = f", {autoscale.tasks_per_worker} tasks each" if autoscale.tasks_per_worker else ""
+    most = f", at most {autoscale.max_tasks}" if autoscale.max_tasks else ""
+    most += ", no more than partitions" if autoscale.tasks_up_to_partitions else ""
     return (
-        f"{wanted.min_workers} to {wanted.max_workers} workers: out above {wanted.scale_out_cpu_percent:g} %{lag}, in "
-        f"below {wanted.scale_in_cpu_percent:g} % of processor; {wanted.samples} samples, one each {every:g} s, "
-        f"{pause:g} s between steps{tasks}{most}"
+        f"{autoscale.min_workers} to {autoscale.max_workers} workers: out above {autoscale.scale_out_cpu_percent:g} "
+        f"%{lag}, in below {autoscale.scale_in_cpu_percent:g} % of processor; {autoscale.samples} samples, "
+        f"one each {every:g} s, {pause:g} s between steps{tasks}{most}"
     )

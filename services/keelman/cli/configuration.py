@@ -56,10 +56,10 @@ def _text(value: object) -> str:
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """Returns key=value texts as a map. Raises InvalidArgument for a text without '='."""
-    made: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise InvalidArgument.of(option, text, "key=value")
-        made[key.strip()] = value
-    return made
+        values[key.strip()] = value
+    return values

@@ -49,23 +49,23 @@ class OneFile:
     @classmethod
     def of(cls, path: Path) -> OneFile:
         """Raises InvalidArgument for a path that is no Python file, or that cannot be imported by its name."""
-        found = path.expanduser().absolute()
-        if found.suffix != ".py" or not found.is_file():
+        absolute = path.expanduser().absolute()
+        if absolute.suffix != ".py" or not absolute.is_file():
             raise InvalidArgument.of("FILE", str(path), "an existing Python file, such as ticks.py")
-        if not found.stem.isidentifier() or found.stem in sys.stdlib_module_names or found.stem == "keelman":
+        if not absolute.stem.isidentifier() or absolute.stem in sys.stdlib_module_names or absolute.stem == "keelman":
             raise InvalidArgument.of(
                 "FILE", str(path), "a file whose name is a module name, and not that of a module of Python's"
             )
-        return cls(found)
+        return cls(absolute)
 
     def stamps(self) -> dict[Path, int]:
         """Returns the time of the last change of each module in the file's folder: any change alters the result."""
-        found: dict[Path, int] = {}
+        stamps: dict[Path, int] = {}
         for source in self._modules():
             for file in [source] if source.is_file() else source.rglob("*.py"):
                 with contextlib.suppress(OSError):  # it has just been replaced
-                    found[file] = file.stat().st_mtime_ns
-        return found
+                    stamps[file] = file.stat().st_mtime_ns
+        return stamps
 
     async def classes(self) -> list[FileClass]:
         """Returns the connectors of the file, which it imports in a separate process.
@@ -90,7 +90,7 @@ class OneFile:
                 process.kill()
         if "error" in answer:
             raise ImportFault(answer["error"])
-        return [FileClass(**one) for one in answer["classes"]]
+        return [FileClass(**entry) for entry in answer["classes"]]
 
     def lay_out(self, folder: Path, classes: Sequence[FileClass]) -> None:
         """Turns a folder into an installed plugin of these classes, which imports the files from their own place."""
@@ -98,27 +98,31 @@ class OneFile:
         metadata = folder / f"{self.path.stem}-0.dist-info"
         metadata.mkdir(parents=True)
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {self.path.stem}\nVersion: 0\n")
-        entries = "".join(f"{one.name} = {self.path.stem}:{one.attribute}\n" for one in classes)
+        entries = "".join(f"{file_class.name} = {self.path.stem}:{file_class.attribute}\n" for file_class in classes)
         (metadata / "entry_points.txt").write_text(f"[{GROUP}]\n{entries}")
         for source in self._modules():
             (folder / source.name).symlink_to(source)
 
     def _modules(self) -> list[Path]:
-        found = self.path.parent.iterdir()
-        return sorted(p for p in found if p.suffix == ".py" or (p / "__init__.py").is_file())
+        entries = self.path.parent.iterdir()
+        return sorted(p for p in entries if p.suffix == ".py" or (p / "__init__.py").is_file())
 
 
-def choose_class(classes: Sequence[FileClass], wanted: str) -> FileClass:
+def choose_class(classes: Sequence[FileClass], class_text: str) -> FileClass:
     """Returns the class with this name, in the file or in configurations, or the only class. Raises InvalidArgument
     with the names of all classes."""
-    named = [one for one in classes if not wanted or wanted in (one.attribute, one.name, one.name.rpartition(".")[2])]
+    named = [
+        file_class
+        for file_class in classes
+        if not class_text or class_text in (file_class.attribute, file_class.name, file_class.name.rpartition(".")[2])
+    ]
     if len(named) == 1:
         return named[0]
-    legal = ", ".join(one.attribute for one in classes)
+    legal = ", ".join(file_class.attribute for file_class in classes)
     raise (
         InvalidArgument(f"--class: the file has several connector classes: give one of {legal}")
-        if not wanted
-        else InvalidArgument.of("--class", wanted, legal)
+        if not class_text
+        else InvalidArgument.of("--class", class_text, legal)
     )
 
 
@@ -130,23 +134,25 @@ def look(file: Path) -> Mapping[str, Any]:
             module = importlib.import_module(file.stem)
     except BaseException as error:  # also sys.exit
         return {"error": f"{_place(error, file)}: {type(error).__name__}: {_text_of(error)}"}
-    found = [
-        (name, one)
-        for name, one in vars(module).items()
-        if isinstance(one, type) and issubclass(one, Connector) and one.__module__ == module.__name__
+    pairs = [
+        (name, value)
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Connector) and value.__module__ == module.__name__
     ]
-    lacking = {name: _missing(one) for name, one in found}
-    classes = [FileClass(name, one.names[0]) for name, one in found if not lacking[name]]
+    lacking = {name: _missing(connector) for name, connector in pairs}
+    classes = [FileClass(name, connector.names[0]) for name, connector in pairs if not lacking[name]]
     if classes:
-        return {"classes": [asdict(one) for one in classes]}
-    if not found:
+        return {"classes": [asdict(file_class) for file_class in classes]}
+    if not pairs:
         return {"error": f"{file.name}: has no subclass of keelman.connect.plugin.Connector"}
-    name, one = min(found, key=lambda each: len(lacking[each[0]]))  # the others are its base classes
-    return {"error": f"{file.name}:{inspect.getsourcelines(one)[1]}: class {name} lacks {', '.join(lacking[name])}"}
+    name, connector = min(pairs, key=lambda each: len(lacking[each[0]]))  # the others are its base classes
+    return {
+        "error": f"{file.name}:{inspect.getsourcelines(connector)[1]}: class {name} lacks {', '.join(lacking[name])}"
+    }
 
 
-def _missing(one: type[Connector]) -> list[str]:
-    return [a for a in NEEDED if not hasattr(one, a)] + sorted(getattr(one, "__abstractmethods__", ()))
+def _missing(connector: type[Connector]) -> list[str]:
+    return [a for a in NEEDED if not hasattr(connector, a)] + sorted(getattr(connector, "__abstractmethods__", ()))
 
 
 def _text_of(error: BaseException) -> str:

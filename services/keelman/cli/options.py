@@ -22,11 +22,11 @@ class Commands(typer.Typer):
     """The commands of one module, in plain style like the whole command line. For a parameter that is a dataclass, each
     of its fields becomes an option."""
 
-    def command(self, name: str | None = None, **given: Any) -> Callable[[C], C]:
+    def command(self, name: str | None = None, **options: Any) -> Callable[[C], C]:
         """Registers the decorated function as a command."""
 
         def decorated(command: C) -> C:
-            super(Commands, self).command(name, **given)(_with_fields(command))
+            super(Commands, self).command(name, **options)(_with_fields(command))
             return command
 
         return decorated
@@ -39,62 +39,68 @@ def command_group() -> Commands:
 
 def _with_fields(command: Callable[..., Any]) -> Callable[..., Any]:
     own = inspect.signature(command, eval_str=True)
-    made = {one.name: one.annotation for one in own.parameters.values() if is_dataclass(one.annotation)}
+    groups = {
+        parameter.name: parameter.annotation
+        for parameter in own.parameters.values()
+        if is_dataclass(parameter.annotation)
+    }
 
-    def called(*words: Any, **given: Any) -> Any:
-        return command(*words, **{name: _taken(kind, given) for name, kind in made.items()}, **given)
+    def called(*words: Any, **values: Any) -> Any:
+        return command(*words, **{name: _taken(kind, values) for name, kind in groups.items()}, **values)
 
     parameters = [
         option
-        for one in own.parameters.values()
-        for option in (_fields_of(made[one.name]) if one.name in made else [one])
+        for parameter in own.parameters.values()
+        for option in (_fields_of(groups[parameter.name]) if parameter.name in groups else [parameter])
     ]
     called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": int}
     called.__name__, called.__doc__ = command.__name__, command.__doc__
     return called
 
 
 def option(
     flags: str = "", metavar: str | None = None, text: str = "", of: Sequence[Kind] = KINDS, *, default: Any = None,
-    **given: Any,
+    **options: Any,
 ) -> Any:  # fmt: skip
     """Returns a dataclass field for an option of a command, with its flags and help unless its type has them, and the
     kinds that accept it."""
-    info = typer.Option(*flags.split(), metavar=metavar, help=text, **given) if flags else None
+    info = typer.Option(*flags.split(), metavar=metavar, help=text, **options) if flags else None
     return field(
         default=default, metadata={"option": info, "flag": flags.partition(" ")[0].partition("/")[0], "kinds": of}
     )
 
 
-def check_meant(kind: Kind, given: Any) -> bool:
+def check_meant(kind: Kind, options: Any) -> bool:
     """Tells whether any option of a dataclass was given. Raises InvalidArgument for an option that is not for this
     kind."""
-    typed = [one for one in fields(given) if getattr(given, one.name) not in (None, "", [], one.default)]
-    for one in typed:
-        flag = one.metadata.get("flag") or "--" + one.name.replace("_", "-")
-        check_option(flag, kind, one.metadata.get("kinds", KINDS))
+    typed = [
+        option for option in fields(options) if getattr(options, option.name) not in (None, "", [], option.default)
+    ]
+    for typed_field in typed:
+        flag = typed_field.metadata.get("flag") or "--" + typed_field.name.replace("_", "-")
+        check_option(flag, kind, typed_field.metadata.get("kinds", KINDS))
     return bool(typed)
 
 
 def _fields_of(kind: Any) -> list[inspect.Parameter]:
-    hints, found = get_type_hints(kind, include_extras=True), list[inspect.Parameter]()
-    for one in fields(kind):
-        if is_dataclass(hints[one.name]):
-            found += _fields_of(hints[one.name])
+    hints, parameters = get_type_hints(kind, include_extras=True), list[inspect.Parameter]()
+    for member in fields(kind):
+        if is_dataclass(hints[member.name]):
+            parameters += _fields_of(hints[member.name])
         else:
-            hint, keyword = hints[one.name], inspect.Parameter.KEYWORD_ONLY
-            if (info := one.metadata.get("option")) is not None:
+            hint, keyword = hints[member.name], inspect.Parameter.KEYWORD_ONLY
+            if (info := member.metadata.get("option")) is not None:
                 hint = Annotated[hint, info]
-            found.append(inspect.Parameter(one.name, keyword, default=one.default, annotation=hint))
-    return found
+            parameters.append(inspect.Parameter(member.name, keyword, default=member.default, annotation=hint))
+    return parameters
 
 
-def _taken(kind: Any, given: dict[str, Any]) -> Any:
-    """Builds a dataclass from the options given for its fields, and removes them from `given`."""
+def _taken(kind: Any, values: dict[str, Any]) -> Any:
+    """Builds a dataclass from the options given for its fields, and removes them from `values`."""
     hints = get_type_hints(kind)
-    names = [one.name for one in fields(kind)]
-    return kind(**{n: _taken(hints[n], given) if is_dataclass(hints[n]) else given.pop(n) for n in names})
+    names = [option.name for option in fields(kind)]
+    return kind(**{n: _taken(hints[n], values) if is_dataclass(hints[n]) else values.pop(n) for n in names})
 
 
 def kind_word(verb: str) -> typer.models.ArgumentInfo:
@@ -149,10 +155,10 @@ _UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 
 def seconds_of(text: str) -> float:
     """Parses a time as people write it, and returns it in seconds. Raises typer.BadParameter."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|)", text.strip())
+    if match is None:
         raise typer.BadParameter(f"{text!r} is not legal: seconds, as 90, 90s, 1.5m or 1h")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 WaitSeconds = Annotated[

@@ -13,33 +13,33 @@ ENGINES = {"keelman": WorkerEngine.WORKER_ENGINE_KEELMAN, "kafka-connect": Worke
 
 def named(option: str, texts: Sequence[str]) -> list[PluginRef]:
     """Parses the given plugins. Raises InvalidArgument."""
-    found = []
+    refs = []
     for text in texts:
         name, colon, version = text.strip().partition(":")
         if not name or (colon and not version):
             raise InvalidArgument.of(option, text, "NAME (the newest version) or NAME:VERSION")
-        found.append(PluginRef(name=name, version=version))
-    return found
+        refs.append(PluginRef(name=name, version=version))
+    return refs
 
 
-def edit(option: str, present: MutableSequence[PluginRef], given: Sequence[str], removed: Sequence[str] = ()) -> None:
+def edit(option: str, present: MutableSequence[PluginRef], texts: Sequence[str], removed: Sequence[str] = ()) -> None:
     """Replaces present plugins by given ones of the same names, appends the others, and removes the removed ones.
     Raises InvalidArgument."""
-    new = named(f"--{option}", given)
+    new = named(f"--{option}", texts)
     names = [ref.name for ref in present]
     for name in removed:
         if name not in names:
-            known = ", ".join(names) or "it has none"
-            raise InvalidArgument.of(f"--remove-{option}", name, f"the name of one that it has: {known}")
-    made: list[PluginRef] = []
+            names_text = ", ".join(names) or "it has none"
+            raise InvalidArgument.of(f"--remove-{option}", name, f"the name of one that it has: {names_text}")
+    refs: list[PluginRef] = []
     for ref in present:
         if ref.name in removed:
             continue
-        mine = [one for one in new if one.name == ref.name]
-        made += [one for one in (mine or [ref]) if one not in made]
-    made += [one for one in new if one not in made]
+        mine = [ref_wanted for ref_wanted in new if ref_wanted.name == ref.name]
+        refs += [ref_wanted for ref_wanted in (mine or [ref]) if ref_wanted not in refs]
+    refs += [ref_wanted for ref_wanted in new if ref_wanted not in refs]
     del present[:]
-    present.extend(made)
+    present.extend(refs)
 
 
 def engine_of(text: str) -> WorkerEngine.ValueType:

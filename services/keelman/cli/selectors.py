@@ -41,11 +41,15 @@ class Selector:
     @property
     def equal(self) -> dict[str, str]:
         """The conditions that the state service can filter by: one equal value for a key."""
-        return {one.key: one.values[0] for one in self.asked if one.values and len(one.values) == 1 and not one.other}
+        return {
+            requirement.key: requirement.values[0]
+            for requirement in self.asked
+            if requirement.values and len(requirement.values) == 1 and not requirement.other
+        }
 
     def takes(self, labels: Mapping[str, str]) -> bool:
         """Tells whether labels meet all conditions."""
-        return all(one.holds(labels) for one in self.asked)
+        return all(requirement.holds(labels) for requirement in self.asked)
 
     def __call__(self, resource: Any) -> bool:
         """Tells whether a resource's labels meet all conditions."""
@@ -54,7 +58,7 @@ class Selector:
 
 def selector(texts: Sequence[str]) -> Selector:
     """Returns the selector of some -l options, all of which must hold. Raises InvalidArgument."""
-    return Selector([one for text in texts for one in _requirements(text)])
+    return Selector([requirement for text in texts for requirement in _requirements(text)])
 
 
 def selector_of(kind: Kind, texts: Sequence[str]) -> Selector:
@@ -67,20 +71,20 @@ def selector_of(kind: Kind, texts: Sequence[str]) -> Selector:
 def _requirements(text: str) -> Iterator[Requirement]:
     at = 0
     while at < len(text) or at == 0:
-        found = _PART.match(text, at)
-        if found is None or found.end() == at:
+        match = _PART.match(text, at)
+        if match is None or match.end() == at:
             raise InvalidArgument.of("-l", text, LEGAL)
-        at = found.end()
-        if found["none"]:
-            yield Requirement(found["none"], None, other=True)
-        elif found["word"]:
-            values = tuple(one.strip() for one in found["set"].split(","))
+        at = match.end()
+        if match["none"]:
+            yield Requirement(match["none"], None, other=True)
+        elif match["word"]:
+            values = tuple(part.strip() for part in match["set"].split(","))
             if not all(values):
                 raise InvalidArgument.of("-l", text, LEGAL)
-            yield Requirement(found["key"], values, other=found["word"] == "notin")
-        elif found["sign"]:
-            yield Requirement(found["key"], (found["value"],), other=found["sign"].startswith("!"))
+            yield Requirement(match["key"], values, other=match["word"] == "notin")
+        elif match["sign"]:
+            yield Requirement(match["key"], (match["value"],), other=match["sign"].startswith("!"))
         else:
-            yield Requirement(found["key"], None)
+            yield Requirement(match["key"], None)
     if text.rstrip().endswith(","):
         raise InvalidArgument.of("-l", text, LEGAL)

@@ -62,8 +62,8 @@ def _asking(answer: type[Message], ask: Callable[[Connectors, Any], Awaitable[An
     """Returns an RPC that calls the workers of one connector; its answer has the connector if the workers return it."""
 
     async def method(self: ConnectorApi, request: Any, context: Context) -> Message:
-        found = await ask(self._connectors, request)
-        return answer() if found is None else answer(connector=found)
+        connector = await ask(self._connectors, request)
+        return answer() if connector is None else answer(connector=connector)
 
     return method
 
@@ -94,8 +94,8 @@ class ConnectorApi(ConnectorServiceServicer):
             checked_name("worker_cluster", request.worker_cluster)
         if request.from_revision < 0:
             raise InvalidArgument.of("from_revision", request.from_revision, "0, or the revision of an answer")
-        async with aclosing(self._watch.changes(request)) as found:
-            async for changes in found:
+        async with aclosing(self._watch.changes(request)) as stream:
+            async for changes in stream:
                 yield wire.WatchConnectorsResponse(changes=changes)
 
     async def CreateConnector(
@@ -104,8 +104,8 @@ class ConnectorApi(ConnectorServiceServicer):
         """See the proto."""
         cluster, name = _named(request)
         request_id = checked_request_id("request_id", request.request_id)
-        made = await self._connectors.create(cluster, name, request.config, request_id=request_id)
-        return wire.CreateConnectorResponse(connector=made)
+        connector = await self._connectors.create(cluster, name, request.config, request_id=request_id)
+        return wire.CreateConnectorResponse(connector=connector)
 
     GetConnector = _asking(wire.GetConnectorResponse, lambda api, r: api.get(*_named(r)))
     UpdateConnector = _asking(wire.UpdateConnectorResponse, _update)

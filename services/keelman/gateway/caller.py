@@ -39,5 +39,5 @@ CALLER = "keelman.caller"
 
 def caller_of(scope: Mapping[str, Any]) -> Caller:
     """Returns the caller of a request."""
-    found: Caller = scope.get(CALLER, EVERYBODY)
-    return found
+    caller: Caller = scope.get(CALLER, EVERYBODY)
+    return caller

@@ -40,11 +40,11 @@ class Calls:
             self._methods[kind] = method_of(self._channel, kind)
         return await self._methods[kind](request, timeout=LONGER.get(kind, SECONDS))
 
-    async def pages(self, request_type: Any, **given: Any) -> AsyncIterator[Any]:
-        """Yields all items of a list, page by page; `given` are fields of each request."""
+    async def pages(self, request_type: Any, **fields: Any) -> AsyncIterator[Any]:
+        """Yields all items of a list, page by page; `fields` are fields of each request."""
         token = ""
         while True:
-            answer = await self.ask(request_type(page_size=PAGE, page_token=token, **given))
+            answer = await self.ask(request_type(page_size=PAGE, page_token=token, **fields))
             for item in getattr(answer, answer.DESCRIPTOR.fields_by_number[1].name):
                 yield item
             token = answer.next_page_token
@@ -60,6 +60,6 @@ class Calls:
         finally:
             call.cancel()
 
-    async def all(self, request_type: Any, **given: Any) -> list[Any]:
+    async def all(self, request_type: Any, **fields: Any) -> list[Any]:
         """Returns all items of a list."""
-        return [item async for item in self.pages(request_type, **given)]
+        return [item async for item in self.pages(request_type, **fields)]

@@ -40,7 +40,7 @@ class Asked:
         earlier stream."""
         if self.unreachable is None and self.connectors:
             return None  # their first answers tell it
-        still = {name: why for name, why in (self.unreachable or {}).items() if name in self.connectors}
+        still = {name: reason for name, reason in (self.unreachable or {}).items() if name in self.connectors}
         if still == self.unreachable:
             return None
         self.unreachable = still
@@ -54,7 +54,7 @@ class Asked:
         An unreachable cluster gets no other change. Clusters that are no longer called are skipped: their reports have
         come meanwhile."""
         changes = ConnectorChanges()
-        reasons = {name: why for name, why in unreachable.items() if name in self.connectors}
+        reasons = {name: reason for name, reason in unreachable.items() if name in self.connectors}
         if reasons != self.unreachable:
             self.unreachable = reasons
             changes.unreachable.CopyFrom(UnreachableClusters(reasons=reasons))
@@ -65,7 +65,9 @@ class Asked:
             if before is None:
                 changes.worker_clusters.append(cluster)
                 before = {}
-            changes.connectors.extend(one for name, one in sorted(now.items()) if before.get(name) != one)
+            changes.connectors.extend(
+                connector for name, connector in sorted(now.items()) if before.get(name) != connector
+            )
             gone = sorted(before.keys() - now.keys())
             changes.gone.extend(ConnectorName(worker_cluster=cluster, name=name) for name in gone)
             self.connectors[cluster] = now
@@ -82,7 +84,7 @@ class ConnectorWatch:
     async def changes(self, request: WatchConnectorsRequest) -> AsyncGenerator[ConnectorChanges, None]:
         """Yields the present connectors, then each change, until the state service ends.
         Raises NotFound, Unavailable."""
-        asked, revision = Asked(), request.from_revision
+        waiting, revision = Asked(), request.from_revision
         reports = self._state.watched_connectors(
             WatchConnectorReportsRequest(
                 worker_cluster=request.worker_cluster, name=request.name, from_revision=request.from_revision
@@ -101,23 +103,23 @@ class ConnectorWatch:
                         raise Unavailable("the state service has ended the watch: watch again", reason="STOPPING")
                     coming = asyncio.ensure_future(anext(reports, None))
                     if answer.HasField("unreported"):
-                        asked.ask(list(answer.unreported.worker_clusters))
+                        waiting.ask(list(answer.unreported.worker_clusters))
                         asking.cancel()
-                        asking = asyncio.ensure_future(self._ask(list(asked.connectors), request.name, at_once=True))
+                        asking = asyncio.ensure_future(self._ask(list(waiting.connectors), request.name, at_once=True))
                     changes = answer.changes
                     if answer.HasField("changes"):
-                        self._spare(changes, asked)
+                        self._spare(changes, waiting)
                         is_whole, revision = not changes.more, changes.revision or revision
-                    still = asked.still_unreachable() if is_whole else None
+                    still = waiting.still_unreachable() if is_whole else None
                     if still is not None:
                         changes.unreachable.CopyFrom(still)
                         changes.revision = revision
                     if answer.HasField("changes"):
                         yield changes
                 else:
-                    found, unreachable = asking.result()
-                    asking = asyncio.ensure_future(self._ask(list(asked.connectors), request.name))
-                    if (news := asked.news(found, unreachable)) is not None:
+                    connectors, unreachable = asking.result()
+                    asking = asyncio.ensure_future(self._ask(list(waiting.connectors), request.name))
+                    if (news := waiting.news(connectors, unreachable)) is not None:
                         news.revision = revision
                         yield news
         finally:
@@ -127,13 +129,13 @@ class ConnectorWatch:
             await reports.aclose()
 
     @staticmethod
-    def _spare(changes: ConnectorChanges, asked: Asked) -> None:
+    def _spare(changes: ConnectorChanges, waiting: Asked) -> None:
         """Removes from a change the clusters that it lists as gone for lack of reports: their workers
         are called first."""
-        kept = [cluster for cluster in changes.worker_clusters if cluster not in asked.connectors]
-        if len(kept) < len(changes.worker_clusters):
+        clusters = [cluster for cluster in changes.worker_clusters if cluster not in waiting.connectors]
+        if len(clusters) < len(changes.worker_clusters):
             del changes.worker_clusters[:]
-            changes.worker_clusters.extend(kept)
+            changes.worker_clusters.extend(clusters)
 
     async def _ask(
         self, clusters: list[str], name: str, *, at_once: bool = False
@@ -144,10 +146,10 @@ class ConnectorWatch:
         if not at_once:
             await asyncio.sleep(ASK_SECONDS)
         answered = await self._connectors.all(clusters)
-        found: dict[str, dict[str, Connector]] = {
+        connectors: dict[str, dict[str, Connector]] = {
             cluster: {} for cluster in clusters if cluster not in answered.unreachable
         }
-        for one in answered.connectors:
-            if name in ("", one.name):
-                found[one.worker_cluster][one.name] = hidden(one)
-        return found, answered.unreachable
+        for connector in answered.connectors:
+            if name in ("", connector.name):
+                connectors[connector.worker_cluster][connector.name] = hidden(connector)
+        return connectors, answered.unreachable

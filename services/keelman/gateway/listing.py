@@ -69,27 +69,27 @@ class Listing:
         """Returns a page of connectors. Raises NotFound for an unknown worker cluster."""
         answer = await self._state.connector_reports(request)
         stretch = Stretch(key_of(request.page_token), key_of(answer.next_page_token))
-        found = {connector_key(one.worker_cluster, one.name): one for one in answer.connectors}
+        by_key = {connector_key(member.worker_cluster, member.name): member for member in answer.connectors}
         unreported = set(answer.unreported)
-        asked = await self._connectors.all(sorted(filter(stretch.reaches, unreported)))
-        for one in asked.connectors:
-            if is_in(one, request.state):
-                found[connector_key(one.worker_cluster, one.name)] = hidden(one)
+        answered = await self._connectors.all(sorted(filter(stretch.reaches, unreported)))
+        for member in answered.connectors:
+            if is_in(member, request.state):
+                by_key[connector_key(member.worker_cluster, member.name)] = hidden(member)
         for (cluster, name), connector in self._written.recent().items():
             if connector is None and cluster not in unreported:
-                found.pop(connector_key(cluster, name), None)
-        for one in await self._unreported_yet(request, stretch, found, unreported):
-            found[connector_key(one.worker_cluster, one.name)] = hidden(one)
-        keys = sorted(filter(stretch.has, found))
+                by_key.pop(connector_key(cluster, name), None)
+        for member in await self._unreported_yet(request, stretch, by_key, unreported):
+            by_key[connector_key(member.worker_cluster, member.name)] = hidden(member)
+        keys = sorted(filter(stretch.has, by_key))
         cut, token = keys[: page_limit(request.page_size)], answer.next_page_token
         if len(cut) < len(keys):
             token = token_for(cut[-1])
         return ListConnectorsResponse(
-            connectors=[found[key] for key in cut], next_page_token=token, unreachable=asked.unreachable
+            connectors=[by_key[key] for key in cut], next_page_token=token, unreachable=answered.unreachable
         )
 
     async def _unreported_yet(
-        self, request: ListConnectorsRequest, stretch: Stretch, found: dict[str, Connector], unreported: set[str]
+        self, request: ListConnectorsRequest, stretch: Stretch, by_key: dict[str, Connector], unreported: set[str]
     ) -> Sequence[Connector]:
         """Returns the recent writes that belong to this page and are in no report yet."""
         written = [
@@ -99,22 +99,22 @@ class Listing:
             and cluster not in unreported
             and request.worker_cluster in ("", cluster)
             and stretch.has(key := connector_key(cluster, name))
-            and key not in found
+            and key not in by_key
             and is_in(connector, request.state)
         ]
         if not written or request.state == CONNECTOR_STATE_UNSPECIFIED:
             return written
         reported = await self._state.reported_connectors(written)  # reported, but in other states
-        return [one for one in written if (one.worker_cluster, one.name) not in reported]
+        return [member for member in written if (member.worker_cluster, member.name) not in reported]
 
 
 def hidden(connector: Connector) -> Connector:
     """Returns a copy of a connector for lists: with hidden secret values, without notes, etag and uid."""
     config = shown(connector.config)
-    made = Connector()
-    made.CopyFrom(connector)
-    made.config.clear()
-    made.config.update(config)
-    del made.notes[:]
-    made.etag = made.uid = ""
-    return made
+    shown_connector = Connector()
+    shown_connector.CopyFrom(connector)
+    shown_connector.config.clear()
+    shown_connector.config.update(config)
+    del shown_connector.notes[:]
+    shown_connector.etag = shown_connector.uid = ""
+    return shown_connector

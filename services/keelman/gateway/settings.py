@@ -144,5 +144,5 @@ class Settings(WorkerAccessSettings):
     def hosts(self) -> tuple[str, ...]:
         """The addresses by which the gateway is reached, for its certificate."""
         advertised = self.advertised_http.rpartition(":")[0].strip("[]")
-        found = (self.host, self.http_host, advertised, socket.gethostname())
-        return tuple(dict.fromkeys(one for one in found if one and one not in ("0.0.0.0", "::")))
+        hosts = (self.host, self.http_host, advertised, socket.gethostname())
+        return tuple(dict.fromkeys(host for host in hosts if host and host not in ("0.0.0.0", "::")))

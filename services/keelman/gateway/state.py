@@ -39,8 +39,8 @@ class State:
 
     async def worker_cluster(self, name: str) -> WorkerCluster:
         """Returns one worker cluster. Raises NotFound."""
-        found: WorkerCluster = (await self._calls.ask(GetWorkerClusterRequest(name=name))).worker_cluster
-        return found
+        worker_cluster: WorkerCluster = (await self._calls.ask(GetWorkerClusterRequest(name=name))).worker_cluster
+        return worker_cluster
 
     async def worker_clusters(self) -> list[WorkerCluster]:
         """Returns all worker clusters, sorted by name."""
@@ -48,13 +48,13 @@ class State:
 
     async def connector_reports(self, request: ListConnectorsRequest) -> ListConnectorReportsResponse:
         """Returns a page of connectors as workers have reported them. Raises NotFound for an unknown worker cluster."""
-        asked = ListConnectorReportsRequest(
+        message = ListConnectorReportsRequest(
             page_size=request.page_size,
             page_token=request.page_token,
             worker_cluster=request.worker_cluster,
             state=request.state,
         )
-        answer: ListConnectorReportsResponse = await self._calls.ask(asked)
+        answer: ListConnectorReportsResponse = await self._calls.ask(message)
         return answer
 
     def watched_connectors(
@@ -65,12 +65,14 @@ class State:
 
     async def reported_connectors(self, connectors: Sequence[Connector]) -> set[tuple[str, str]]:
         """Returns worker cluster and name of each of these connectors that workers have reported."""
-        found: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         for start in range(0, len(connectors), LARGEST_SIZE):
-            names = [f"{one.worker_cluster}/{one.name}" for one in connectors[start : start + LARGEST_SIZE]]
+            names = [
+                f"{connector.worker_cluster}/{connector.name}" for connector in connectors[start : start + LARGEST_SIZE]
+            ]
             answer = await self._calls.ask(ListConnectorReportsRequest(connectors=names))
-            found.update((one.worker_cluster, one.name) for one in answer.connectors)
-        return found
+            reported.update((connector.worker_cluster, connector.name) for connector in answer.connectors)
+        return reported
 
     async def rest_urls(self, cluster: str) -> tuple[str, ...]:
         """Returns the URLs of the running workers' REST APIs, without a final slash, group members first.
@@ -95,10 +97,10 @@ class State:
     async def heeds_ids(self, cluster: str) -> bool:
         """Tells whether a cluster's workers execute a request with the same id only once. False if that is unknown."""
         try:
-            found = await self.worker_cluster(cluster)
+            worker_cluster = await self.worker_cluster(cluster)
         except KeelmanError:
             return False
-        return found.spec.engine != WORKER_ENGINE_KAFKA_CONNECT
+        return worker_cluster.spec.engine != WORKER_ENGINE_KAFKA_CONNECT
 
     def known_urls(self, cluster: str) -> tuple[str, ...]:
         """Returns the last answer of rest_urls; empty before the first."""
@@ -106,9 +108,9 @@ class State:
 
     async def agent_of(self, workload: str) -> tuple[str, str]:
         """Returns the node of a workload, and its agent's gRPC address. Raises NotFound, Unavailable (NO_AGENT)."""
-        async for found in self._calls.pages(ListWorkloadsRequest, **_among(workload)):
-            if found.name == workload:
-                node: Node = (await self._calls.ask(GetNodeRequest(name=found.node))).node
+        async for page in self._calls.pages(ListWorkloadsRequest, **_among(workload)):
+            if page.name == workload:
+                node: Node = (await self._calls.ask(GetNodeRequest(name=page.node))).node
                 if not node.status.agent_address:
                     raise Unavailable(
                         f"node {node.name!r}, which has workload {workload!r}, has not reported its agent's address",
@@ -118,12 +120,12 @@ class State:
         raise NotFound(f"no workload {workload!r} is placed on any node", metadata={"workload": workload})
 
     async def _say_why_none(self, cluster: str) -> None:
-        found = await self.worker_cluster(cluster)
-        status = found.status
-        why = f": {status.message}" if status.message else ""
+        worker_cluster = await self.worker_cluster(cluster)
+        status = worker_cluster.status
+        reason = f": {status.message}" if status.message else ""
         raise Unavailable(
             f"worker cluster {cluster!r} has no running worker ({status.ready_workers} of {status.wanted_workers} "
-            f"wanted){why}",
+            f"wanted){reason}",
             reason="NO_RUNNING_WORKER",
             metadata={"worker_cluster": cluster},
         )

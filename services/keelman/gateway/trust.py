@@ -90,8 +90,8 @@ class Trust:
                 "gateway.state_address", settings.state_address, ca="state_ca", certificates=roots, trust=settings.trust
             )
             agents = Agents(root_certificates("gateway.agent_ca", settings.agent_ca), settings.trust)
-            known = Pems(roots=roots or b"")
-            return cls(settings, tls, agents, lambda: known)
+            pems = Pems(roots=roots or b"")
+            return cls(settings, tls, agents, lambda: pems)
         if tls is not None or roots is not None:
             return cls._of_files(settings, tls)
         holder = Identity(IdentityKind.GATEWAY, settings.own_name)

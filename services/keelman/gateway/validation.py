@@ -60,39 +60,39 @@ def check(service: str, method: str, request: Message) -> None:
 
 def _check_one(service: str, method: str, request: Message) -> None:
     fields = request.DESCRIPTOR.fields_by_name
-    given = partial(getattr, request)
+    value_of = partial(getattr, request)
     if "page_size" in fields:
-        page_limit(given("page_size"))
+        page_limit(value_of("page_size"))
     if service == PLUGINS and method != "ListWorkerPlugins":
         _check_plugin(method, request)
     elif service == DOCUMENTS:
         _check_document(method, request)
-    elif "name" in fields and service not in (PLUGINS, WATCHES) and (method, given("name")) != UNNAMED:
+    elif "name" in fields and service not in (PLUGINS, WATCHES) and (method, value_of("name")) != UNNAMED:
         if service in NAMED:
-            checked_name("name", given("name"))
-        elif not given("name"):
+            checked_name("name", value_of("name"))
+        elif not value_of("name"):
             raise InvalidArgument.of("name", "", "not empty")
     for field in FILTERS:
-        if field in fields and given(field):
-            checked_name(field, given(field))
+        if field in fields and value_of(field):
+            checked_name(field, value_of(field))
     if "labels" in fields:
-        check_labels("labels", given("labels"))
+        check_labels("labels", value_of("labels"))
     if "request_id" in fields:
-        checked_request_id("request_id", given("request_id"))
+        checked_request_id("request_id", value_of("request_id"))
     if service in NAMED and "spec" in fields:
-        spec, mask = given("spec"), getattr(request, "update_mask", None)
+        spec, mask = value_of("spec"), getattr(request, "update_mask", None)
         _check_spec(spec if mask is None else masked(type(spec)(), spec, mask))
     if cluster := OF_CLUSTER.get(method):
-        checked_name(f"spec.{cluster}", getattr(given("spec"), cluster))
+        checked_name(f"spec.{cluster}", getattr(value_of("spec"), cluster))
 
 
 def _check_batch(request: Any) -> None:
     """Checks each request in a batch. Raises InvalidArgument with the place of each illegal request."""
     checked_request_id("request_id", request.request_id)
     wrong: list[Violation] = []
-    for number, one in enumerate(methods_in(request)):
+    for number, method in enumerate(methods_in(request)):
         try:
-            _check_one(one.service, one.method, one.request)
+            _check_one(method.service, method.method, method.request)
         except InvalidArgument as error:
             wrong.append(Violation(f"writes[{number}]", f"writes[{number}].{error.message}"))
     if wrong:
@@ -101,11 +101,11 @@ def _check_batch(request: Any) -> None:
 
 def _check_plugin(method: str, request: Any) -> None:
     """Checks the names in a request about plugins; for an upload the names in its header."""
-    given, field = (request.header, "header.") if method == "UploadPlugin" else (request, "")
-    if given.name or method not in ("UploadPlugin", "ListPlugins"):
-        checked_name(f"{field}name", given.name)
-    if method != "ListPlugins" and (given.version or method in ("UpdatePlugin", "DeletePlugin")):
-        checked_version(f"{field}version", given.version)
+    named, field = (request.header, "header.") if method == "UploadPlugin" else (request, "")
+    if named.name or method not in ("UploadPlugin", "ListPlugins"):
+        checked_name(f"{field}name", named.name)
+    if method != "ListPlugins" and (named.version or method in ("UpdatePlugin", "DeletePlugin")):
+        checked_version(f"{field}version", named.version)
 
 
 def _check_document(method: str, request: Any) -> None:
@@ -115,8 +115,8 @@ def _check_document(method: str, request: Any) -> None:
             checked_name("kind", request.kind)
         check_scope("scope", request.scope)
         return
-    given, prefix = (request.document, "document.") if method == "PutDocument" else (request, "")
-    check_document_key(prefix, given.kind, given.scope, given.key)
+    document, prefix = (request.document, "document.") if method == "PutDocument" else (request, "")
+    check_document_key(prefix, document.kind, document.scope, document.key)
 
 
 def _check_spec(spec: Any) -> None:

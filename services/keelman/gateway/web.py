@@ -66,8 +66,8 @@ def application(
     async def readyz(_: Request) -> Response:
         if is_draining():
             return _json({"status": "draining"}, 503)
-        why = problem()  # still ready: requests to worker clusters are passed on all the same
-        return _json({"status": "degraded", "message": why} if why else {"status": "ready"})
+        reason = problem()  # still ready: requests to worker clusters are passed on all the same
+        return _json({"status": "degraded", "message": reason} if reason else {"status": "ready"})
 
     async def metrics(_: Request) -> Response:
         return Response(await exposition(state, workers), headers={"Content-Type": CONTENT_TYPE})

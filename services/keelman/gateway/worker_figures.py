@@ -36,9 +36,9 @@ class WorkerFigures:
         one more label."""
         async with self._alone:
             if time.monotonic() - self._made_at >= FRESH_SECONDS:
-                asked = [(cluster, url) for cluster, urls in workers.items() for url in urls]
-                texts = await asyncio.gather(*(self._of(url) for _, url in asked))
-                self._made = merged((cluster, text) for (cluster, _), text in zip(asked, texts, strict=True))
+                sources = [(cluster, url) for cluster, urls in workers.items() for url in urls]
+                texts = await asyncio.gather(*(self._of(url) for _, url in sources))
+                self._made = merged((cluster, text) for (cluster, _), text in zip(sources, texts, strict=True))
                 self._made_at = time.monotonic()
             return self._made
 
@@ -59,10 +59,10 @@ def merged(texts: Iterable[tuple[str, str]]) -> bytes:
         label = labels_of({"worker_cluster": cluster})
         for line in text.splitlines():
             if (head := _HEAD.fullmatch(line)) is not None:
-                known = heads.setdefault(head[1], [])
-                if line not in known:
-                    known.append(line)
+                lines_of_head = heads.setdefault(head[1], [])
+                if line not in lines_of_head:
+                    lines_of_head.append(line)
             elif (sample := _SAMPLE.fullmatch(line)) is not None:
                 samples.setdefault(sample[1], []).append(f"{sample[1]}{{{sample[2]},{label}}} {sample[3]}")
-    lines = (line for family, found in samples.items() for line in (*heads.get(family, ()), *found))
+    lines = (line for family, family_lines in samples.items() for line in (*heads.get(family, ()), *family_lines))
     return "".join(f"{line}\n" for line in lines).encode()

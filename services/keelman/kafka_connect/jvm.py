@@ -78,9 +78,9 @@ class Jvm(JavaProcess):
     async def ended(self) -> None:
         """Waits until the worker ends by itself, always a failure: raises Internal with its exit code and reason."""
         how, may_have_said = await self.end()
-        why = reason_in(self._errors()) if may_have_said else ""
+        reason = reason_in(self._errors()) if may_have_said else ""
         raise Internal(
-            f"the worker of Apache Kafka Connect ended with {how}{': ' if why else ''}{why}",
+            f"the worker of Apache Kafka Connect ended with {how}{': ' if reason else ''}{reason}",
             reason="CONNECT_ENDED",
             metadata={"exit": how},
         )
@@ -104,9 +104,9 @@ async def started(command: Sequence[str], home: Path) -> AsyncIterator[Jvm]:
 def reason_in(text: str) -> str:
     """Returns the cause at the bottom of the first trace in Java's log, else the first line; empty for none."""
     lines = text.splitlines()
-    found = ""
+    cause = ""
     for line in lines:
         match = _EXCEPTION.match(line.strip())
-        if match and (not found or line.startswith("Caused by: ")):
-            found = f"{match.group(2)} ({match.group(1)})"
-    return found or (lines[0].strip() if lines else "")
+        if match and (not cause or line.startswith("Caused by: ")):
+            cause = f"{match.group(2)} ({match.group(1)})"
+    return cause or (lines[0].strip() if lines else "")

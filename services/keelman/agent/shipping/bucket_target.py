@@ -131,26 +131,26 @@ class BucketWriter:
         self._store = store
         self._source = source
 
-    async def resume(self, kept: Kept) -> Kept:
+    async def resume(self, progress: Kept) -> Kept:
         """Puts an object again that may not have been put."""
-        pending = kept.pending
+        pending = progress.pending
         if pending is None:
-            return kept
-        self._source.place(kept)
-        length = max(1, pending.end - kept.position)
-        batch = await finished(asyncio.to_thread(self._source.read, kept, length, until=pending.end))
+            return progress
+        self._source.place(progress)
+        length = max(1, pending.end - progress.position)
+        batch = await finished(asyncio.to_thread(self._source.read, progress, length, until=pending.end))
         if batch is not None:
             await self._put(pending.key, batch)
-        return replace(kept, position=pending.end, mine=pending.mine, pending=None)
+        return replace(progress, position=pending.end, mine=pending.mine, pending=None)
 
-    async def write(self, batch: Batch, kept: Kept) -> Kept:
+    async def write(self, batch: Batch, progress: Kept) -> Kept:
         """Stores the content of the put, then puts it. Raises KeelmanError."""
         now = self._target.now()
-        name = f"{now:%Y-%m-%d}/{now:%H-%M-%S}-{kept.id[:8]}-{kept.position:016d}.log.gz"
+        name = f"{now:%Y-%m-%d}/{now:%H-%M-%S}-{progress.id[:8]}-{progress.position:016d}.log.gz"
         pending = Pending("/".join(filter(None, (self._target.folder, name))), batch.end, batch.mine)
-        self._target.keep(replace(kept, pending=pending))
+        self._target.keep(replace(progress, pending=pending))
         await self._put(pending.key, batch)
-        return replace(kept, position=batch.end, mine=batch.mine, pending=None)
+        return replace(progress, position=batch.end, mine=batch.mine, pending=None)
 
     async def _put(self, key: str, batch: Batch) -> None:
         async with self._target.turns:

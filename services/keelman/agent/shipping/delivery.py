@@ -99,25 +99,25 @@ class Delivery:
 
     def _begin(self) -> None:
         if self._kept is None:
-            found = read_kept(self._file)
-            if found is None:
-                found = self._source.at_end(Kept()) if self.stream.about else Kept()
-                write_kept(self._file, found)
-            self._kept = found
+            progress = read_kept(self._file)
+            if progress is None:
+                progress = self._source.at_end(Kept()) if self.stream.about else Kept()
+                write_kept(self._file, progress)
+            self._kept = progress
 
     async def _deliver(self, writer: Writer, backoff: Backoff) -> None:
         """Delivers batches. Raises the target's errors."""
         self._keep(await writer.resume(self._source.place(self._known)))
         while True:
             is_last = self._is_last.is_set()
-            kept = self._source.place(self._known)
-            if kept != self._known:
-                self._keep(kept)
-            if not self._is_due(self._source.waiting(kept)) and not is_last:
+            progress = self._source.place(self._known)
+            if progress != self._known:
+                self._keep(progress)
+            if not self._is_due(self._source.waiting(progress)) and not is_last:
                 await self._look_again()
                 continue
             whole = is_last and not self.stream.about  # another's log continues
-            batch = await finished(asyncio.to_thread(self._source.read, kept, self._target.most_bytes, last=whole))
+            batch = await finished(asyncio.to_thread(self._source.read, progress, self._target.most_bytes, last=whole))
             if batch is None:
                 if is_last:
                     self._done.set()
@@ -127,11 +127,11 @@ class Delivery:
             if batch.lost:
                 log.error("log_lines_lost", stream=self.stream.name, target=self.kind, bytes=batch.lost)
             if batch.lines:
-                self._keep(await writer.write(batch, kept))
+                self._keep(await writer.write(batch, progress))
                 backoff.reset()
                 self._note_problem("")
             else:
-                self._pass_over(replace(kept, position=batch.end, mine=batch.mine))
+                self._pass_over(replace(progress, position=batch.end, mine=batch.mine))
             self._waited_since = None
 
     @property
@@ -151,15 +151,15 @@ class Delivery:
     async def _look_again(self) -> None:
         await wait_or_stop(self._is_last, LOOK_SECONDS)
 
-    def _pass_over(self, kept: Kept) -> None:
+    def _pass_over(self, progress: Kept) -> None:
         if time.monotonic() - self._kept_at > KEEP_SECONDS:
-            self._keep(kept)
-        self._kept = kept
+            self._keep(progress)
+        self._kept = progress
 
-    def _keep(self, kept: Kept) -> None:
-        if kept != self._kept:
-            write_kept(self._file, kept)
-            self._kept, self._kept_at = kept, time.monotonic()
+    def _keep(self, progress: Kept) -> None:
+        if progress != self._kept:
+            write_kept(self._file, progress)
+            self._kept, self._kept_at = progress, time.monotonic()
 
     def _note_problem(self, problem: str) -> None:
         """Notes a problem, or that it is over; logs it when it comes and when it goes, not each time."""

@@ -51,19 +51,19 @@ class FileWriter:
         self._descriptor = descriptor
         self._target = target
 
-    async def resume(self, kept: Kept) -> Kept:
+    async def resume(self, progress: Kept) -> Kept:
         """Cuts off the bytes after the kept length. A file that was emptied, or is another one, is continued at its
         end."""
-        found = os.fstat(self._descriptor)
-        if found.st_ino == kept.target and found.st_size > kept.length:
-            os.ftruncate(self._descriptor, kept.length)
-        return replace(kept, length=os.fstat(self._descriptor).st_size, target=found.st_ino)
+        status = os.fstat(self._descriptor)
+        if status.st_ino == progress.target and status.st_size > progress.length:
+            os.ftruncate(self._descriptor, progress.length)
+        return replace(progress, length=os.fstat(self._descriptor).st_size, target=status.st_ino)
 
-    async def write(self, batch: Batch, kept: Kept) -> Kept:
+    async def write(self, batch: Batch, progress: Kept) -> Kept:
         """Appends the lines, synced. Raises OSError, for example for a full disk."""
         text = b"".join(line + b"\n" for line in batch.lines)
         await finished(asyncio.to_thread(self._append, text))
-        return replace(kept, position=batch.end, mine=batch.mine, length=kept.length + len(text))
+        return replace(progress, position=batch.end, mine=batch.mine, length=progress.length + len(text))
 
     def _append(self, text: bytes) -> None:
         # Before the write: the cut must not take in lines that the next agent has to cut off after a kill.

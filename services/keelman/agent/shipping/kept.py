@@ -42,9 +42,9 @@ class Kept:
 def read_kept(file: Path) -> Kept | None:
     """Returns the kept position; None when there is nothing that can be read: then the whole log is delivered."""
     try:
-        found = json.loads(file.read_bytes())
-        pending = found.pop("pending")
-        return Kept(**found, pending=None if pending is None else Pending(**pending))
+        tree = json.loads(file.read_bytes())
+        pending = tree.pop("pending")
+        return Kept(**tree, pending=None if pending is None else Pending(**pending))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -52,6 +52,6 @@ def read_kept(file: Path) -> Kept | None:
         return None
 
 
-def write_kept(file: Path, kept: Kept) -> None:
+def write_kept(file: Path, progress: Kept) -> None:
     """Stores it, also over a crash of the host. Raises OSError."""
-    write_json(file, kept)
+    write_json(file, progress)

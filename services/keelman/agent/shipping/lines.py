@@ -36,8 +36,8 @@ class ClusterLines:
     def is_mine(self, line: bytes, mine: bool) -> bool:
         """Returns whether a line is about the cluster; `mine` is that of the line before."""
         if line.startswith(b"{"):
-            found = _json(line)
-            return mine if found is None else found.get("worker_cluster") == self._name
+            fields = _json(line)
+            return mine if fields is None else fields.get("worker_cluster") == self._name
         return bool(self._field.search(line)) if _CONSOLE.match(line) else mine
 
 
@@ -54,8 +54,8 @@ def formed(line: bytes, worker: str) -> Iterator[bytes]:
 def _formed(line: bytes) -> bytes:
     if _JAVA.match(line):
         return line
-    if line.startswith(b"{") and (found := _json(line)) is not None and "event" in found:
-        return _of_json(found)
+    if line.startswith(b"{") and (event := _json(line)) is not None and "event" in event:
+        return _of_json(event)
     match = _CONSOLE.match(line)
     if match is None:
         return line
@@ -71,13 +71,13 @@ def _formed(line: bytes) -> bytes:
     return _joined(b"%s %s,%s" % (day, time, ((fraction or b"") + b"000")[:3]), level, message, origin)
 
 
-def _of_json(found: dict[str, Any]) -> bytes:
-    day, _, time = str(found.get("timestamp", "")).rstrip("Z").partition("T")
+def _of_json(event: dict[str, Any]) -> bytes:
+    day, _, time = str(event.get("timestamp", "")).rstrip("Z").partition("T")
     time, _, fraction = time.partition(".")
-    origin = found.get("origin") or found.get("logger") or f"keelman.{found.get('service', 'worker')}"
-    fields = [f"{name}={value}" for name, value in found.items() if name not in _OWN_FIELDS]
-    message = " ".join([str(found["event"]), *fields]).replace("\n", "\\n")
-    parts = (f"{day} {time},{(fraction + '000')[:3]}", str(found.get("level", "info")), message, str(origin))
+    origin = event.get("origin") or event.get("logger") or f"keelman.{event.get('service', 'worker')}"
+    fields = [f"{name}={value}" for name, value in event.items() if name not in _OWN_FIELDS]
+    message = " ".join([str(event["event"]), *fields]).replace("\n", "\\n")
+    parts = (f"{day} {time},{(fraction + '000')[:3]}", str(event.get("level", "info")), message, str(origin))
     return _joined(*(part.encode() for part in parts))
 
 
@@ -92,7 +92,7 @@ def _level(level: bytes) -> bytes:
 
 def _json(line: bytes) -> dict[str, Any] | None:
     try:
-        found = orjson.loads(line)
+        tree = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return tree if isinstance(tree, dict) else None

@@ -66,28 +66,31 @@ class Shipping:
         if self._begun is None:
             return
         siblings, on_problem = self._begun
-        wanted: dict[tuple[str, str], tuple[StreamDelivery, bool]] = {}
+        expected: dict[tuple[str, str], tuple[StreamDelivery, bool]] = {}
         for workload in workloads:
             stays = workload.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED
-            for one in self._wanted(workload):
-                wanted[one.key] = (one, stays or wanted.get(one.key, (one, False))[1])
-        for key in [key for key, run in self._running.items() if key not in wanted]:
+            for stream_delivery in self._wanted(workload):
+                expected[stream_delivery.key] = (
+                    stream_delivery,
+                    stays or expected.get(stream_delivery.key, (stream_delivery, False))[1],
+                )
+        for key in [key for key, run in self._running.items() if key not in expected]:
             self._running.pop(key).task.cancel()
-        for key, (one, stays) in wanted.items():
+        for key, (stream_delivery, stays) in expected.items():
             run = self._running.get(key)
-            if (run is None and not stays) or (run is not None and run.wanted == one):
+            if (run is None and not stays) or (run is not None and run.wanted == stream_delivery):
                 continue
             if run is not None:
                 run.task.cancel()
-            made = self._made(one, on_problem)
-            task = siblings.start(made.run(run.task if run else None), name=f"delivery {'/'.join(key)}")
-            self._running[key] = Running(one, made, task)
+            delivery = self._made(stream_delivery, on_problem)
+            task = siblings.start(delivery.run(run.task if run else None), name=f"delivery {'/'.join(key)}")
+            self._running[key] = Running(stream_delivery, delivery, task)
 
     def problems(self, workload: str) -> list[LogProblem]:
         """Returns the problems of a worker's deliveries that are impossible now, in the order of streams and
         targets."""
-        found = [run.delivery.shown for _, run in sorted(self._running.items()) if run.wanted.for_worker == workload]
-        return [one for one in found if one is not None]
+        problems = [run.delivery.shown for _, run in sorted(self._running.items()) if run.wanted.for_worker == workload]
+        return [problem for problem in problems if problem is not None]
 
     def needed(self, workload: str) -> int | None:
         """Returns the position in a workload's log that not all targets have yet; None when no delivery waits for
@@ -98,7 +101,12 @@ class Shipping:
         """Delivers the rest of a log whose process has ended for good, before it is removed, and forgets its streams;
         those of slots too, when none of the `others` has them. Does not wait long for a target that is away: its
         missing lines are then logged."""
-        left = {one.key for w in others if w.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED for one in self._wanted(w)}
+        left = {
+            stream_delivery.key
+            for w in others
+            if w.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED
+            for stream_delivery in self._wanted(w)
+        }
         of_it = {run.wanted.key for run in self._of(workload)}
         of_it |= {run.wanted.key for run in self._running.values() if run.wanted.for_worker == workload} - left
         ending = {key: self._running[key] for key in of_it}
@@ -141,28 +149,32 @@ class Shipping:
                     properties = dict(spec.properties) if kind == KAFKA else {}
                     yield StreamDelivery(stream, kind, _only(targets, kind), properties, workload.name)
 
-    def _made(self, one: StreamDelivery, on_problem: Callable[[str], None]) -> Delivery:
-        file = self._file(one.key)
+    def _made(self, stream_delivery: StreamDelivery, on_problem: Callable[[str], None]) -> Delivery:
+        file = self._file(stream_delivery.key)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Delivery(
-            one.stream, one.kind, file, lambda keep: self._target(one, keep), lambda: on_problem(one.for_worker)
+            stream_delivery.stream,
+            stream_delivery.kind,
+            file,
+            lambda keep: self._target(stream_delivery, keep),
+            lambda: on_problem(stream_delivery.for_worker),
         )
 
-    def _target(self, one: StreamDelivery, keep: Callable[[Kept], None]) -> Target:
-        wanted, limits, stream = one.targets, self._limits, one.stream
-        folder = f"{wanted.name}/{stream.name}"
-        if one.kind == FILE:
-            path = limits.root / wanted.file_group.strip("/") / folder
+    def _target(self, stream_delivery: StreamDelivery, keep: Callable[[Kept], None]) -> Target:
+        targets, limits, stream = stream_delivery.targets, self._limits, stream_delivery.stream
+        folder = f"{targets.name}/{stream.name}"
+        if stream_delivery.kind == FILE:
+            path = limits.root / targets.file_group.strip("/") / folder
             return FileTarget(path, limits.keeping)
-        if one.kind == S3:
-            key = "/".join(filter(None, (wanted.prefix.strip("/"), folder)))
+        if stream_delivery.kind == S3:
+            key = "/".join(filter(None, (targets.prefix.strip("/"), folder)))
             return BucketTarget(
                 lambda: opened_store(
-                    wanted.buckets, wanted.region, wanted.bucket, self._keys.of(wanted.buckets)
+                    targets.buckets, targets.region, targets.bucket, self._keys.of(targets.buckets)
                 ), key, keep, self._puts, limits.object_bytes, limits.object_seconds,
             )  # fmt: skip
         name = f"keelman-logs-{self._node}-{stream.name}"
-        return TopicTarget(one.properties, wanted.topic, folder, name)
+        return TopicTarget(stream_delivery.properties, targets.topic, folder, name)
 
     def _file(self, key: tuple[str, str]) -> Path:
         return self._home.root / "agent" / "delivered" / key[0] / f"{key[1]}.json"
@@ -201,12 +213,12 @@ class Running:
 
 def _only(targets: LogTargets, kind: str) -> LogTargets:
     """Returns the settings of one target: a change of another's must not touch it."""
-    found = LogTargets(name=targets.name)
+    log_targets = LogTargets(name=targets.name)
     if kind == FILE:
-        found.file_group = targets.file_group
+        log_targets.file_group = targets.file_group
     elif kind == S3:
-        found.bucket, found.prefix = targets.bucket, targets.prefix
-        found.buckets, found.region = targets.buckets, targets.region
+        log_targets.bucket, log_targets.prefix = targets.bucket, targets.prefix
+        log_targets.buckets, log_targets.region = targets.buckets, targets.region
     else:
-        found.topic = targets.topic
-    return found
+        log_targets.topic = targets.topic
+    return log_targets

@@ -50,30 +50,30 @@ class Source:
             self._reader.close()
             self._reader = None
 
-    def place(self, kept: Kept) -> Kept:
+    def place(self, progress: Kept) -> Kept:
         """Returns the position to continue from in the present log: its beginning, when it is another file or was
         emptied."""
-        if self._reader is not None and self._reader.gone and not self.waiting(kept):
+        if self._reader is not None and self._reader.gone and not self.waiting(progress):
             self.close()
         if self._reader is None:
             try:
                 self._reader = PartsReader(Log(self._stream.file))
             except FileNotFoundError:
-                return kept
-        if kept.inode == self._reader.inode and kept.position <= self._reader.end():
-            return kept
-        return Kept(0, self._reader.inode, length=kept.length, target=kept.target, id=kept.id)
+                return progress
+        if progress.inode == self._reader.inode and progress.position <= self._reader.end():
+            return progress
+        return Kept(0, self._reader.inode, length=progress.length, target=progress.target, id=progress.id)
 
-    def at_end(self, kept: Kept) -> Kept:
+    def at_end(self, progress: Kept) -> Kept:
         """Returns the same with all that is in the log now passed over."""
-        kept = self.place(kept)
-        return kept if self._reader is None else replace(kept, position=self._reader.end())
+        progress = self.place(progress)
+        return progress if self._reader is None else replace(progress, position=self._reader.end())
 
-    def waiting(self, kept: Kept) -> int:
+    def waiting(self, progress: Kept) -> int:
         """Returns the bytes that are not delivered yet."""
-        return 0 if self._reader is None else max(0, self._reader.end() - kept.position)
+        return 0 if self._reader is None else max(0, self._reader.end() - progress.position)
 
-    def read(self, kept: Kept, most_bytes: int, *, until: int | None = None, last: bool = False) -> Batch | None:
+    def read(self, progress: Kept, most_bytes: int, *, until: int | None = None, last: bool = False) -> Batch | None:
         """Returns the next whole lines, some `most_bytes` of them, and none beyond `until`; None when there are none
         yet.
 
@@ -81,7 +81,7 @@ class Source:
         """
         if self._reader is None:
             return None
-        text, at, lost = b"", kept.position, 0
+        text, at, lost = b"", progress.position, 0
         while len(text) < most_bytes and (until is None or at < until):
             most = PIECE_BYTES if until is None else min(PIECE_BYTES, until - at)
             piece, after = self._reader.read(at, most)
@@ -99,14 +99,14 @@ class Source:
             lines, at = whole.split(b"\n"), at - len(rest)
         else:
             return None
-        return self._batch(lines, at, kept.mine, lost)
+        return self._batch(lines, at, progress.mine, lost)
 
     def _batch(self, lines: list[bytes], end: int, mine: bool, lost: int) -> Batch:
-        found: list[bytes] = []
+        formed_lines: list[bytes] = []
         for line in lines:
             if self._lines is not None:
                 mine = self._lines.is_mine(line, mine)
                 if not mine:
                     continue
-            found += formed(line, self._stream.worker)
-        return Batch(tuple(found), end, mine, lost)
+            formed_lines += formed(line, self._stream.worker)
+        return Batch(tuple(formed_lines), end, mine, lost)

@@ -27,12 +27,12 @@ class Writer(Protocol):
     """A target that is open for one stream, by one agent. An error that it raises ends it; the next writer continues
     from the position that the target returns."""
 
-    async def resume(self, kept: Kept) -> Kept:
+    async def resume(self, progress: Kept) -> Kept:
         """Returns the position to continue from, as the target knows it: called once, first. Undoes the half-done work
         of a killed agent."""
 
-    async def write(self, batch: Batch, kept: Kept) -> Kept:
-        """Writes a batch that was read at `kept`; returns the new state to keep, when the target has the batch for
+    async def write(self, batch: Batch, progress: Kept) -> Kept:
+        """Writes a batch that was read at `progress`; returns the new state to keep, when the target has the batch for
         good."""
 
 

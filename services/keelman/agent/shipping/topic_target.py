@@ -42,20 +42,20 @@ class TopicWriter:
         self._writer = writer
         self._key = key
 
-    async def resume(self, kept: Kept) -> Kept:
+    async def resume(self, progress: Kept) -> Kept:
         """Continues at the end of the last transaction, when that was of this log."""
         stands = await self._writer.position()
-        if stands is None or not stands.note.startswith(_note(kept)) or stands.offset <= kept.position:
-            return kept
-        return replace(kept, position=stands.offset, mine=stands.note.endswith(MINE))
+        if stands is None or not stands.note.startswith(_note(progress)) or stands.offset <= progress.position:
+            return progress
+        return replace(progress, position=stands.offset, mine=stands.note.endswith(MINE))
 
-    async def write(self, batch: Batch, kept: Kept) -> Kept:
+    async def write(self, batch: Batch, progress: Kept) -> Kept:
         """Writes the lines. Raises KeelmanError."""
-        note = _note(kept) + (MINE if batch.mine else "")
+        note = _note(progress) + (MINE if batch.mine else "")
         await self._writer.write(self._key, batch.lines, WriterPosition(batch.end, note))
-        return replace(kept, position=batch.end, mine=batch.mine)
+        return replace(progress, position=batch.end, mine=batch.mine)
 
 
-def _note(kept: Kept) -> str:
+def _note(progress: Kept) -> str:
     """Returns the name of the log file that a position belongs to."""
-    return f"{kept.id}/{kept.inode}"
+    return f"{progress.id}/{progress.inode}"

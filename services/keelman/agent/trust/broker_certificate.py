@@ -62,11 +62,11 @@ class Certificate:
         """Takes the certificate of an earlier agent. If it is for other addresses or another installation, or has
         ended, it is requested again where a broker has it."""
         with suppress(FailedPrecondition):
-            found = self.folder.read(self.holder)
-            is_ours = found.roots == self.link.newest().roots
-            if is_ours and {normal_host(host) for host in self.hosts} <= _hosts(found):
-                self._pems = found
-                self._spread(found)
+            pems = self.folder.read(self.holder)
+            is_ours = pems.roots == self.link.newest().roots
+            if is_ours and {normal_host(host) for host in self.hosts} <= _hosts(pems):
+                self._pems = pems
+                self._spread(pems)
         if self._keystores():
             self._wanted.set()
 
@@ -90,8 +90,8 @@ class Certificate:
         return _files(self._pems)
 
     def _missing(self, what: str) -> Unavailable:
-        why = f": {self._problem}" if self._problem else ""
-        text = f"the certificate of {self.holder} {what} from the state service at {self.state_address} yet{why}"
+        reason = f": {self._problem}" if self._problem else ""
+        text = f"the certificate of {self.holder} {what} from the state service at {self.state_address} yet{reason}"
         return Unavailable(text, reason="CERTIFICATE_MISSING")
 
     async def run(self) -> None:

@@ -28,15 +28,17 @@ class SecretFiles:
 
     def take(self, message: NodeSecrets) -> None:
         """Takes a complete set; secrets that a worker may no longer read leave its file."""
-        values = {one.name: dict(one.values) for one in message.secrets}
+        values = {secret.name: dict(secret.values) for secret in message.secrets}
         REDACTOR.add({value: HIDDEN for some in values.values() for value in some.values() if value})
-        known = {
-            one.workload: json.dumps({n: some for n, some in values.items() if is_named(n, one.names)}, sort_keys=True)
-            for one in message.workers
+        texts = {
+            worker.workload: json.dumps(
+                {n: some for n, some in values.items() if is_named(n, worker.names)}, sort_keys=True
+            )
+            for worker in message.workers
         }
-        self._known = known
+        self._known = texts
         for file in sorted(self._home.workloads.glob(f"*/{SECRETS}")):
-            names = {self._home.workload(name): text for name, text in known.items()}
+            names = {self._home.workload(name): text for name, text in texts.items()}
             text = names.get(file.parent, NONE)
             try:
                 if file.read_text(encoding="utf-8") != text:

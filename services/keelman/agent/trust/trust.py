@@ -41,8 +41,8 @@ class StateLink:
         pems = self.newest()
         if not isinstance(error, Unavailable) or not pems.roots or address.startswith("unix:"):
             return ""
-        why = await handshake_problem(address, pems, self.server_name)
-        return why and f"the state service at {address} and this agent do not trust each other: {why}"
+        reason = await handshake_problem(address, pems, self.server_name)
+        return reason and f"the state service at {address} and this agent do not trust each other: {reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ def broker(
         settings["controller_port"] = spec.controller_port
         ports.append(spec.controller_port)
     opened = tuple((spec.host, port) for port in ports)
-    made = Prepared(_run("broker", folder), {**files, "settings.toml": toml(settings)}, opened, folders=folders)
-    return routed(made, spec.routes, folder) if spec.routes else made
+    prepared = Prepared(_run("broker", folder), {**files, "settings.toml": toml(settings)}, opened, folders=folders)
+    return routed(prepared, spec.routes, folder) if spec.routes else prepared
 
 
 def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str, str]:
@@ -104,7 +104,7 @@ def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str,
 def data_folders(workload: Workload, root: Path) -> tuple[Path, ...]:
     """Returns the folders of a broker's partitions, below the root; none for other workloads. Raises
     InvalidArgument."""
-    return tuple(_below(root, one) for one in workload.spec.broker.data_folders)
+    return tuple(_below(root, data_folder) for data_folder in workload.spec.broker.data_folders)
 
 
 def _below(root: Path, folder: str) -> Path:
@@ -165,10 +165,10 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
     plugins = {str(home.plugin(file.sha256)): f"{file.name} {file.version}" for file in spec.plugins}
     libraries = [str(home.plugin(file.sha256)) for file in spec.libraries]
     properties = with_folders(spec.properties, list(plugins), libraries)
-    known: Mapping[str, str] = {}
+    secret_files: Mapping[str, str] = {}
     if secret_providers(properties):
         properties = with_secrets_file(properties, str(folder / SECRETS))
-        known = (secrets or SecretFiles(home)).files_of(workload.name)
+        secret_files = (secrets or SecretFiles(home)).files_of(workload.name)
     settings = {
         "properties_file": folder / "worker.properties",
         "member_file": folder / MEMBER,
@@ -183,7 +183,7 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
     }
     files = {
         **_reports_file(spec.reports_client_properties, folder, settings),
-        **known,
+        **secret_files,
         "settings.toml": toml(settings),
         "worker.properties": javaproperties.dumps(sorted(properties.items()), timestamp=None),
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
@@ -195,16 +195,16 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
 def _limits(workload: Workload) -> dict[str, Any]:
     """Returns the workload's limits, for the metrics of its process."""
     limits = workload.limits
-    found = {"limit_cpus": str(limits.cpus) if limits.cpus else "", "limit_memory_bytes": limits.memory_bytes}
-    return {name: value for name, value in found.items() if value}
+    settings = {"limit_cpus": str(limits.cpus) if limits.cpus else "", "limit_memory_bytes": limits.memory_bytes}
+    return {name: value for name, value in settings.items() if value}
 
 
 def kafka_connect(workload: Workload, home: Home) -> Prepared:
     """Returns a worker of Apache Kafka Connect; its heap follows from the workload's limit."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     folders = [str(home.plugin(file.sha256)) for file in spec.plugins]
-    known = {key: value for key, value in spec.properties.items() if not key.startswith(OWN_KEYS)}
-    properties = with_folders(known, folders, [])
+    own_properties = {key: value for key, value in spec.properties.items() if not key.startswith(OWN_KEYS)}
+    properties = with_folders(own_properties, folders, [])
     settings: dict[str, Any] = {
         **own_settings("kafka_connect", home),
         "home": folder / "connect",

@@ -41,16 +41,16 @@ class HealthWatch:
             await self._health.close()
 
     async def _watch(self) -> None:
-        misses, asked = 0, self._local.child
+        misses, watched = 0, self._local.child
         while True:
             local, child = self._local, self._local.child
             await asyncio.sleep(RUNNING_SECONDS if local.healthy_since is not None and not misses else STARTING_SECONDS)
             if child is None or local.child is not child:
                 misses = 0
                 continue
-            if child is not asked:
+            if child is not watched:
                 await self._health.close()  # the socket is the new process's
-                asked = child
+                watched = child
             # A process that is about to be given up gets longer: the node may just be very busy.
             unwell = local.unwell_since is not None
             answers = await self._answers(UNWELL_ANSWER_SECONDS if unwell else ANSWER_SECONDS)

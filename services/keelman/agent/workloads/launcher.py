@@ -66,10 +66,10 @@ class Launcher:
     def adopt(self, local: Local) -> None:
         """Finds the process of an earlier agent. If it ended meanwhile, its end and its leftovers are handled as if it
         had just ended."""
-        found = children.adopt(local.folder, owner=self.record_owner)
-        if found is None:
+        adopted = children.adopt(local.folder, owner=self.record_owner)
+        if adopted is None:
             return
-        local.record, local.child = found
+        local.record, local.child = adopted
         if local.child is not None:
             if local.record.ready:  # as for its own, three checks must fail before it is called unwell
                 local.note_health(True, time.monotonic())
@@ -125,17 +125,17 @@ class Launcher:
         command = farewell(local.folder) if local.kind == "worker" else ()
         if not command:
             return
-        found = self._surroundings.of(local.kind)
+        surroundings = self._surroundings.of(local.kind)
         try:
-            with os.fdopen(open_for(found.user, log_file(local.folder)), "ab") as output:
+            with os.fdopen(open_for(surroundings.user, log_file(local.folder)), "ab") as output:
                 child = await asyncio.create_subprocess_exec(
                     *command,
                     stdin=DEVNULL,
                     stdout=output,
                     stderr=output,
-                    env=found.environment(local.kind, local.folder),
-                    umask=found.umask,
-                    **found.as_user,
+                    env=surroundings.environment(local.kind, local.folder),
+                    umask=surroundings.umask,
+                    **surroundings.as_user,
                 )
             hurry(child.pid)
             code = await child.wait()
@@ -148,7 +148,7 @@ class Launcher:
         """Cuts a workload's log where it is long. A log that cannot be cut, for example on a full disk, stays whole."""
         async with local.log_lock:
             try:
-                made = await asyncio.to_thread(
+                keeper = await asyncio.to_thread(
                     Log(log_file(local.folder)).keep,
                     self._log_keeping,
                     written=local.child is not None,
@@ -161,8 +161,8 @@ class Launcher:
                 local.log_problem = problem
                 return
         local.log_problem = ""
-        if made:
-            log.info("log_cut", workload=local.name, parts=made)
+        if keeper:
+            log.info("log_cut", workload=local.name, parts=keeper)
 
     def _keep_end(self, local: Local) -> None:
         if local.record is not None:
@@ -206,33 +206,33 @@ class Launcher:
                     reason="PORT_TAKEN",
                     metadata={"host": host, "port": str(port)},
                 )
-        found = self._surroundings.of(kind)
-        await asyncio.to_thread(found.prepare, local.folder, self._home.socket(local.name))
+        surroundings = self._surroundings.of(kind)
+        await asyncio.to_thread(surroundings.prepare, local.folder, self._home.socket(local.name))
         local.removed = False
         for name, text in prepared.files.items():
             write_file(
-                local.folder / name, text.encode(), owner=found.owner
+                local.folder / name, text.encode(), owner=surroundings.owner
             )  # readable by its owner only: there may be passwords in it
-        await asyncio.to_thread(found.make_folders, prepared.folders)
+        await asyncio.to_thread(surroundings.make_folders, prepared.folders)
         if prepared.routes is not None:
-            await asyncio.to_thread(found.check_routes, local.folder, prepared.routes)
+            await asyncio.to_thread(surroundings.check_routes, local.folder, prepared.routes)
         await self.keep_log(local)
         local.prepared, local.prepared_plan = prepared, (workload.uid, workload.generation)
 
     async def _start(self, local: Local) -> None:
         if local.prepared is None:
             return
-        found = self._surroundings.of(local.kind)
-        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits, found.user)
+        surroundings = self._surroundings.of(local.kind)
+        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits, surroundings.user)
         record = held_record(local.new_record(local.prepared.command), held, local.limits)
-        environment = found.environment(local.kind, local.folder, local.prepared.files)
+        environment = surroundings.environment(local.kind, local.folder, local.prepared.files)
         child = children.start(
             local.folder,
             record,
             log=log_file(local.folder),
             environment=environment,
-            umask=found.umask,
-            user=None if held.drops else found.user,
+            umask=surroundings.umask,
+            user=None if held.drops else surroundings.user,
             enter=held.enter,
         )
         local.child, local.record, local.killed = child, child.record, None

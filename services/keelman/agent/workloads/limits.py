@@ -121,7 +121,7 @@ class WatchdogWay:
         """Chooses processors."""
         if not limits.cpus or not hasattr(os, "sched_setaffinity"):
             return Held(WATCHDOG)
-        others = [given for other, given in self._given.items() if other != name]
+        others = [numbers for other, numbers in self._given.items() if other != name]
         mine = processors_for(limits.cpus, os.sched_getaffinity(0), others)
         self._given[name] = mine
         return Held(WATCHDOG, enter=lambda pid: os.sched_setaffinity(pid, mine))
@@ -129,9 +129,9 @@ class WatchdogWay:
     def adopt(self, name: str, record: Record) -> None:
         """Finds out which processors it has."""
         with contextlib.suppress(OSError, AttributeError):
-            given = frozenset(os.sched_getaffinity(record.pid))
-            if given < os.sched_getaffinity(0):
-                self._given[name] = given
+            processors = frozenset(os.sched_getaffinity(record.pid))
+            if processors < os.sched_getaffinity(0):
+                self._given[name] = processors
 
     def killed_for_memory(self, record: Record) -> bool:
         """Returns False: only the agent kills, and knows."""
@@ -191,29 +191,31 @@ class Host:
     systemd: str
 
 
-def choose(wanted: str, host: Host) -> tuple[str, str]:
+def choose(choice: str, host: Host) -> tuple[str, str]:
     """Returns the way to use and the reason. Raises InvalidArgument when the requested way is not available."""
-    why = {CGROUP: host.cgroup, SYSTEMD: host.systemd, WATCHDOG: ""}
-    if wanted != AUTO:
-        if why[wanted]:
-            raise InvalidArgument.of("agent.limits", wanted, f"auto, watchdog, or what this host has ({why[wanted]})")
-        return wanted, "agent.limits"
-    by = next(name for name, problem in why.items() if not problem)
-    passed_over = [f"no {name}: {problem}" for name, problem in why.items() if problem and by == WATCHDOG]
+    reasons = {CGROUP: host.cgroup, SYSTEMD: host.systemd, WATCHDOG: ""}
+    if choice != AUTO:
+        if reasons[choice]:
+            raise InvalidArgument.of(
+                "agent.limits", choice, f"auto, watchdog, or what this host has ({reasons[choice]})"
+            )
+        return choice, "agent.limits"
+    by = next(name for name, problem in reasons.items() if not problem)
+    passed_over = [f"no {name}: {problem}" for name, problem in reasons.items() if problem and by == WATCHDOG]
     return by, "; ".join(passed_over)
 
 
-def make_limiter(wanted: str, home: Home) -> Limiter:
+def make_limiter(choice: str, home: Home) -> Limiter:
     """Looks at this host and makes its control groups ready; takes up to some seconds: work for a thread.
 
     Raises InvalidArgument when the requested way is not available.
     """
     ways: dict[str, Way] = {}
-    no_cgroup = "another was asked for" if wanted not in (AUTO, CGROUP) else _cgroup_way(ways, home)
-    sought = wanted == SYSTEMD or (wanted == AUTO and no_cgroup)
+    no_cgroup = "another was asked for" if choice not in (AUTO, CGROUP) else _cgroup_way(ways, home)
+    sought = choice == SYSTEMD or (choice == AUTO and no_cgroup)
     no_systemd = _systemd_way(ways) if sought else "another was asked for"
-    by, why = choose(wanted, Host(no_cgroup, no_systemd))
-    log.info("limits", by=by, **({"because": why} if why else {}))
+    by, reason = choose(choice, Host(no_cgroup, no_systemd))
+    log.info("limits", by=by, **({"because": reason} if reason else {}))
     return Limiter(ways, by)
 
 
@@ -251,17 +253,17 @@ def _systemd_way(ways: dict[str, Way]) -> str:
 
 def scope_command(unit: str, limits: ResourceLimits, options: Sequence[str] = ()) -> tuple[str, ...]:
     """Returns the words before a command that run it in a scope with these limits; the process stays the same."""
-    made = ["systemd-run", *options, "--scope", "--quiet", f"--unit={unit}"]
+    command = ["systemd-run", *options, "--scope", "--quiet", f"--unit={unit}"]
     if limits.memory_bytes:
-        made += ["-p", f"MemoryMax={limits.memory_bytes}", "-p", "MemorySwapMax=0"]
+        command += ["-p", f"MemoryMax={limits.memory_bytes}", "-p", "MemorySwapMax=0"]
     if limits.cpus:
-        made += ["-p", f"CPUQuota={max(1, round(limits.cpus * 100))}%"]
-    return (*made, "--")
+        command += ["-p", f"CPUQuota={max(1, round(limits.cpus * 100))}%"]
+    return (*command, "--")
 
 
 def processors_for(cpus: float, available: Iterable[int], others: Iterable[Iterable[int]]) -> frozenset[int]:
     """Returns as many processors as the limit needs, those that the fewest others were given."""
-    taken = Counter(number for given in others for number in given)
+    taken = Counter(number for numbers in others for number in numbers)
     ordered = sorted(available, key=lambda number: (taken[number], number))
     return frozenset(ordered[: max(1, math.ceil(cpus - 1e-9))])
 

@@ -106,8 +106,8 @@ class Local:
     @property
     def limits(self) -> ResourceLimits:
         """The limits of the workload with all that it starts."""
-        found = self.workload.limits if self.workload is not None else None
-        return ResourceLimits(found.cpus, found.memory_bytes) if found is not None else NO_LIMITS
+        limits = self.workload.limits if self.workload is not None else None
+        return ResourceLimits(limits.cpus, limits.memory_bytes) if limits is not None else NO_LIMITS
 
     def wanted(self) -> Wanted:
         """Returns the wanted state for the step function."""
@@ -172,7 +172,7 @@ class Local:
         A process that ended in order while no agent ran had been told to end, for example by `keelman down`.
         """
         stopping = self.kill_at is not None and self.killed not in (Cause.UNHEALTHY, Cause.MEMORY)
-        asked = stopping or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
+        expected = stopping or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
         was_ready = self.healthy_since is not None or self.unwell_since is not None
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
@@ -180,7 +180,7 @@ class Local:
         self.swept, self.end_seen = False, seen
         self.prepared, self.prepared_plan, self.fetched = None, None, None
         self.exit_code = end.code
-        if asked:
+        if expected:
             self.failed, self.reason, self.message = False, "", ""
             if self.killed is not None:
                 self.message = WORDS_OF_KILLED[self.killed]
@@ -265,7 +265,7 @@ class Local:
     def status(self, *, draining: bool) -> WorkloadStatus:
         """Returns its reported status."""
         of_process = self.child is not None and not (self._is_held_up and self.kill_at is None)
-        made = WorkloadStatus(
+        status = WorkloadStatus(
             state=self.state(draining=draining),
             generation=self.record.generation if of_process and self.record else self.generation,
             pid=self.child.pid if self.child else None,
@@ -279,18 +279,18 @@ class Local:
             log_problems=self.log_problems,
         )
         if self._failed_before and self.reason != FAULT:
-            made.reason = made.message = ""
-        if of_process and self.reach is not None and not made.reason:
-            made.reason, made.message = self.reach.reason, self.reach.message
+            status.reason = status.message = ""
+        if of_process and self.reach is not None and not status.reason:
+            status.reason, status.message = self.reach.reason, self.reach.message
         if self.is_fetching and not (self.child is not None and self.reason):
-            made.reason, made.message = PLUGIN_FETCHING, self.fetch_message
-        if self.queued and made.state == WorkloadState.WORKLOAD_STATE_PREPARING:
-            made.reason, made.message = START_QUEUED, QUEUED
+            status.reason, status.message = PLUGIN_FETCHING, self.fetch_message
+        if self.queued and status.state == WorkloadState.WORKLOAD_STATE_PREPARING:
+            status.reason, status.message = START_QUEUED, QUEUED
         if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:
-            made.reason, made.message = "DRAINED", "this node was drained: start its agent again to go on"
+            status.reason, status.message = "DRAINED", "this node was drained: start its agent again to go on"
         if self.child and self.record:
-            made.start_time.FromDatetime(datetime.fromtimestamp(self.record.start_time, UTC))
-        return made
+            status.start_time.FromDatetime(datetime.fromtimestamp(self.record.start_time, UTC))
+        return status
 
     def new_record(self, command: tuple[str, ...]) -> Record:
         """Returns the record to store for the next process. The first after a placement has no restarts."""

@@ -57,16 +57,16 @@ async def read_log_of(about: ConnectorLines, file: Path, *, tail_lines: int, fol
         last = deque[bytes](maxlen=tail_lines)
         end: int | None = reader.end()
         async for piece, position in _lines(reader, begin, follow=follow):
-            kept = about.kept(piece.splitlines(keepends=True))
+            lines = about.kept(piece.splitlines(keepends=True))
             if end is not None:
-                last.extend(kept.splitlines(keepends=True))
+                last.extend(lines.splitlines(keepends=True))
                 if position < end:
                     await asyncio.sleep(0)
                     continue
-                kept, end = b"".join(last), None
+                lines, end = b"".join(last), None
                 last.clear()
-            if kept:
-                yield kept
+            if lines:
+                yield lines
         if last:
             yield b"".join(last)
 

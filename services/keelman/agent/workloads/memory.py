@@ -19,11 +19,11 @@ def over(limits: Mapping[int, int]) -> dict[int, int]:
     Resident sets, which are quickly read, are no less than the real use: only where they are over the limit the pages
     that processes share are told apart.
     """
-    found = {}
+    exceeding = {}
     for leader, pids in families(limits).items():
         if sum(map(_resident, pids)) > limits[leader] and (used := sum(map(_bytes, pids))) > limits[leader]:
-            found[leader] = used
-    return found
+            exceeding[leader] = used
+    return exceeding
 
 
 def tree_bytes(leaders: Sequence[int]) -> dict[int, int]:

@@ -64,10 +64,10 @@ def _worker(command: Command, workload: Workload, home: Home) -> Prepared:
 
 def open_listener(spec: Any) -> str:
     """Returns which listener of a worker would answer any caller, and how to close it; empty for none."""
-    given = {one.strip() for one in spec.properties.get(EXTENSIONS, "").split(",")}
+    classes = {part.strip() for part in spec.properties.get(EXTENSIONS, "").split(",")}
     if not spec.https:
         return "the worker's REST API would be plain http: give its cluster https"
-    if not (given & set(NAMES) or _asks_for_certificates(spec.properties, HTTPS_PREFIX)):
+    if not (classes & set(NAMES) or _asks_for_certificates(spec.properties, HTTPS_PREFIX)):
         return (
             f"the worker's REST API would ask nobody who calls: give its cluster passwords ({EXTENSIONS}) or "
             f"{HTTPS_PREFIX}ssl.client.auth=required"
@@ -82,20 +82,24 @@ def open_listener(spec: Any) -> str:
     return ""
 
 
-def _asks_for_certificates(properties: Any, wanted: str) -> bool:
+def _asks_for_certificates(properties: Any, prefix_of_listener: str) -> bool:
     """Returns whether the https listeners that take keys under a prefix, or else the plain ones, require clients'
     certificates."""
-    prefix = f"{wanted}ssl." if any(key.startswith(f"{wanted}ssl.") for key in properties) else "ssl."
+    prefix = (
+        f"{prefix_of_listener}ssl."
+        if any(key.startswith(f"{prefix_of_listener}ssl.") for key in properties)
+        else "ssl."
+    )
     return bool(properties.get(f"{prefix}client.auth", "") == "required")
 
 
 def _copy(workload: Workload) -> Workload:
-    made = Workload()
-    made.CopyFrom(workload)
-    return made
+    copied = Workload()
+    copied.CopyFrom(workload)
+    return copied
 
 
-def _refused(workload: Workload, why: str) -> FailedPrecondition:
+def _refused(workload: Workload, reason: str) -> FailedPrecondition:
     return FailedPrecondition(
-        f"{workload.name} is not started: {why} (agent.workload_trust = {HTTPS})", reason="NOT_SECURED"
+        f"{workload.name} is not started: {reason} (agent.workload_trust = {HTTPS})", reason="NOT_SECURED"
     )

@@ -64,13 +64,13 @@ class Surroundings:
     def environment(self, kind: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> dict[str, str]:
         """Returns the environment of a workload's process with these files, or of a helper process for it."""
         said = tomllib.loads(files.get("settings.toml", ""))
-        made = clean_environment(os.environ, kind, in_file=said, passed=self.passed)
+        values = clean_environment(os.environ, kind, in_file=said, passed=self.passed)
         if self.user is not None:
-            made = {name: value for name, value in made.items() if name not in OF_ANOTHER}
-            made |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": self._home_or(folder)}
+            values = {name: value for name, value in values.items() if name not in OF_ANOTHER}
+            values |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": self._home_or(folder)}
         if self.cache is not None:
-            made["KEELMAN_CACHE"] = str(self.cache)
-        return {**made, "TMPDIR": str(temporary(folder))}
+            values["KEELMAN_CACHE"] = str(self.cache)
+        return {**values, "TMPDIR": str(temporary(folder))}
 
     def _home_or(self, folder: Path) -> str:
         return self.user.home if self.user is not None and Path(self.user.home).is_dir() else str(folder)
@@ -161,20 +161,20 @@ def surroundings_for(
     """Returns the surroundings of this home's workloads, by the operator's settings; without a `broker_user` brokers
     have the same as all others. Raises InvalidArgument."""
     cache, cache_of_brokers = own_caches(home)
-    made = _surroundings(WORKLOAD_USER, user, passed, umask, cache)
+    surroundings = _surroundings(WORKLOAD_USER, user, passed, umask, cache)
     if not broker_user:
-        return made
+        return surroundings
     brokers = _surroundings(BROKER_USER, broker_user, passed, umask, cache_of_brokers)
-    return made if brokers.user == made.user else replace(made, brokers=brokers)
+    return surroundings if brokers.user == surroundings.user else replace(surroundings, brokers=brokers)
 
 
 def _surroundings(setting: str, user: str, passed: tuple[str, ...], umask: int, cache: Path) -> Surroundings:
-    found = find_user(setting, user) if user else None
-    if found is None or found.uid == os.geteuid():
+    account = find_user(setting, user) if user else None
+    if account is None or account.uid == os.geteuid():
         return Surroundings(passed, umask)
     if os.geteuid() != 0:
         raise InvalidArgument.of(setting, user, "empty, unless the agent runs as root")
-    return Surroundings(passed, umask, found, cache_folder() if "KEELMAN_CACHE" in os.environ else cache)
+    return Surroundings(passed, umask, account, cache_folder() if "KEELMAN_CACHE" in os.environ else cache)
 
 
 def own_caches(home: Home) -> tuple[Path, Path]:

@@ -21,7 +21,7 @@ class StartTurns:
     def take(self, name: str, now: float, wake: Callable[[], None]) -> float | None:
         """Returns None where this worker may start now, in the order of the first calls; else the latest time of its
         next call. Calls `wake` when it is its turn earlier than that."""
-        self._since = {one: since for one, since in self._since.items() if now - since < TURN_SECONDS}
+        self._since = {name: since for name, since in self._since.items() if now - since < TURN_SECONDS}
         self._waiting.setdefault(name, wake)
         if name not in self._first():
             return min(self._since.values(), default=now) + TURN_SECONDS
@@ -32,8 +32,8 @@ class StartTurns:
     def give_back(self, name: str) -> None:
         """Takes note that this worker is ready, or is not starting any more: wakes the next."""
         if self._since.pop(name, None) is not None or self._waiting.pop(name, None) is not None:
-            for one in self._first():
-                self._waiting[one]()
+            for waiting in self._first():
+                self._waiting[waiting]()
 
     def _first(self) -> list[str]:
         return list(self._waiting)[: max(0, self._most - len(self._since))]

@@ -61,9 +61,9 @@ def standing(kind: Kind, cluster: Any) -> str:
     status = cluster.status
     # Both messages name the worker that halts the rollout: it is shown once.
     said = status.rollout.message and status.rollout.message in status.message
-    why = f": {status.message}" if status.message and not said else ""
+    reason = f": {status.message}" if status.message and not said else ""
     workers = f"{status.ready_workers}/{status.wanted_workers} workers"
-    return f"{state_word(cluster.status)} {workers}{why}; {rollout_text(status.rollout)}"
+    return f"{state_word(cluster.status)} {workers}{reason}; {rollout_text(status.rollout)}"
 
 
 def check_halted(kind: Kind, cluster: Any) -> None:
@@ -110,31 +110,31 @@ class Leaving:
 
     def lines(self, node: str) -> list[str]:
         """Returns the progress as lines for people."""
-        found = []
+        lines = []
         if self.stuck:
-            why = f": {', '.join(self.others)}" if self.others else ": there is no other node"
-            found.append(f"no other node takes what is to leave{why}; stays: {', '.join(self._waiting)}")
+            reason = f": {', '.join(self.others)}" if self.others else ": there is no other node"
+            lines.append(f"no other node takes what is to leave{reason}; stays: {', '.join(self._waiting)}")
         elif self.movable:
-            found.append(f"to leave: {', '.join(self.movable)}")
+            lines.append(f"to leave: {', '.join(self.movable)}")
         if self.pinned:
-            found.append(f"pinned to node {node}, and so stays: {', '.join(self.pinned)}")
-        return found
+            lines.append(f"pinned to node {node}, and so stays: {', '.join(self.pinned)}")
+        return lines
 
 
 async def leaving(gateway: Gateway, name: str) -> Leaving:
     """Returns the workloads that keep a node from being empty."""
     nodes = await gateway.list(kinds.NODES)
-    here = next(one for one in nodes if one.name == name)
+    here = next(node for node in nodes if node.name == name)
     pinned = set(here.status.pinned_workloads)
     carried = [w for w in await gateway.list(kinds.WORKLOADS) if w.node == name and w.name.startswith(WORKER)]
     movable = sorted((w for w in carried if w.name not in pinned), key=lambda w: w.name)
-    others = [one for one in nodes if one.name != name]
+    others = [node for node in nodes if node.name != name]
     return Leaving(
-        movable=[one.name for one in movable],
-        ending=[one.name for one in movable if one.goal == WORKLOAD_GOAL_REMOVED],
+        movable=[node.name for node in movable],
+        ending=[node.name for node in movable if node.goal == WORKLOAD_GOAL_REMOVED],
         pinned=sorted(pinned),
-        takers=[one.name for one in others if not _why_not(one)],
-        others=[f"{one.name} is {_why_not(one)}" for one in others if _why_not(one)],
+        takers=[other.name for other in others if not _why_not(other)],
+        others=[f"{other.name} is {_why_not(other)}" for other in others if _why_not(other)],
     )
 
 
@@ -168,5 +168,5 @@ def _why_not(node: Any) -> str:
         return "draining"
     if node.spec.cordoned:
         return "cordoned"
-    known = node.status.state in (NODE_STATE_ONLINE, NODE_STATE_UNKNOWN)
-    return "" if known else state_word(node.status)
+    healthy = node.status.state in (NODE_STATE_ONLINE, NODE_STATE_UNKNOWN)
+    return "" if healthy else state_word(node.status)

@@ -45,20 +45,20 @@ class Context:
         """The client certificate for the gateway; None without one. Raises InvalidArgument."""
         if not self.certificate:
             return None
-        found = []
+        contents = []
         for name, file in (("certificate", self.certificate), ("key", self.key)):
             try:
-                found.append(Path(file).read_bytes())
+                contents.append(Path(file).read_bytes())
             except OSError as error:
                 raise InvalidArgument.of(name, file, f"a readable PEM file ({error.strerror})") from None
-        made = Pems(*found)
-        check_pair("certificate", self.certificate, made, key_file=self.key)
-        return made
+        pems = Pems(*contents)
+        check_pair("certificate", self.certificate, pems, key_file=self.key)
+        return pems
 
     def shown(self) -> dict[str, object]:
         """Returns the fields to show to people, with the token hidden."""
-        given = {name: value for name, value in asdict(self).items() if value}
-        return given | ({"token": "[hidden]"} if self.token else {})
+        fields = {name: value for name, value in asdict(self).items() if value}
+        return fields | ({"token": "[hidden]"} if self.token else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class Contexts:
                     FILE, str(file), f"a file of its owner's alone, since it has tokens: chmod 600 {file}"
                 )
             document = json.loads(file.read_text(encoding="utf-8"))
-            known = {name: Context(**given) for name, given in document["contexts"].items()}
-            return cls(file, str(document["current"]), known)
+            contexts = {name: Context(**fields) for name, fields in document["contexts"].items()}
+            return cls(file, str(document["current"]), contexts)
         except FileNotFoundError:
             return cls(file, "", {})
         except OSError as error:
@@ -96,9 +96,11 @@ class Contexts:
             raise NotFound(f"{source}: there is no context {name!r}: there is {there}")
         return self.known[name]
 
-    def write(self, known: Mapping[str, Context], current: str) -> None:
+    def write(self, known_contexts: Mapping[str, Context], current: str) -> None:
         """Replaces the file's contexts by these."""
-        contexts = {name: {k: v for k, v in asdict(one).items() if v} for name, one in sorted(known.items())}
+        contexts = {
+            name: {k: v for k, v in asdict(context).items() if v} for name, context in sorted(known_contexts.items())
+        }
         document = json.dumps({"current": current, "contexts": contexts}, indent=2) + "\n"
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -109,7 +111,7 @@ class Contexts:
 
 def file_of(environment: Mapping[str, str]) -> Path:
     """Returns KEELMAN_CONTEXTS, else keelman/contexts.json in the user's configuration folder."""
-    if given := environment.get(FILE):
-        return Path(given).expanduser().absolute()
+    if path := environment.get(FILE):
+        return Path(path).expanduser().absolute()
     folder = environment.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(folder).expanduser().absolute() / "keelman" / "contexts.json"

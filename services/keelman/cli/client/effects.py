@@ -104,8 +104,8 @@ async def wait_for(
                 done = state == {"stop": "STOPPED", "pause": "PAUSED"}[verb]
             if kind is kinds.CONNECTORS and not done:
                 # The verb is meant to repair an earlier failure, which disappears in a moment.
-                known = former.traces if time.monotonic() - began < SETTLE_SECONDS else ()
-                _raise_failure(name, [trace for trace in _traces(latest) if trace not in known])
+                traces = former.traces if time.monotonic() - began < SETTLE_SECONDS else ()
+                _raise_failure(name, [trace for trace in _traces(latest) if trace not in traces])
             return done
 
         async with deadline(seconds, lambda: DeadlineExceeded(late_message(verb, kind, name, latest, seconds))):
@@ -116,13 +116,13 @@ async def wait_for(
 
 def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) -> str:
     """Returns the message for a verb without effect in time: the expected state, the present state, and the reason."""
-    wanted = {"stop": "STOPPED", "pause": "PAUSED", "delete": "deleted"}.get(verb, "RUNNING")
-    text = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
+    aimed_state = {"stop": "STOPPED", "pause": "PAUSED", "delete": "deleted"}.get(verb, "RUNNING")
+    text = f"{kind.singular}/{name} is not {aimed_state} after {seconds:.0f} s"
     if latest is not None:
-        failed = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
+        failed = [task for task in (latest, *latest.tasks) if task.trace] if kind is kinds.CONNECTORS else []
         state = state_word(failed[0]) if failed else _state(kind, latest)
-        why = f": {why_line(failed[0].trace)}" if failed else detail_of(kind, latest)
-        text += f", but {state}{why}"
+        detail = f": {why_line(failed[0].trace)}" if failed else detail_of(kind, latest)
+        text += f", but {state}{detail}"
     return f"{text}; see `keelman describe {kind.singular} {name}`"
 
 
@@ -154,7 +154,7 @@ async def _runs(gateway: Gateway, name: str) -> list[Any]:
 
 def _all_run(connector: Any) -> bool:
     tasks = connector.tasks
-    return bool(tasks) and all(one.state == CONNECTOR_STATE_RUNNING for one in (connector, *tasks))
+    return bool(tasks) and all(task.state == CONNECTOR_STATE_RUNNING for task in (connector, *tasks))
 
 
 def _state(kind: Kind, resource: Any) -> str:
@@ -182,7 +182,7 @@ def _same_process(before: Any, now: Any) -> bool:
 
 
 def _traces(connector: Any) -> list[str]:
-    return [one.trace for one in (connector, *connector.tasks) if one.state == CONNECTOR_STATE_FAILED]
+    return [task.trace for task in (connector, *connector.tasks) if task.state == CONNECTOR_STATE_FAILED]
 
 
 def _raise_failure(name: str, traces: Sequence[str]) -> None:
@@ -192,7 +192,7 @@ def _raise_failure(name: str, traces: Sequence[str]) -> None:
 
 async def _check_workers(gateway: Gateway, cluster: str, error: Unavailable) -> None:
     """Raises NotReached if no worker of a connector's cluster will ever answer."""
-    found = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
-    Patience().check(kinds.WORKER_CLUSTERS, cluster, found)
-    if state_word(found.status) in ("STOPPING", "STOPPED", "DELETING"):
+    worker_cluster = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
+    Patience().check(kinds.WORKER_CLUSTERS, cluster, worker_cluster)
+    if state_word(worker_cluster.status) in ("STOPPING", "STOPPED", "DELETING"):
         raise NotReached(error.message)

@@ -112,10 +112,10 @@ class Gateway:
                 fields = {"name": plugin, "version": version}
             case kinds.COPY_RUNS:
                 fields = {"uid": await self._uid(name)}
-        found = _resource(kind, await self.call("Get", kind, **fields))
-        if kind is kinds.COPY_RUNS and cluster not in ("", found.worker_cluster):
-            raise NotFound(f"copy run {name} belongs to worker cluster {found.worker_cluster!r}, not to {cluster!r}")
-        return found
+        resource = _resource(kind, await self.call("Get", kind, **fields))
+        if kind is kinds.COPY_RUNS and cluster not in ("", resource.worker_cluster):
+            raise NotFound(f"copy run {name} belongs to worker cluster {resource.worker_cluster!r}, not to {cluster!r}")
+        return resource
 
     def watch_copy_runs(self, *, cluster: str, connector: str) -> AsyncIterator[cr.WatchCopyRunsResponse]:
         """Yields the present copy runs, then each change; of one worker cluster and connector where they are named."""
@@ -126,12 +126,12 @@ class Gateway:
         """Returns the uid of the copy run whose uid begins with `name`. Raises InvalidArgument if several do."""
         if len(name) >= UID_LENGTH:
             return name
-        found = sorted({r.uid for r in await self.list(kinds.COPY_RUNS, ended=True) if r.uid.startswith(name)})
-        if len(found) > 1:
+        uids = sorted({r.uid for r in await self.list(kinds.COPY_RUNS, ended=True) if r.uid.startswith(name)})
+        if len(uids) > 1:
             raise InvalidArgument.of(
-                "copy run", name, "more characters: several uids begin with it: " + ", ".join(found)
+                "copy run", name, "more characters: several uids begin with it: " + ", ".join(uids)
             )
-        return found[0] if found else name
+        return uids[0] if uids else name
 
     async def full_name(self, kind: Kind, name: str, cluster: str) -> str:
         """Returns the full name: a connector's and a worker's with its worker cluster, a plugin's with its version.
@@ -150,11 +150,11 @@ class Gateway:
         name, version = split_name(text)
         if version:
             return name, version
-        found = await self.get(kinds.PLUGINS, name)  # raises NotFound
-        versions = [one.version for one in await self.list(kinds.PLUGINS) if one.name == name]
+        plugin = await self.get(kinds.PLUGINS, name)  # raises NotFound
+        versions = [plugin.version for plugin in await self.list(kinds.PLUGINS) if plugin.name == name]
         if len(versions) > 1:
             raise InvalidArgument.of("plugin", text, f"NAME:VERSION, with one of {', '.join(versions)}")
-        return name, found.version
+        return name, plugin.version
 
     async def connector_name(self, name: str, cluster: str) -> tuple[str, str]:
         """Returns the worker cluster and the plain name of a connector; without a cluster, the only one that has it.
@@ -165,7 +165,7 @@ class Gateway:
         owners = [c.worker_cluster for c in await self.list(kinds.CONNECTORS) if c.name == name]
         if not owners:  # a list may be a second or two behind
             running = [c.name for c in await self.list(kinds.WORKER_CLUSTERS) if c.status.ready_workers]
-            owners = [one for one in running if await self._has_connector(one, name)]
+            owners = [cluster for cluster in running if await self._has_connector(cluster, name)]
         if len(owners) == 1:
             return owners[0], name
         if not owners:
@@ -216,7 +216,7 @@ class Gateway:
         """Sends requests of several kinds in one transaction: if any is refused, none takes effect. With
         `validate_only` they are only judged."""
         return await self.call(
-            "Write", kinds.BATCHES, writes=[packed(one) for one in writes], validate_only=validate_only
+            "Write", kinds.BATCHES, writes=[packed(write) for write in writes], validate_only=validate_only
         )
 
     async def create(self, kind: Kind, name: str, spec: Any = None, **fields: Any) -> Resource:
@@ -238,18 +238,18 @@ class Gateway:
             name = ":".join(await self.plugin_name(name))
 
         async def work() -> tuple[Resource, bool]:
-            found = await self.get(kind, name)
-            spec, present = _spec_of(kind, found), _spec_of(kind, found)
+            resource = await self.get(kind, name)
+            spec, present = _spec_of(kind, resource), _spec_of(kind, resource)
             mask = FieldMask(paths=edit(spec))
             if spec == present:
-                return found, False
+                return resource, False
             fields = {"name": name, "spec": spec}
             if kind in (kinds.PLUGINS, kinds.SECRETS):
-                fields = {"name": found.name, "description": spec.description, "labels": dict(spec.labels)}
-                fields |= {"version": found.version} if kind is kinds.PLUGINS else {}
+                fields = {"name": resource.name, "description": spec.description, "labels": dict(spec.labels)}
+                fields |= {"version": resource.version} if kind is kinds.PLUGINS else {}
             if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
                 fields = {"name": name, kind.field: spec}
-            answer = await self.call("Update", kind, etag=found.etag, update_mask=mask, **fields)
+            answer = await self.call("Update", kind, etag=resource.etag, update_mask=mask, **fields)
             return _noted(kind, answer), True
 
         return await again(work)
@@ -282,7 +282,7 @@ class Gateway:
     async def only_broker_cluster(self) -> str:
         """Returns the name of the only broker cluster, or `default` if it is one of several. Raises NotFound where
         there is none, InvalidArgument for several without `default`."""
-        names = [one.name for one in await self.list(kinds.BROKER_CLUSTERS)]
+        names = [cluster.name for cluster in await self.list(kinds.BROKER_CLUSTERS)]
         if not names:
             raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
         if len(names) > 1 and "default" not in names:
@@ -296,13 +296,13 @@ class Gateway:
         FailedPrecondition (HIDDEN) if its clients need hidden values.
         """
         name = broker_cluster or await self.only_broker_cluster()
-        found = await self.get(kinds.BROKER_CLUSTERS, name)
-        servers = found.status.bootstrap_servers or found.spec.external.bootstrap_servers
+        brokers = await self.get(kinds.BROKER_CLUSTERS, name)
+        servers = brokers.status.bootstrap_servers or brokers.spec.external.bootstrap_servers
         if not servers:
             raise FailedPrecondition(f"broker cluster {name} has no address yet: see `keelman get bc {name}`")
-        client = found.spec.external.client_properties or found.status.client_properties
+        client = brokers.spec.external.client_properties or brokers.status.client_properties
         hidden = [key for key, value in sorted(client.items()) if HIDDEN in value]
-        if profile := found.spec.external.credential_profile:
+        if profile := brokers.spec.external.credential_profile:
             hidden.append(f"what secret {profile!r} says")
         if hidden:
             raise FailedPrecondition(
@@ -347,16 +347,16 @@ def print_unreachable(cluster: str, reason: str) -> None:
     print(f"keelman: {who}{reason}", file=sys.stderr, flush=True)
 
 
-def _spec_of(kind: Kind, found: Resource) -> Any:
+def _spec_of(kind: Kind, resource: Resource) -> Any:
     """Returns the part of a resource that can be changed, as a copy."""
     if kind in (kinds.PLUGINS, kinds.SECRETS):
-        return pl.UpdatePluginRequest(description=found.description, labels=dict(found.labels))
+        return pl.UpdatePluginRequest(description=resource.description, labels=dict(resource.labels))
     if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
-        made: Any = WorkerConfiguration if kind is kinds.WORKER_CONFIGURATIONS else PluginImport
-        return made(description=found.description, labels=dict(found.labels))
-    made = type(found.spec)()
-    made.CopyFrom(found.spec)
-    return made
+        spec: Any = WorkerConfiguration if kind is kinds.WORKER_CONFIGURATIONS else PluginImport
+        return spec(description=resource.description, labels=dict(resource.labels))
+    spec = type(resource.spec)()
+    spec.CopyFrom(resource.spec)
+    return spec
 
 
 def _noted(kind: Kind, answer: Any) -> Resource:

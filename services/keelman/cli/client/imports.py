@@ -19,11 +19,15 @@ async def fetch(gateway: Gateway, name: str, seconds: float) -> Any:
     DeadlineExceeded."""
     end = time.monotonic() + seconds
     while True:
-        found = await gateway.get(kinds.PLUGIN_IMPORTS, name)
-        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_FAILED:
-            raise FailedPrecondition(f"plugin import {name}: {found.code}: {found.message}", reason="IMPORT_FAILED")
-        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
-            return found
+        plugin_import = await gateway.get(kinds.PLUGIN_IMPORTS, name)
+        if plugin_import.state == PluginImportState.PLUGIN_IMPORT_STATE_FAILED:
+            raise FailedPrecondition(
+                f"plugin import {name}: {plugin_import.code}: {plugin_import.message}", reason="IMPORT_FAILED"
+            )
+        if plugin_import.state == PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
+            return plugin_import
         if time.monotonic() > end:
-            raise DeadlineExceeded(f"plugin import {name} is still being fetched after {seconds:g} s: {found.message}")
+            raise DeadlineExceeded(
+                f"plugin import {name} is still being fetched after {seconds:g} s: {plugin_import.message}"
+            )
         await asyncio.sleep(LOOK_SECONDS)

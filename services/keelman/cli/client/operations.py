@@ -42,9 +42,9 @@ async def begin(gateway: Gateway, kind: Kind, name: str, goal: str = "") -> Any:
     """Begins an operation on a topic or a definition; returns the operation. Without a goal it takes the resource's
     latest goal; if that is ABSENT, the initial goal, it takes PRESENT or RUNNING."""
     if not goal:
-        found = await gateway.get(kind, name)
-        asked = word(_GOALS[kind.singular], found.goal)
-        goal = goals(kind)[-1] if asked == ABSENT else asked
+        resource = await gateway.get(kind, name)
+        applied_goal = word(_GOALS[kind.singular], resource.goal)
+        goal = goals(kind)[-1] if applied_goal == ABSENT else applied_goal
     _, operation = await gateway.apply(kind, name, goal_of(kind, goal))
     return operation
 
@@ -83,20 +83,20 @@ def progress_text(operation: Any) -> str:
     step = current_step(operation)
     if step is None or operation.state in ENDED:
         return text
-    why = " ".join(plain_plugins(step.message or operation.message).split())
-    return f"{text}: {step.name}" + (f": {why}" if why else "")
+    detail = " ".join(plain_plugins(step.message or operation.message).split())
+    return f"{text}: {step.name}" + (f": {detail}" if detail else "")
 
 
 async def delete_applied(gateway: Gateway, kind: Kind, name: str, *, keep: bool, seconds: float) -> None:
     """Deletes a topic or a definition; before it, unless `keep` is set, its topic on the brokers or its connector."""
-    found = await gateway.get(kind, name)
+    resource = await gateway.get(kind, name)
     field = "keep_topic" if kind is kinds.TOPICS else "keep_connector"
-    if not keep and is_applied(found):
+    if not keep and is_applied(resource):
         operation = await begin(gateway, kind, name, ABSENT)
         await follow(gateway, operation.name, seconds=seconds)
     await gateway.call("Delete", kind, name=name, **{field: keep})
 
 
-def is_applied(found: Any) -> bool:
+def is_applied(resource: Any) -> bool:
     """Tells whether a topic or a connector may exist that this resource created."""
-    return bool(found.status.applied_generation) or found.goal > 1
+    return bool(resource.status.applied_generation) or resource.goal > 1

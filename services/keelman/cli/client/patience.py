@@ -16,14 +16,14 @@ AFTER_CHANGE_SECONDS = 1.0
 """How long the state before a change may still be shown: the planner reads a change a moment after its answer."""
 
 
-def why_stuck(kind: Kind, found: Any) -> str:
+def why_stuck(kind: Kind, resource: Any) -> str:
     """Returns why a cluster or a worker cannot come up, however long one waits; empty if it can."""
     if kind is kinds.WORKERS:
-        process = found.process
+        process = resource.process
         lasts = process.state == WORKLOAD_STATE_FAILED and process.reason in LASTING
         return process.message or process.reason if lasts else ""
-    if kind in (kinds.WORKER_CLUSTERS, kinds.BROKER_CLUSTERS) and found.status.stuck:
-        return found.status.message or "it failed"
+    if kind in (kinds.WORKER_CLUSTERS, kinds.BROKER_CLUSTERS) and resource.status.stuck:
+        return resource.status.message or "it failed"
     return ""
 
 
@@ -34,10 +34,10 @@ class Patience:
         self._seconds, self._clock = seconds, clock
         self._why, self._since = "", 0.0
 
-    def check(self, kind: Kind, name: str, found: Any) -> None:
+    def check(self, kind: Kind, name: str, resource: Any) -> None:
         """Raises NotReached once the resource has been stuck for the same reason for `seconds`."""
-        why = why_stuck(kind, found)
-        if why != self._why:
-            self._why, self._since = why, self._clock()
-        if why and self._clock() - self._since >= self._seconds:
-            raise NotReached(f"{kind.singular}/{name} does not come up: {why}")
+        reason = why_stuck(kind, resource)
+        if reason != self._why:
+            self._why, self._since = reason, self._clock()
+        if reason and self._clock() - self._since >= self._seconds:
+            raise NotReached(f"{kind.singular}/{name} does not come up: {reason}")

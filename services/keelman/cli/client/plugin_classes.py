@@ -35,35 +35,37 @@ class Plugin:
 async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
     """Returns the plugin classes that a worker cluster can run, only those with `name` if it is given: classes with
     problems first, then connectors, then by class. Raises NotFound for an unknown name."""
-    reported = [_plugin(one) for one in await _read_reports(client, cluster)]
+    reported = [_plugin(report) for report in await _read_reports(client, cluster)]
     listed: list[Plugin] = []
     try:
         async with Where(cluster=cluster, target=target).open() as rest:
-            found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
-        listed = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
+            entries = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
+        listed = [Plugin(entry["class"], entry["type"], entry.get("version") or "") for entry in entries]
     except (NotFound, Unavailable):
         if not reported:  # no worker is up: the reports may contain the reason
             raise
-    known = {(one.name, one.version) for one in reported}
-    everything = [*reported, *(one for one in listed if (one.name, one.version) not in known)]
-    chosen = [one for one in everything if name in (None, *one.names)]
+    reported_keys = {(plugin.name, plugin.version) for plugin in reported}
+    everything = [*reported, *(plugin for plugin in listed if (plugin.name, plugin.version) not in reported_keys)]
+    chosen = [plugin for plugin in everything if name in (None, *plugin.names)]
     if name is not None and not chosen:
         raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins --cluster {cluster}`")
-    return sorted(chosen, key=lambda one: (not one.problem, one.type not in ("source", "sink"), one.type, one.name))
+    return sorted(
+        chosen, key=lambda plugin: (not plugin.problem, plugin.type not in ("source", "sink"), plugin.type, plugin.name)
+    )
 
 
 async def _read_reports(client: Gateway, cluster: str) -> Sequence[WorkerPlugin]:
-    stub, found = PluginServiceStub(client.link), list[WorkerPlugin]()
+    stub, reports = PluginServiceStub(client.link), list[WorkerPlugin]()
     request = pb.ListWorkerPluginsRequest(worker_cluster=cluster, page_size=1000)
     while True:
         answer = await stub.ListWorkerPlugins(request, timeout=CALL_SECONDS)
-        found += answer.worker_plugins
+        reports += answer.worker_plugins
         if not answer.next_page_token:
-            return found
+            return reports
         request.page_token = answer.next_page_token
 
 
-def _plugin(one: WorkerPlugin) -> Plugin:
-    made = Plugin(one.class_name, one.type, one.version, problem=one.problem)
-    inside = f"{one.plugin} {one.path}".strip()
-    return replace(made, where=f"{', '.join(one.workers)}: {inside}")
+def _plugin(worker_plugin: WorkerPlugin) -> Plugin:
+    plugin = Plugin(worker_plugin.class_name, worker_plugin.type, worker_plugin.version, problem=worker_plugin.problem)
+    inside = f"{worker_plugin.plugin} {worker_plugin.path}".strip()
+    return replace(plugin, where=f"{', '.join(worker_plugin.workers)}: {inside}")

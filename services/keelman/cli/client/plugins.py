@@ -40,10 +40,12 @@ async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
         raise InvalidArgument.of("FILE", str(file), f"a file that can be read ({error.strerror})") from None
     if not total:
         raise InvalidArgument.of("FILE", str(file), "a file that is not empty")
-    made = pb.UploadHeader(file_name=file.name, size_bytes=total, sha256=sha256, request_id=uuid.uuid4().hex, **header)
+    upload_header = pb.UploadHeader(
+        file_name=file.name, size_bytes=total, sha256=sha256, request_id=uuid.uuid4().hex, **header
+    )
 
     async def pieces() -> AsyncIterator[pb.UploadPluginRequest]:
-        yield pb.UploadPluginRequest(header=made)
+        yield pb.UploadPluginRequest(header=upload_header)
         sent = 0
         with file.open("rb") as opened:
             while chunk := await asyncio.to_thread(opened.read, CHUNK_BYTES):
@@ -59,7 +61,7 @@ async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
             raise
     await asyncio.sleep(RESUME_SECONDS)
     try:  # the answer may be lost in the middle of a large file: a header that was refused is refused again
-        await _answer(stub.UploadPlugin(_only(made), wait_for_ready=True))
+        await _answer(stub.UploadPlugin(_only(upload_header), wait_for_ready=True))
     except InvalidArgument as error:
         if error.metadata.get("field") != "header.size_bytes":
             raise

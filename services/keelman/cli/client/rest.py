@@ -57,13 +57,13 @@ class Rest:
         if cls is Unauthenticated:
             raise cls(f"{self._url} wants a user: {USER} and {PASSWORD_FILE} in the environment say who asks")
         try:
-            found = answer.json() if answer.content else None
+            document = answer.json() if answer.content else None
         except ValueError:
             what = f"{self._url}{path}: HTTP {answer.status_code}, and the answer is not JSON"
             raise cls(f"{what}: is this Connect's REST API?") from None
         if answer.status_code < 300:
-            return found
-        message = found.get("message") if isinstance(found, dict) else None
+            return document
+        message = document.get("message") if isinstance(document, dict) else None
         raise cls(str(message or f"HTTP {answer.status_code}"))
 
 
@@ -150,8 +150,8 @@ def login(environment: Mapping[str, str]) -> tuple[str, str] | None:
     try:
         return user, Path(file).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InvalidArgument.of(PASSWORD_FILE, file, f"a readable file ({why})") from None
+        strerror = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidArgument.of(PASSWORD_FILE, file, f"a readable file ({strerror})") from None
 
 
 async def only_cluster(gateway: Gateway) -> str:

@@ -64,9 +64,9 @@ class Target:
         Waits also after a refused connection, since a gateway that is just starting refuses too.
         """
         place = self.place
-        given = place.context
+        context = place.context
         async with channel(
-            place.address, root_certificates=given.certificates, client=given.client, token=given.token
+            place.address, root_certificates=context.certificates, client=context.client, token=context.token
         ) as link:
             try:
                 async with asyncio.timeout(REACH_SECONDS):
@@ -87,9 +87,9 @@ class Target:
         return asyncio.run(whole()) or OK
 
 
-def home_of(given: Path | None) -> Home:
+def home_of(path: Path | None) -> Home:
     """Returns the home of --home, else of KEELMAN_HOME, else the default home."""
-    return Home(given.expanduser().absolute()) if given else Home.default()
+    return Home(path.expanduser().absolute()) if path else Home.default()
 
 
 def place_of(gateway: str | None, context: str | None, home: Path | None) -> Place:
@@ -107,18 +107,18 @@ def place_of(gateway: str | None, context: str | None, home: Path | None) -> Pla
     if context or named:
         source = "--context" if context else NAME
         return _in_context(context or named or "", source, Contexts.read())
-    known = Contexts.read() if home is None else None
-    if known is not None and known.current:
-        return _in_context(known.current, "the context in use", known)
+    contexts = Contexts.read() if home is None else None
+    if contexts is not None and contexts.current:
+        return _in_context(contexts.current, "the context in use", contexts)
     if system is not None:
         return Place(system.gateway, str(home_of(home).system), system.http, Context(""))
     return Place(DEFAULT, "default", usual_http(DEFAULT), Context(""))
 
 
 def _in_context(name: str, source: str, contexts: Contexts) -> Place:
-    found = contexts.named(name, source)
-    http = found.http or usual_http(found.gateway, "https" if found.ca else "http")
-    return Place(found.gateway, f"context {name}", http, found)
+    context = contexts.named(name, source)
+    http = context.http or usual_http(context.gateway, "https" if context.ca else "http")
+    return Place(context.gateway, f"context {name}", http, context)
 
 
 def usual_http(address: str, scheme: str = "http") -> str:

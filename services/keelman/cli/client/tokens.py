@@ -36,7 +36,7 @@ async def read_tokens(client: Gateway) -> str:
     rows, request = [HEAD], ListJoinTokensRequest()
     while True:
         answer = await _stub(client).ListJoinTokens(request, timeout=CALL_SECONDS)
-        rows += [_row(one) for one in answer.join_tokens]
+        rows += [_row(token) for token in answer.join_tokens]
         if not answer.next_page_token:
             break
         request = ListJoinTokensRequest(page_token=answer.next_page_token)

@@ -27,8 +27,8 @@ async def find_topics(gateway: Gateway, brokers: str, name: str | None, *, inter
     """
     from keelman.kafka.browsing import list_topics  # noqa: PLC0415  (a client of Kafka is long to load)
 
-    if name is not None and (one := await resource_of(gateway, brokers, name)) is not None:
-        return [one]
+    if name is not None and (topic := await resource_of(gateway, brokers, name)) is not None:
+        return [topic]
     mine = [] if name is not None else list(await gateway.list(kinds.TOPICS, brokers=brokers))
     try:
         cluster = brokers or await gateway.only_broker_cluster()
@@ -38,19 +38,19 @@ async def find_topics(gateway: Gateway, brokers: str, name: str | None, *, inter
             raise
         print(f"keelman: what else the brokers have is not shown: {error.message}", file=sys.stderr)
         return mine
-    known = {one.spec.topic for one in mine if one.spec.broker_cluster == cluster}
-    found = [TopicLine(t.name, t.partitions, t.replication, t.offsets, t.name, cluster) for t in others]
+    own_names = {resource.spec.topic for resource in mine if resource.spec.broker_cluster == cluster}
+    lines = [TopicLine(t.name, t.partitions, t.replication, t.offsets, t.name, cluster) for t in others]
     if name is None and not internal:
         own = own_topics(await gateway.list(kinds.WORKER_CLUSTERS))
-        known |= {t.name for t in others if t.name in own or t.name.startswith(OWN_PREFIXES)}
-    return [*mine, *(line for line in found if line.name not in known)]
+        own_names |= {t.name for t in others if t.name in own or t.name.startswith(OWN_PREFIXES)}
+    return [*mine, *(line for line in lines if line.name not in own_names)]
 
 
 def own_topics(clusters: Iterable[Any]) -> set[str]:
     """Returns the storage topics of these worker clusters."""
     return {
-        one.spec.properties.get(f"{kind}.storage.topic") or f"{one.name}.connect-{what}"
-        for one in clusters
+        cluster.spec.properties.get(f"{kind}.storage.topic") or f"{cluster.name}.connect-{what}"
+        for cluster in clusters
         for kind, what in WORKERS_TOPICS.items()
     }
 
@@ -59,8 +59,8 @@ async def resource_of(gateway: Gateway, brokers: str, name: str) -> Any | None:
     """Returns the topic resource with this name, or the only one whose topic in Kafka has this name, on the broker
     cluster if it is named; None for none."""
     try:
-        found = await gateway.get(kinds.TOPICS, name)
+        resource = await gateway.get(kinds.TOPICS, name)
     except (NotFound, InvalidArgument):  # a topic may have a name that is illegal for a resource
-        named = [one for one in await gateway.list(kinds.TOPICS, brokers=brokers) if one.spec.topic == name]
+        named = [topic for topic in await gateway.list(kinds.TOPICS, brokers=brokers) if topic.spec.topic == name]
         return await gateway.get(kinds.TOPICS, named[0].name) if len(named) == 1 else None
-    return found if brokers in ("", found.spec.broker_cluster) else None
+    return resource if brokers in ("", resource.spec.broker_cluster) else None

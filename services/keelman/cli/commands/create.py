@@ -112,7 +112,7 @@ def create(
     kind: Annotated[str, kind_word("create")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name; of a plugin its file.")],
     *,
-    given: Given,
+    options: Given,
     more: Creation,
     waiting: Waiting,
     output: Form = "name",
@@ -120,103 +120,103 @@ def create(
 ) -> int:
     """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a dedicated connector, a
     topic, a connector's definition, a worker configuration, a plugin from its file, or a node before its agent."""
-    seconds, found, form = waiting.seconds, kind_of(kind, "create"), checked_format(output)
-    check_given(found, given)
-    check_options(found, more)
-    if found in (*kinds.SAID, kinds.DEDICATED_CONNECTORS):
-        return create_by_itself(target, found, name, given, more, form=form, wait=seconds)
-    owner, plain = cluster_and_name(found, name, more.cluster)
-    if found in kinds.APPLIED:
-        return create_applied(target, found, (owner, plain), given, more, form=form, wait=seconds)
-    if found is kinds.CONNECTORS and not owner:
+    seconds, noun, form = waiting.seconds, kind_of(kind, "create"), checked_format(output)
+    check_given(noun, options)
+    check_options(noun, more)
+    if noun in (*kinds.SAID, kinds.DEDICATED_CONNECTORS):
+        return create_by_itself(target, noun, name, options, more, form=form, wait=seconds)
+    owner, plain = cluster_and_name(noun, name, more.cluster)
+    if noun in kinds.APPLIED:
+        return create_applied(target, noun, (owner, plain), options, more, form=form, wait=seconds)
+    if noun is kinds.CONNECTORS and not owner:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
-    if seconds is not None and found is kinds.WORKER_CLUSTERS and not more.start:
+    if seconds is not None and noun is kinds.WORKER_CLUSTERS and not more.start:
         raise InvalidArgument("--wait: a new worker cluster is stopped; give --start too, or wait on `keelman start`")
-    if seconds is not None and found is kinds.NODES:
+    if seconds is not None and noun is kinds.NODES:
         raise InvalidArgument(
             "--wait: not for nodes: a node is ONLINE when its agent has come, see `keelman get nodes`"
         )
     made_of: Any
-    if found is kinds.BROKER_CLUSTERS:
-        made_of = broker_spec(given, managed=more.managed, controllers=more.controllers, tls=more.tls)
-    elif found is kinds.WORKER_CLUSTERS:
-        made_of = worker_spec(given, broker_cluster=more.broker_cluster)
-    elif found is kinds.NODES:
-        apply(given, made_of := NodeSpec())
+    if noun is kinds.BROKER_CLUSTERS:
+        made_of = broker_spec(options, managed=more.managed, controllers=more.controllers, tls=more.tls)
+    elif noun is kinds.WORKER_CLUSTERS:
+        made_of = worker_spec(options, broker_cluster=more.broker_cluster)
+    elif noun is kinds.NODES:
+        apply(options, made_of := NodeSpec())
     else:
-        made_of = connector_config(more.config_file, given.values)
+        made_of = connector_config(more.config_file, options.values)
 
     async def body(client: Gateway) -> None:
-        if found is kinds.CONNECTORS:
-            made = await client.create_connector(owner, plain, made_of)
+        if noun is kinds.CONNECTORS:
+            connector = await client.create_connector(owner, plain, made_of)
         else:
-            made = await client.create(found, name, made_of)
+            connector = await client.create(noun, name, made_of)
         if more.start:
-            made = await client.act("start", found, name)
+            connector = await client.act("start", noun, name)
         if seconds is not None:
-            made = await wait_for(client, "start", found, columns.key_of(found, made), seconds=seconds)
-        print_one(found, made, form)
+            connector = await wait_for(client, "start", noun, columns.key_of(noun, connector), seconds=seconds)
+        print_one(noun, connector, form)
 
     return target.run(body)
 
 
 def create_by_itself(
-    target: Target, kind: Kind, name: str, given: Given, more: Creation, *, form: str, wait: float | None
+    target: Target, kind: Kind, name: str, options: Given, more: Creation, *, form: str, wait: float | None
 ) -> int:
     """Creates what is not created by a spec alone."""
     match kind:
         case kinds.DEDICATED_CONNECTORS:
             return create_dedicated(
-                target, name, given, broker_cluster=more.broker_cluster, connector=more.connector,
+                target, name, options, broker_cluster=more.broker_cluster, connector=more.connector,
                 file=more.config_file, form=form, wait=wait,
             )  # fmt: skip
         case kinds.PLUGIN_IMPORTS:
             source = import_source(more.source, more.object_version, more.content)
-            return create_import(target, name, source, given, form=form, wait=wait)
+            return create_import(target, name, source, options, form=form, wait=wait)
     check_no_wait(kind, wait)
     if kind in (kinds.WORKER_CONFIGURATIONS, kinds.SECRETS):
-        return create_from_file(target, kind, name, more.config_file, given, form=form)
+        return create_from_file(target, kind, name, more.config_file, options, form=form)
     header = {"name": more.plugin_name, "version": more.plugin_version, "any_file": more.any_file}
-    return upload_plugin(target, Path(name), given, form, header)
+    return upload_plugin(target, Path(name), options, form, header)
 
 
-def upload_plugin(target: Target, file: Path, given: Given, form: str, header: Mapping[str, Any]) -> int:
+def upload_plugin(target: Target, file: Path, options: Given, form: str, header: Mapping[str, Any]) -> int:
     """Uploads a plugin's file and prints what is in it."""
 
     async def body(client: Gateway) -> None:
         with progress_line() as line:
-            made = await upload(client.link, file, line, **said(given), **header)
-        for problem in made.problems:
+            plugin = await upload(client.link, file, line, **said(options), **header)
+        for problem in plugin.problems:
             print(f"keelman: note: {problem}", file=sys.stderr)
-        print_one(kinds.PLUGINS, made, form)
+        print_one(kinds.PLUGINS, plugin, form)
 
     return target.run(body)
 
 
-def check_options(kind: Kind, given: Creation) -> None:
+def check_options(kind: Kind, creation: Creation) -> None:
     """Raises InvalidArgument for an option that says nothing about this kind."""
-    check_meant(kind, given)
-    if given.start and kind not in (kinds.WORKER_CLUSTERS, kinds.DEFINITIONS):
-        why = "is not started" if kind in (kinds.TOPICS, *kinds.SAID) else "starts by itself"
-        raise InvalidArgument(f"--start: only for worker-clusters and definitions; a {kind.singular} {why}")
+    check_meant(kind, creation)
+    if creation.start and kind not in (kinds.WORKER_CLUSTERS, kinds.DEFINITIONS):
+        reason = "is not started" if kind in (kinds.TOPICS, *kinds.SAID) else "starts by itself"
+        raise InvalidArgument(f"--start: only for worker-clusters and definitions; a {kind.singular} {reason}")
 
 
 def broker_spec(
-    given: Given, *, managed: bool = False, controllers: int | None = None, tls: str = ""
+    options: Given, *, managed: bool = False, controllers: int | None = None, tls: str = ""
 ) -> BrokerClusterSpec:
     """Spec of a broker cluster. Raises InvalidArgument unless it is either managed or external."""
-    if given.bootstrap_servers and (managed or given.nodes or controllers is not None or tls):
+    if options.bootstrap_servers and (managed or options.nodes or controllers is not None or tls):
         raise InvalidArgument(
             "--bootstrap-servers: not together with --managed, --nodes, --controllers or --tls: the brokers run "
             "elsewhere"
         )
-    if not (given.bootstrap_servers or split_names(given.nodes)):
+    if not (options.bootstrap_servers or split_names(options.nodes)):
         raise InvalidArgument(
             "--nodes: a managed broker cluster needs its nodes (see `keelman get nodes`); "
             "brokers that exist already are named with --bootstrap-servers host:port"
         )
     spec = BrokerClusterSpec()
-    apply(given, spec)
+    apply(options, spec)
     if controllers is not None:
         spec.managed.controllers = controllers
     if tls:
@@ -224,35 +224,35 @@ def broker_spec(
     return spec
 
 
-def worker_spec(given: Given, *, broker_cluster: str = "") -> WorkerClusterSpec:
+def worker_spec(options: Given, *, broker_cluster: str = "") -> WorkerClusterSpec:
     """Spec of a worker cluster: on the given nodes, or so many workers anywhere (1 when nothing is said)."""
     spec = WorkerClusterSpec(broker_cluster=broker_cluster or "default")
-    apply(given, spec)
+    apply(options, spec)
     if spec.WhichOneof("placement") is None:
         spec.count = 1
     return spec
 
 
-def topic_spec(given: Given, broker_cluster: str = "", topic: str = "") -> Any:
+def topic_spec(options: Given, broker_cluster: str = "", topic: str = "") -> Any:
     """Spec of a topic."""
     spec = TopicSpec(broker_cluster=broker_cluster, topic=topic)
-    apply(given, spec)
+    apply(options, spec)
     return spec
 
 
-def definition_spec(given: Given, cluster: str, connector: str = "", file: Path | None = None) -> Any:
+def definition_spec(options: Given, cluster: str, connector: str = "", file: Path | None = None) -> Any:
     """Spec of a connector's definition. Raises InvalidArgument where no worker cluster or no class is named."""
     if not cluster:
         raise InvalidArgument("--cluster: a definition needs the worker cluster of its connector, which need not run")
     whole, _ = given_config(file, ())
     spec = ConnectorDefinitionSpec(worker_cluster=cluster, connector=connector, config=whole or {})
-    apply(given, spec)
+    apply(options, spec)
     class_of(spec.config)
     return spec
 
 
 def create_applied(
-    target: Target, kind: Kind, name: tuple[str, str], given: Given, more: Creation, *, form: str, wait: float | None
+    target: Target, kind: Kind, name: tuple[str, str], options: Given, more: Creation, *, form: str, wait: float | None
 ) -> int:
     """Creates a topic or a definition of a worker cluster and a plain name, and begins the operation that brings it
     about: of a topic unless that is not to be, of a definition where it is to start."""
@@ -260,14 +260,14 @@ def create_applied(
     applies = more.start or (kind is kinds.TOPICS and not more.no_apply)
     if wait is not None and not applies:
         raise InvalidArgument(f"--wait: only for a {kind.singular} that is also applied")
-    spec = topic_spec(given, more.broker_cluster, more.topic)
+    spec = topic_spec(options, more.broker_cluster, more.topic)
     if kind is kinds.DEFINITIONS:
-        spec = definition_spec(given, owner, more.connector, more.config_file)
+        spec = definition_spec(options, owner, more.connector, more.config_file)
 
     async def body(client: Gateway) -> None:
         if kind is kinds.TOPICS and not spec.broker_cluster:
             spec.broker_cluster = await client.only_broker_cluster()
-        made = await client.create(kind, plain, spec)
+        resource = await client.create(kind, plain, spec)
         if applies:
             operation = await begin(client, kind, plain)
             if wait is not None:
@@ -275,15 +275,17 @@ def create_applied(
             else:
                 print(f"{kind.singular}/{plain} asked to be {operation.target.goal}: operation/{operation.name}",
                       file=sys.stderr)  # fmt: skip
-            made = await client.get(kind, plain)
-        print_one(kind, topic_line(made) if kind is kinds.TOPICS and form not in ("json", "yaml") else made, form)
+            resource = await client.get(kind, plain)
+        print_one(
+            kind, topic_line(resource) if kind is kinds.TOPICS and form not in ("json", "yaml") else resource, form
+        )
 
     return target.run(body)
 
 
 def connector_config(file: Path | None, values: Sequence[str] | None) -> dict[str, str]:
     """A connector's configuration: the file's, with --set over it. Raises InvalidArgument."""
-    whole, given = given_config(file, values)
-    config = {**(whole or {}), **given}
+    whole, values_given = given_config(file, values)
+    config = {**(whole or {}), **values_given}
     class_of(config)
     return config

@@ -59,13 +59,13 @@ _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts
 @app.command()
 def describe(kind: Annotated[str, kind_word("describe")], name: Name, *, cluster: Cluster = "", target: Target) -> int:
     """Show everything about one thing, and what belongs to it."""
-    found = kind_of(kind, "describe", cluster=cluster)
+    noun = kind_of(kind, "describe", cluster=cluster)
 
     async def body(client: Gateway) -> None:
-        resource = await resource_of(client, "", name) if found is kinds.TOPICS else None
+        resource = await resource_of(client, "", name) if noun is kinds.TOPICS else None
         if resource is None:
-            resource = await client.get(found, name, cluster=cluster)
-        await print_description(client, found, resource)
+            resource = await client.get(noun, name, cluster=cluster)
+        await print_description(client, noun, resource)
 
     return target.run(body)
 
@@ -93,33 +93,33 @@ def print_messages(runs: Sequence[Any]) -> None:
 def in_words(resource: Any) -> dict[str, Any]:
     """A resource for people: states as the tables have them, maps sorted, nothing that is empty, and the tasks of a
     connector that are alike in one line."""
-    found = _words(plain(resource), resource.DESCRIPTOR)
+    words = _words(plain(resource), resource.DESCRIPTOR)
     if isinstance(resource, Connector) and resource.tasks:
-        found["tasks"] = task_lines(resource.tasks)
+        words["tasks"] = task_lines(resource.tasks)
     if isinstance(resource, Operation) and resource.steps:
-        found["steps"] = step_lines(resource)
+        words["steps"] = step_lines(resource)
     if isinstance(resource, Topic) and resource.status.brokers.partitions:
-        found["status"]["brokers"]["partitions"] = partition_lines(resource.status.brokers.partitions)
+        words["status"]["brokers"]["partitions"] = partition_lines(resource.status.brokers.partitions)
     if isinstance(resource, (ConnectorDefinition, DedicatedConnector)) and resource.status.HasField("connector"):
-        found["status"]["connector"] = connector_words(resource.status.connector)
-    found |= _in_lines(resource)
+        words["status"]["connector"] = connector_words(resource.status.connector)
+    words |= _in_lines(resource)
     for part, name, text in _SENTENCES:
         whole = getattr(resource, part, None)
-        if whole is not None and name in whole.DESCRIPTOR.fields_by_name and whole.HasField(name) and part in found:
+        if whole is not None and name in whole.DESCRIPTOR.fields_by_name and whole.HasField(name) and part in words:
             said = text(getattr(whole, name))
-            found[part] = {k: said if k == name else v for k, v in found[part].items() if k != name or said}
-    if isinstance(resource, WorkerCluster) and "spec" in found:
-        found["spec"] = {key: value for key, value in found["spec"].items() if key not in _PORTS}
+            words[part] = {k: said if k == name else v for k, v in words[part].items() if k != name or said}
+    if isinstance(resource, WorkerCluster) and "spec" in words:
+        words["spec"] = {key: value for key, value in words["spec"].items() if key not in _PORTS}
         if ports := ports_text(resource.spec):
-            found["spec"]["ports"] = ports
+            words["spec"]["ports"] = ports
         java = resource.spec.engine == WORKER_ENGINE_KAFKA_CONNECT
         if remarks := (notes_of_kafka_connect if java else notes)(resource.spec.properties):
-            found["notes"] = remarks
-    if not found.get("status", {}).get("stuck", True):
-        del found["status"]["stuck"]
-    if "spec" in found:
-        found["spec"] = _asked_for(found["spec"])
-    return found
+            words["notes"] = remarks
+    if not words.get("status", {}).get("stuck", True):
+        del words["status"]["stuck"]
+    if "spec" in words:
+        words["spec"] = _asked_for(words["spec"])
+    return words
 
 
 def _in_lines(resource: Any) -> dict[str, Any]:
@@ -127,7 +127,11 @@ def _in_lines(resource: Any) -> dict[str, Any]:
     if isinstance(resource, Plugin) and resource.classes:
         return {"classes": class_lines(resource.classes)}
     if isinstance(resource, WorkerConfiguration):
-        return {"revisions": {one.revision: one.content.decode("utf-8", "replace") for one in resource.revisions}}
+        return {
+            "revisions": {
+                revision.revision: revision.content.decode("utf-8", "replace") for revision in resource.revisions
+            }
+        }
     return {}
 
 
@@ -149,22 +153,24 @@ def task_lines(tasks: Sequence[Any]) -> list[Any]:
     """A line for all tasks that are alike, such as `tasks 0-7 RUNNING on worker h:8083`; with it what it waits for or
     the trace, if any."""
     alike: dict[tuple[str, str, str], list[int]] = {}
-    for task in sorted(tasks, key=lambda one: one.task):
+    for task in sorted(tasks, key=lambda task: task.task):
         alike.setdefault((state_word(task), task.worker_id, task.trace or task_note(task)), []).append(task.task)
     lines: list[Any] = []
-    for (state, worker, why), numbers in alike.items():
+    for (state, worker, reason), numbers in alike.items():
         line = f"{'task' if len(numbers) == 1 else 'tasks'} {_ranges(numbers)} {state}"
         line += f" on worker {worker}" if worker else ""
-        lines.append({line: why.expandtabs(4)} if why else line)
+        lines.append({line: reason.expandtabs(4)} if reason else line)
     return lines
 
 
 def class_lines(classes: Sequence[Any]) -> dict[str, list[str]]:
     """The classes of a plugin by the jar or wheel that has them, each in a line with its type and version."""
-    found: dict[str, list[str]] = {}
-    for one in classes:
-        found.setdefault(one.path, []).append(" ".join(filter(None, (one.type, one.class_name, one.version))))
-    return found
+    lines: dict[str, list[str]] = {}
+    for plugin_class in classes:
+        lines.setdefault(plugin_class.path, []).append(
+            " ".join(filter(None, (plugin_class.type, plugin_class.class_name, plugin_class.version)))
+        )
+    return lines
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -180,8 +186,8 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 def _words(values: Mapping[str, Any], descriptor: Any) -> dict[str, Any]:
     fields = descriptor.fields_by_name
-    found = {name: _word(value, fields[name]) for name, value in values.items()}
-    return {name: value for name, value in found.items() if value not in ("", [], {})}
+    words = {name: _word(value, fields[name]) for name, value in values.items()}
+    return {name: value for name, value in words.items() if value not in ("", [], {})}
 
 
 def _word(value: Any, field: Any) -> Any:
@@ -195,7 +201,7 @@ def _word(value: Any, field: Any) -> Any:
     if inner is not None and isinstance(value, dict):
         return whole_numbers(value) if inner.full_name == Struct.DESCRIPTOR.full_name else _words(value, inner)
     if inner is not None and isinstance(value, list):
-        return [_words(one, inner) if isinstance(one, dict) else one for one in value]
+        return [_words(item, inner) if isinstance(item, dict) else item for item in value]
     return _plainly(value)
 
 
@@ -213,8 +219,8 @@ def _order(resource: Any) -> Any:
 
 async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
     if kind in (*kinds.APPLIED, kinds.DEDICATED_CONNECTORS):
-        found = await gateway.list(kinds.OPERATIONS, target=(kind.field, resource.name))
-        return {kinds.OPERATIONS: list(found)[:MAX_OPERATIONS]}
+        operations = await gateway.list(kinds.OPERATIONS, target=(kind.field, resource.name))
+        return {kinds.OPERATIONS: list(operations)[:MAX_OPERATIONS]}
     if kind in (kinds.NODES, kinds.WORKERS):
         of, everything = resource.name, await gateway.list(kinds.WORKLOADS)
         return {kinds.WORKLOADS: [w for w in everything if of == w.node or f"worker/{of}" == w.name]}
@@ -224,13 +230,13 @@ async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list
 async def _parts_of_others(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
     if kind is kinds.WORKER_CLUSTERS:
         of = resource.name
-        found: dict[Kind, list[Any]] = {}
+        parts: dict[Kind, list[Any]] = {}
         for part in (kinds.WORKERS, kinds.CONNECTORS, kinds.COPY_RUNS):
             try:
-                found[part] = list(await gateway.list(part, cluster=of))
+                parts[part] = list(await gateway.list(part, cluster=of))
             except KeelmanError as error:  # one with a problem is described all the more: by what can be known
                 print(f"no {part.plural}: {error.message}", file=sys.stderr)
-        return found
+        return parts
     if kind is kinds.CONNECTORS:
         runs = await gateway.list(kinds.COPY_RUNS, cluster=resource.worker_cluster, ended=True)
         return {kinds.COPY_RUNS: [r for r in runs if r.connector == resource.name]}

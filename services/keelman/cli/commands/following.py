@@ -67,12 +67,12 @@ RESTLESS: Mapping[Kind, Sequence[str]] = {
 
 
 class Followed:
-    """The resources of a kind as `--watch` shows them: from events, with what only lists say. `wanted` chooses among
+    """The resources of a kind as `--watch` shows them: from events, with what only lists say. `is_shown` chooses among
     them."""
 
-    def __init__(self, kind: Kind, wanted: Callable[[Any], bool]) -> None:
+    def __init__(self, kind: Kind, is_shown: Callable[[Any], bool]) -> None:
         self._kind = kind
-        self._wanted = wanted
+        self._wanted = is_shown
         self._known: dict[str, Any] = {}
         self._reported: dict[str, Any] = {}
         self._last: dict[str, Any] = {}
@@ -89,25 +89,25 @@ class Followed:
 
     def take(self, changed: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
         """The same of resources by their names; None for what is gone."""
-        found = []
+        lines = []
         for key, resource in changed:
             if resource is None:
                 self._known.pop(key, None)
                 self._reported.pop(key, None)
             else:
                 self._known[key] = resource
-            found += self._news(key)
-        return found
+            lines += self._news(key)
+        return lines
 
     def report(self, listed: Iterable[Any]) -> list[tuple[str, Any]]:
         """Takes in what a list says; returns what is to be shown for it."""
-        self._reported = {columns.key_of(self._kind, one): one for one in listed}
-        return [one for key in self._known for one in self._news(key)]
+        self._reported = {columns.key_of(self._kind, resource): resource for resource in listed}
+        return [line for key in self._known for line in self._news(key)]
 
     def all(self) -> list[Any]:
         """Everything as it is shown now, by name."""
         shown = (self._merged(key) for key in sorted(self._known))
-        return [one for one in shown if self._wanted(one)]
+        return [resource for resource in shown if self._wanted(resource)]
 
     def _news(self, key: str) -> list[tuple[str, Any]]:
         merged = self._merged(key) if key in self._known else None
@@ -123,11 +123,11 @@ class Followed:
         return [(key, merged)]
 
     def _merged(self, key: str) -> Any:
-        made = type(self._known[key])()
-        made.CopyFrom(self._known[key])
+        merged = type(self._known[key])()
+        merged.CopyFrom(self._known[key])
         if key in self._reported and self._kind in REPORTED:
-            _merge(REPORTED[self._kind], self._reported[key], made)
-        return made
+            _merge(REPORTED[self._kind], self._reported[key], merged)
+        return merged
 
 
 def shown_as(kind: Kind, event: Event) -> Any:
@@ -148,13 +148,13 @@ def shown_as(kind: Kind, event: Event) -> Any:
     )
 
 
-def _merge(paths: Sequence[str], reported: Any, made: Any) -> None:
+def _merge(paths: Sequence[str], reported: Any, merged: Any) -> None:
     """Puts what is reported into a message. A mask would set to 0 what is not known."""
     unknown = [p for p in paths if "." not in p and reported.DESCRIPTOR.fields_by_name[p].has_presence]
     unknown = [p for p in unknown if not reported.HasField(p)]
-    FieldMask(paths=[p for p in paths if p not in unknown]).MergeMessage(reported, made, True, True)
+    FieldMask(paths=[p for p in paths if p not in unknown]).MergeMessage(reported, merged, True, True)
     for path in unknown:
-        made.ClearField(path)
+        merged.ClearField(path)
 
 
 def _key(kind: Kind, full: str) -> str:
@@ -174,7 +174,7 @@ def _clear(message: Any, path: str) -> None:
 
 
 async def follow(
-    client: Gateway, kind: Kind, wanted: Callable[[Any], bool], form: str, *, name: str | None, cluster: str
+    client: Gateway, kind: Kind, is_shown: Callable[[Any], bool], form: str, *, name: str | None, cluster: str
 ) -> None:
     """Shows what there is of a kind of WATCHED and each change, for ever.
 
@@ -186,11 +186,12 @@ async def follow(
     elif cluster:
         await client.list(kind, cluster=cluster)
 
-    def keep(one: Any) -> bool:
+    def keep(resource: Any) -> bool:
         return (
-            wanted(one)
-            and full in ("", columns.key_of(kind, one))
-            and cluster in ("", (one.spec if kind is kinds.DEFINITIONS else one).worker_cluster if cluster else "")
+            is_shown(resource)
+            and full in ("", columns.key_of(kind, resource))
+            and cluster
+            in ("", (resource.spec if kind is kinds.DEFINITIONS else resource).worker_cluster if cluster else "")
         )
 
     followed = Followed(kind, keep)
@@ -214,8 +215,8 @@ async def follow(
         async def look() -> None:
             while True:
                 await asyncio.sleep(pace_of(kind))
-                if found := await list_now():
-                    show(followed.report(found), followed)
+                if listed := await list_now():
+                    show(followed.report(listed), followed)
 
         moves = kind in REPORTED and (kind not in RESTLESS or kind is kinds.WORKERS or _on_screen(form))
         await supervise(hear, *([look] if moves else []))
@@ -234,12 +235,12 @@ async def _changes(
         owner, _, name = full.partition("/")
         watched = watch_connectors(client.link, worker_cluster=owner or cluster, name=name, on_away=_say_away)
         printed: dict[str, str] = {}
-        async for known, connectors in watched:
-            for one, why in known.unreachable.items():
-                if printed.get(one) != why:
-                    print_unreachable(one, why)
-            printed = dict(known.unreachable)
-            yield partial(followed.take, [("/".join(key), one) for key, one in connectors])
+        async for state, connectors in watched:
+            for key, reason in state.unreachable.items():
+                if printed.get(key) != reason:
+                    print_unreachable(key, reason)
+            printed = dict(state.unreachable)
+            yield partial(followed.take, [("/".join(key), connector) for key, connector in connectors])
         return
     async for _, events in watch(client.link, [NOUNS[kind]], name=_key(kind, full), on_away=_say_away):
         yield partial(followed.fold, events)
@@ -251,11 +252,13 @@ async def look_again(
     """The same for kinds that no watch has: asks again and again."""
     before: dict[str, Any] = {}
     with _screen(kind, form) as show:
-        async for found in _answers(client, find):
-            now = {columns.key_of(kind, one): one for one in found}
-            changed: list[tuple[str, Any]] = [(key, one) for key, one in now.items() if before.get(key) != one]
+        async for resources in _answers(client, find):
+            now = {columns.key_of(kind, resource): resource for resource in resources}
+            changed: list[tuple[str, Any]] = [
+                (key, resource) for key, resource in now.items() if before.get(key) != resource
+            ]
             changed += [(key, None) for key in before.keys() - now.keys()]
-            show(changed, found)
+            show(changed, resources)
             before = now
 
 
@@ -298,10 +301,10 @@ def _screen(kind: Kind, form: str) -> Any:
 
         def show(changed: Sequence[tuple[str, Any]], everything: Any) -> None:
             shown = everything.all() if isinstance(everything, Followed) else everything
-            made = (
+            rows = (
                 table(kind, shown, wide=form == "wide", room=live.console.width) if shown else f"no {kind.plural} now"
             )
-            live.update(made, refresh=True)
+            live.update(rows, refresh=True)
 
         yield show
 
@@ -309,11 +312,11 @@ def _screen(kind: Kind, form: str) -> Any:
 def _print(kind: Kind, changed: Sequence[tuple[str, Any]], form: str) -> None:
     """Tables of what has changed together; what is gone is a remark in between."""
     together: list[Any] = []
-    for key, one in changed:
-        if one is not None and form == "json":
-            print(json.dumps(plain(one), ensure_ascii=False), flush=True)
-        elif one is not None:
-            together.append(one)
+    for key, resource in changed:
+        if resource is not None and form == "json":
+            print(json.dumps(plain(resource), ensure_ascii=False), flush=True)
+        elif resource is not None:
+            together.append(resource)
         else:
             print(f"{kind.singular}/{key} is gone", file=sys.stderr, flush=True)
     if together:

@@ -71,49 +71,49 @@ def get(
     target: Target,
 ) -> int:
     """Show one thing or all of a kind."""
-    found, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
-    check_meant(found, only)
+    noun, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
+    check_meant(noun, only)
     about = target_of(only.of)
-    if found is kinds.PLUGINS and cluster:
-        found = kinds.PLUGIN_CLASSES
-    wanted, chosen = checked_state(found, only.state), selector_of(found, only.selector or ())
-    lines = found is kinds.PLANS and form in ("table", "wide")
-    whole = found is kinds.TOPICS and name is not None and form in ("json", "yaml") and not watch
-    over = only.ended or wanted in states.OVER_STATES
+    if noun is kinds.PLUGINS and cluster:
+        noun = kinds.PLUGIN_CLASSES
+    state, chosen = checked_state(noun, only.state), selector_of(noun, only.selector or ())
+    lines = noun is kinds.PLANS and form in ("table", "wide")
+    whole = noun is kinds.TOPICS and name is not None and form in ("json", "yaml") and not watch
+    over = only.ended or state in states.OVER_STATES
 
-    def keeps(one: Any) -> bool:
-        shown = topic_line(one) if isinstance(one, Topic) else one
-        is_of = not only.of or (one.target.noun, one.target.name) == about
-        return is_of and (not wanted or states.state_of(found, shown) == wanted) and chosen(one)
+    def keeps(resource: Any) -> bool:
+        shown = topic_line(resource) if isinstance(resource, Topic) else resource
+        is_of = not only.of or (resource.target.noun, resource.target.name) == about
+        return is_of and (not state or states.state_of(noun, shown) == state) and chosen(resource)
 
     async def find(client: Gateway) -> Sequence[Any]:
-        if found is kinds.PLUGIN_CLASSES:
+        if noun is kinds.PLUGIN_CLASSES:
             everything: Sequence[Any] = await plugins_of(client, target, cluster, name)
-        elif found is kinds.TOPICS:
+        elif noun is kinds.TOPICS:
             everything = await find_topics(client, only.brokers, name, internal=only.internal)
         elif name is not None:
-            everything = [await client.get(found, name, cluster=cluster)]
+            everything = [await client.get(noun, name, cluster=cluster)]
         else:
             everything = await client.list(
-                found, cluster=cluster, ended=over, labels=chosen.equal, workload=only.workload, target=about
+                noun, cluster=cluster, ended=over, labels=chosen.equal, workload=only.workload, target=about
             )
-        if found is kinds.TOPICS and not whole:
-            everything = [topic_line(one) if isinstance(one, Topic) else one for one in everything]
+        if noun is kinds.TOPICS and not whole:
+            everything = [topic_line(resource) if isinstance(resource, Topic) else resource for resource in everything]
         if lines:
             everything = plan_lines(everything, only.workload)
-        return [one for one in everything if keeps(one)]
+        return [resource for resource in everything if keeps(resource)]
 
     async def body(client: Gateway) -> None:
         if watch:
-            if found in following.WATCHED:
-                await following.follow(client, found, keeps, form, name=name, cluster=cluster)
-            await following.look_again(client, found, find, form)
+            if noun in following.WATCHED:
+                await following.follow(client, noun, keeps, form, name=name, cluster=cluster)
+            await following.look_again(client, noun, find, form)
         shown = await find(client)
         if name is not None and shown and not lines:
-            print_one(found, shown[0], form)
+            print_one(noun, shown[0], form)
             return
-        print_list(found, shown, form, state=wanted)
-        if found is kinds.CONNECTORS and not shown and not wanted:
+        print_list(noun, shown, form, state=state)
+        if noun is kinds.CONNECTORS and not shown and not state:
             for text in at_rest(await client.list(kinds.WORKER_CLUSTERS), cluster):
                 print(text, file=sys.stderr)
 

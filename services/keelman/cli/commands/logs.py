@@ -36,15 +36,15 @@ def logs(
     target: Target,
 ) -> int:
     """Show the logs of the processes behind one thing."""
-    found = kind_of(kind, "logs", cluster=cluster)
+    noun = kind_of(kind, "logs", cluster=cluster)
 
     async def body(client: Gateway) -> None:
-        resource = await client.get(found, name, cluster=cluster)
-        workloads = behind(found, resource, await client.list(kinds.WORKLOADS))
+        resource = await client.get(noun, name, cluster=cluster)
+        workloads = behind(noun, resource, await client.list(kinds.WORKLOADS))
         if not workloads:
-            raise NotFound(f"no process runs for this {found.singular}, so it has no log")
+            raise NotFound(f"no process runs for this {noun.singular}, so it has no log")
         about: dict[str, str] = {}
-        if found is kinds.CONNECTORS:
+        if noun is kinds.CONNECTORS:
             about = {"worker_cluster": resource.worker_cluster, "connector": resource.name}
 
         async def print_log(workload: Any) -> None:

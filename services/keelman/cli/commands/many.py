@@ -61,15 +61,15 @@ def each(
         return OK
     if not many.yes and sys.stdin.isatty():
         typer.confirm(question(verb, kind, names), abort=True, err=True)
-    found = OK
-    for one in names:
+    worst = OK
+    for target_name in names:
         try:
-            code = do(one)
+            code = do(target_name)
         except KeelmanError as error:
-            print_error(f"{kind.singular}/{one}: {error.message}")
+            print_error(f"{kind.singular}/{target_name}: {error.message}")
             code = exit_code_of(error)
-        found = found or code
-    return found
+        worst = worst or code
+    return worst
 
 
 def question(verb: str, kind: Kind, names: list[str]) -> str:
@@ -85,10 +85,10 @@ def _meant(target: Target, kind: Kind, many: Many, cluster: str) -> list[str]:
     names: list[str] = []
 
     async def find(client: Gateway) -> None:
-        for one in await client.list(kind, cluster=cluster, labels=chosen.equal):
-            owned = kind is kinds.WORKER_CLUSTERS and owner_text(one.spec.origin)
-            if chosen(one) and not owned:
-                names.append(key_of(kind, one))
+        for resource in await client.list(kind, cluster=cluster, labels=chosen.equal):
+            owned = kind is kinds.WORKER_CLUSTERS and owner_text(resource.spec.origin)
+            if chosen(resource) and not owned:
+                names.append(key_of(kind, resource))
 
     target.run(find)
     return names

@@ -35,7 +35,7 @@ def update(
     kind: Annotated[str, kind_word("update")],
     name: PlainName,
     *,
-    given: GivenChange,
+    change: GivenChange,
     apply_: Annotated[
         bool, typer.Option("--apply", help="Of a topic or definition: also bring it to what it says then.")
     ] = False,
@@ -50,28 +50,28 @@ def update(
     """Change what a cluster, node, topic or definition is to be, or what is said of a plugin, worker configuration or
     secret; what is not named stays. --config-file gives a worker configuration another revision, a secret other values.
     Workers get a change one after the other; of topics and definitions nothing is done until they are applied."""
-    found, seconds = kind_of(kind, "update"), waiting.seconds
+    noun, seconds = kind_of(kind, "update"), waiting.seconds
     if apply_:
-        check_option("--apply", found, kinds.APPLIED)
+        check_option("--apply", noun, kinds.APPLIED)
     if skip_health_check:
-        check_option("--skip-health-check", found, [kinds.DEDICATED_CONNECTORS])
+        check_option("--skip-health-check", noun, [kinds.DEDICATED_CONNECTORS])
     if config_file is not None:
-        check_option("--config-file", found, [kinds.WORKER_CONFIGURATIONS, kinds.SECRETS])
-        check_no_wait(found, seconds)
-    if not check_given(found, given) and config_file is None:
+        check_option("--config-file", noun, [kinds.WORKER_CONFIGURATIONS, kinds.SECRETS])
+        check_no_wait(noun, seconds)
+    if not check_given(noun, change) and config_file is None:
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
 
     def edit(spec: Any) -> list[str]:
-        return apply(given, spec)
+        return apply(change, spec)
 
     if config_file is not None:
-        return change_by_file(target, found, name, config_file, given, form=checked_format(output, _FORMS))
-    if found is kinds.DEDICATED_CONNECTORS:
+        return change_by_file(target, noun, name, config_file, change, form=checked_format(output, _FORMS))
+    if noun is kinds.DEDICATED_CONNECTORS:
         form = checked_format(output, _FORMS)
-        return update_dedicated(target, name, given, skip_health_check=skip_health_check, form=form, wait=seconds)
-    if found in kinds.APPLIED:
-        return _change_applied(target, found, name, edit, form=output, applies=apply_, wait=seconds)
-    return _change(target, found, name, edit, wait=seconds, form=output)
+        return update_dedicated(target, name, change, skip_health_check=skip_health_check, form=form, wait=seconds)
+    if noun in kinds.APPLIED:
+        return _change_applied(target, noun, name, edit, form=output, applies=apply_, wait=seconds)
+    return _change(target, noun, name, edit, wait=seconds, form=output)
 
 
 @app.command()
@@ -117,30 +117,30 @@ def label(
 ) -> int:
     """Set labels of a cluster, a node or a plugin, or remove them: `keelman label node n1 disk=ssd zone-`; with -l or
     --all of many: `keelman label node -l zone=a disk=ssd`."""
-    found, texts = kind_of(kind, "label"), list(labels or ())
+    noun, texts = kind_of(kind, "label"), list(labels or ())
     if many.is_given:  # what stands in a name's place is the first label then
         name, texts = "", [text for text in (name, *texts) if text]
     if not texts:
         raise InvalidArgument("label: missing: key=value to set one, key- to remove it")
-    given = labels_given(texts)
+    change = labels_given(texts)
 
-    def do(one: str) -> int:
-        return _label(target, found, one, given, output)
+    def do(target_name: str) -> int:
+        return _label(target, noun, target_name, change, output)
 
-    return each(target, "label", found, name, many, do=do)
+    return each(target, "label", noun, name, many, do=do)
 
 
-def _label(target: Target, found: Kind, name: str, given: GivenChange, output: str) -> int:
+def _label(target: Target, noun: Kind, name: str, change: GivenChange, output: str) -> int:
     def edit(spec: Any) -> list[str]:
-        for key in given.unlabel or ():
+        for key in change.unlabel or ():
             if key not in spec.labels:
-                known = ", ".join(sorted(spec.labels)) or "there is none"
-                raise InvalidArgument.of("label", f"{key}-", f"a label that {name} has: {known}")
-        return apply(given, spec)
+                names = ", ".join(sorted(spec.labels)) or "there is none"
+                raise InvalidArgument.of("label", f"{key}-", f"a label that {name} has: {names}")
+        return apply(change, spec)
 
-    if found in kinds.APPLIED:
-        return _change_applied(target, found, name, edit, form=output, applies=False, wait=None)
-    return _change(target, found, name, edit, form=output)
+    if noun in kinds.APPLIED:
+        return _change_applied(target, noun, name, edit, form=output, applies=False, wait=None)
+    return _change(target, noun, name, edit, form=output)
 
 
 def labels_given(texts: Sequence[str]) -> GivenChange:
@@ -168,15 +168,19 @@ def _change_applied(
         raise InvalidArgument(f"--wait: only together with --apply: nothing is done about a {kind.singular} before")
 
     async def body(client: Gateway) -> None:
-        made, changed = await client.update(kind, name, edit)
+        resource, changed = await client.update(kind, name, edit)
         if applies:
             await apply_and_print(client, kind, name, "", wait)
-            made = await client.get(kind, name)
+            resource = await client.get(kind, name)
         if form != "text":
-            print_one(kind, topic_line(made) if kind is kinds.TOPICS and form not in ("json", "yaml") else made, form)
+            print_one(
+                kind, topic_line(resource) if kind is kinds.TOPICS and form not in ("json", "yaml") else resource, form
+            )
         elif not applies:
             later = (
-                "" if made.generation == made.status.applied_generation else f": `keelman apply {kind.singular} {name}`"
+                ""
+                if resource.generation == resource.status.applied_generation
+                else f": `keelman apply {kind.singular} {name}`"
             )
             print(f"{kind.singular}/{name} {f'updated{later}' if changed else 'has all this already'}")
 
@@ -191,13 +195,13 @@ def _change(
         raise InvalidArgument(f"--wait: not for {kind.plural}: what is said of a {kind.singular} holds at once")
 
     async def body(client: Gateway) -> None:
-        made, changed = await client.update(kind, name, edit)
+        resource, changed = await client.update(kind, name, edit)
         if wait is not None:
-            made = await wait_for_update(client, kind, name, generation=made.generation, seconds=wait)
+            resource = await wait_for_update(client, kind, name, generation=resource.generation, seconds=wait)
         if form != "text":
-            print_one(kind, made, form)
+            print_one(kind, resource, form)
             return
         text = "updated" if changed else "has all this already"
-        print(f"{kind.singular}/{name} {text}{'' if wait is None else ': ' + standing(kind, made)}")
+        print(f"{kind.singular}/{name} {text}{'' if wait is None else ': ' + standing(kind, resource)}")
 
     return target.run(body)

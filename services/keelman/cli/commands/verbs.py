@@ -39,9 +39,9 @@ def _verb(verb: str, text: str) -> None:
     def command(
         kind: str, name: NameUnlessMany = "", *, many: Many, cluster: Cluster = "", waiting: Waiting, target: Target
     ) -> int:
-        found = kind_of(kind, verb, cluster=cluster)
+        noun = kind_of(kind, verb, cluster=cluster)
         do = partial(act, target, verb, kind, cluster=cluster, wait=waiting.seconds)
-        return each(target, verb, found, name, many, do=do, cluster=cluster)
+        return each(target, verb, noun, name, many, do=do, cluster=cluster)
 
     command.__doc__ = text
     command.__annotations__["kind"] = Annotated[str, kind_word(verb)]
@@ -68,11 +68,11 @@ def stop(
     target: Target,
 ) -> int:
     """Stop a cluster or a connector; nothing is lost, also with --force."""
-    found = kind_of(kind, "stop", cluster=cluster)
+    noun = kind_of(kind, "stop", cluster=cluster)
     if force:
-        check_option("--force", found, [kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS])
+        check_option("--force", noun, [kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS])
     do = partial(act, target, "stop", kind, cluster=cluster, wait=waiting.seconds, force=force)
-    return each(target, "stop", found, name, many, do=do, cluster=cluster)
+    return each(target, "stop", noun, name, many, do=do, cluster=cluster)
 
 
 @app.command()
@@ -93,21 +93,21 @@ def restart(
     target: Target,
 ) -> int:
     """Restart a worker, a cluster's workers one after the other, or a connector with its tasks."""
-    found, seconds = kind_of(kind, "restart", cluster=cluster), waiting.seconds
-    given = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
-    for option in filter(given.get, given):
+    noun, seconds = kind_of(kind, "restart", cluster=cluster), waiting.seconds
+    options = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
+    for option in filter(options.get, options):
         legal = [kinds.CONNECTORS, *([kinds.DEDICATED_CONNECTORS] if option == "--failed" else [])]
-        check_option(option, found, legal)
+        check_option(option, noun, legal)
     if task is not None and (failed or tasks is not None):
         raise InvalidArgument("--task: not together with --failed, --tasks or --no-tasks: it is about one task")
-    what = Restart(found, cluster, task, failed, tasks)
+    what = Restart(noun, cluster, task, failed, tasks)
 
-    def do(one: str) -> int:
-        if found is kinds.DEDICATED_CONNECTORS:
-            return act_dedicated(target, "restart", one, wait=seconds, only_failed=failed)
-        return _restart(target, one, what, seconds)
+    def do(target_name: str) -> int:
+        if noun is kinds.DEDICATED_CONNECTORS:
+            return act_dedicated(target, "restart", target_name, wait=seconds, only_failed=failed)
+        return _restart(target, target_name, what, seconds)
 
-    return each(target, "restart", found, name, many, do=do, cluster=cluster)
+    return each(target, "restart", noun, name, many, do=do, cluster=cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,14 @@ class Restart:
 
 
 def _restart(target: Target, name: str, what: Restart, seconds: float | None) -> int:
-    found, cluster, task, failed, tasks = what.kind, what.cluster, what.task, what.failed, what.tasks
+    noun, cluster, task, failed, tasks = what.kind, what.cluster, what.task, what.failed, what.tasks
     about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
 
     async def body(client: Gateway) -> None:
-        full, more, meant = await client.full_name(found, name, cluster), dict[str, bool](), None
-        if found is kinds.CONNECTORS:
+        full, more, meant = await client.full_name(noun, name, cluster), dict[str, bool](), None
+        if noun is kinds.CONNECTORS:
             more = {"include_tasks": tasks is not False, "only_failed": failed}
-            connector = await client.get(found, full)
+            connector = await client.get(noun, full)
             here = connector.tasks
             if task is not None:
                 meant = [t.task for t in here if t.task == task]
@@ -138,19 +138,19 @@ def _restart(target: Target, name: str, what: Restart, seconds: float | None) ->
             if task is not None and not meant:
                 raise NotFound(f"connector {full} has no task {task}: {_numbers(len(here))}")
             if failed and not meant and connector.state != CONNECTOR_STATE_FAILED:
-                print(f"{found.singular}/{full}: neither it nor a task has FAILED: nothing to restart")
+                print(f"{noun.singular}/{full}: neither it nor a task has FAILED: nothing to restart")
                 return
-        made: Any = None
-        was = None if seconds is None else await before(client, "restart", found, full, tasks=meant)
+        resource: Any = None
+        was = None if seconds is None else await before(client, "restart", noun, full, tasks=meant)
         if task is not None:
             await _restart_task(target, *full.partition("/")[::2], task)
         else:
-            made = await client.act("restart", found, full, of=more)
-        if seconds is not None and found is kinds.WORKER_CLUSTERS:
-            await wait_for_update(client, found, full, generation=made.generation, seconds=seconds)
+            resource = await client.act("restart", noun, full, of=more)
+        if seconds is not None and noun is kinds.WORKER_CLUSTERS:
+            await wait_for_update(client, noun, full, generation=resource.generation, seconds=seconds)
         elif seconds is not None:
-            await wait_for(client, "restart", found, full, seconds=seconds, was=was)
-        print(f"{found.singular}/{full}{about} {_outcome('restart', seconds)}")
+            await wait_for(client, "restart", noun, full, seconds=seconds, was=was)
+        print(f"{noun.singular}/{full}{about} {_outcome('restart', seconds)}")
 
     return target.run(body)
 
@@ -175,16 +175,16 @@ def delete(
 ) -> int:
     """Delete one thing, or many; asks first on a terminal. With a topic or definition goes the topic on the brokers, or
     the connector, which is waited for."""
-    found = kind_of(kind, "delete")
+    noun = kind_of(kind, "delete")
     if keep:
-        check_option("--keep", found, kinds.APPLIED)
+        check_option("--keep", noun, kinds.APPLIED)
     if name and not many.yes and not many.is_given and sys.stdin.isatty():
-        typer.confirm(f"delete {found.singular} {name}?", abort=True, err=True)
+        typer.confirm(f"delete {noun.singular} {name}?", abort=True, err=True)
     wait = waiting.seconds
     do = partial(act, target, "delete", kind, cluster=cluster, wait=wait)
-    if found in kinds.APPLIED:
-        do = partial(_delete_applied, target, found, keep=keep, seconds=wait or WAIT_SECONDS)
-    return each(target, "delete", found, name, many, do=do, cluster=cluster)
+    if noun in kinds.APPLIED:
+        do = partial(_delete_applied, target, noun, keep=keep, seconds=wait or WAIT_SECONDS)
+    return each(target, "delete", noun, name, many, do=do, cluster=cluster)
 
 
 def _delete_applied(target: Target, kind: Kind, name: str, *, keep: bool, seconds: float) -> int:

@@ -117,13 +117,13 @@ def _same_or_grown(former: Attempt, facts: Facts) -> bool:
     return sha256_of_first(facts.path, former.input_size) == former.input_sha256
 
 
-def checked_output(output: Path, given: Path) -> Path:
+def checked_output(output: Path, input_path: Path) -> Path:
     """Returns OUTPUT with links resolved. Raises InvalidArgument if it is INPUT, or cannot be written."""
     resolved = output.expanduser().resolve()
     folder = resolved.parent
     if not folder.is_dir():
         raise InvalidArgument(f"OUTPUT {output}: there is no folder {folder}: legal is a file in a folder that exists")
-    if resolved.exists() and resolved.samefile(given):
+    if resolved.exists() and resolved.samefile(input_path):
         raise InvalidArgument(f"OUTPUT {output}: is INPUT itself: legal is another file")
     if resolved.exists() and not resolved.is_file():
         raise InvalidArgument(f"OUTPUT {output}: is not a regular file: legal is a file, or a name that is free")

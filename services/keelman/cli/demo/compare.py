@@ -41,11 +41,11 @@ def is_beginning(part: Path, whole: Path) -> Difference | None:
     return None
 
 
-def verdict(output: Path, given: Path) -> Verdict:
+def verdict(output: Path, input_path: Path) -> Verdict:
     """Compares two files to their ends. Raises OSError."""
     digest, at, lines = hashlib.sha256(), 0, 0
     difference: Difference | None = None
-    with output.open("rb") as left, given.open("rb") as right:
+    with output.open("rb") as left, input_path.open("rb") as right:
         while True:
             piece, other = left.read(CHUNK_BYTES), right.read(CHUNK_BYTES)
             if not piece and (difference is not None or not other):

@@ -44,12 +44,17 @@ class Copy:
     rest_url: str
 
 
-def connectors_of(stem: str, given: Path, output: Path) -> dict[str, dict[str, str]]:
+def connectors_of(stem: str, input_path: Path, output: Path) -> dict[str, dict[str, str]]:
     """Returns names and configurations of an attempt's two connectors, as a user would POST them to Connect."""
     both = {"tasks.max": "1", "key.converter": STRING, "value.converter": STRING}
     kafka = "org.apache.kafka.connect.file.FileStream"
     return {
-        f"{stem}-source": {**both, "connector.class": f"{kafka}SourceConnector", "file": str(given), "topic": stem},
+        f"{stem}-source": {
+            **both,
+            "connector.class": f"{kafka}SourceConnector",
+            "file": str(input_path),
+            "topic": stem,
+        },
         f"{stem}-sink": {**both, "connector.class": f"{kafka}SinkConnector", "file": str(output), "topics": stem},
     }
 
@@ -122,13 +127,13 @@ async def _worker_cluster(gateway: Gateway) -> None:
     async with deadline(CLUSTER_SECONDS, no_brokers):
         await until(broker_cluster_exists, every=POLL_SECONDS)
     try:
-        found = await gateway.get(kinds.WORKER_CLUSTERS, WORKER_CLUSTER)
+        cluster = await gateway.get(kinds.WORKER_CLUSTERS, WORKER_CLUSTER)
     except NotFound:
-        found = await gateway.create(
+        cluster = await gateway.create(
             kinds.WORKER_CLUSTERS, WORKER_CLUSTER, WorkerClusterSpec(broker_cluster=BROKER_CLUSTER, count=1)
         )
-    if found.spec.broker_cluster != BROKER_CLUSTER:
-        raise FailedPrecondition(f"worker cluster {WORKER_CLUSTER} is on broker cluster {found.spec.broker_cluster}")
+    if cluster.spec.broker_cluster != BROKER_CLUSTER:
+        raise FailedPrecondition(f"worker cluster {WORKER_CLUSTER} is on broker cluster {cluster.spec.broker_cluster}")
     for kind, name in ((kinds.BROKER_CLUSTERS, BROKER_CLUSTER), (kinds.WORKER_CLUSTERS, WORKER_CLUSTER)):
         await gateway.act("start", kind, name)
 
@@ -186,16 +191,16 @@ async def _connector(gateway: Gateway, name: str, config: dict[str, str]) -> Non
     try:
         await gateway.create_connector(WORKER_CLUSTER, name, config)
     except AlreadyExists:
-        found = await gateway.get(kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
-        if found.state in (CONNECTOR_STATE_PAUSED, CONNECTOR_STATE_STOPPED):
+        connector = await gateway.get(kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
+        if connector.state in (CONNECTOR_STATE_PAUSED, CONNECTOR_STATE_STOPPED):
             await gateway.act("resume", kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
-        elif CONNECTOR_STATE_FAILED in (found.state, *(t.state for t in found.tasks)):
+        elif CONNECTOR_STATE_FAILED in (connector.state, *(t.state for t in connector.tasks)):
             await gateway.act("restart", kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
 
 
 async def _connectors(gateway: Gateway) -> list[str]:
-    found = await _retry(lambda: gateway.list(kinds.CONNECTORS, cluster=WORKER_CLUSTER))
-    return [c.name for c in found]
+    connectors = await _retry(lambda: gateway.list(kinds.CONNECTORS, cluster=WORKER_CLUSTER))
+    return [c.name for c in connectors]
 
 
 async def _retry(call: Callable[[], Awaitable[Any]]) -> Any:

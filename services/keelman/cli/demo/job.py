@@ -49,12 +49,17 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument(
         "--set", action="append", default=[], metavar="SERVICE.KEY=VALUE", help="a setting of a service"
     )
-    given = parser.parse_args(arguments)
+    arguments_read = parser.parse_args(arguments)
     configure("demo", level="warning")
     try:
-        source = Path(given.input).expanduser() if given.input else data_set()
-        options = Options.of(given.home, given.set, free_ports=given.free_ports)
-        job = Job(options, source, Path(given.output).expanduser() if given.output else None, given.once)
+        source = Path(arguments_read.input).expanduser() if arguments_read.input else data_set()
+        options = Options.of(arguments_read.home, arguments_read.set, free_ports=arguments_read.free_ports)
+        job = Job(
+            options,
+            source,
+            Path(arguments_read.output).expanduser() if arguments_read.output else None,
+            arguments_read.once,
+        )
         code = run_process("keelman demo", job.run, grace_seconds=STOP_SECONDS)
     except KeelmanError as error:
         print_error(error.message)
@@ -72,8 +77,8 @@ def data_set() -> Path:
     """Returns the default INPUT: a data set of airports in the package vega-datasets. Raises InvalidArgument."""
     from importlib.util import find_spec  # noqa: PLC0415
 
-    found = find_spec("vega_datasets")  # not imported: an import needs pandas and a second
-    for folder in (found.submodule_search_locations or []) if found else []:
+    spec = find_spec("vega_datasets")  # not imported: an import needs pandas and a second
+    for folder in (spec.submodule_search_locations or []) if spec else []:
         file = Path(folder) / "_data" / DATA_SET
         if file.is_file():
             return file
@@ -121,8 +126,8 @@ class Job:
                 with phases.phase("copy"):
                     await watch_copy(gateway, copy, facts, tied.alive)
             with phases.phase("verify"):
-                found = await asyncio.to_thread(verdict, pair.output, pair.input)
-            self.equal = _print_verdict(found, facts, pair)
+                comparison = await asyncio.to_thread(verdict, pair.output, pair.input)
+            self.equal = _print_verdict(comparison, facts, pair)
             if not self.once:
                 _print_times(phases)
                 _print_next(system, copy, self.options.home)
@@ -136,12 +141,12 @@ class Job:
     def _check(self) -> tuple[Facts, Pair]:
         """Reads INPUT once and checks that OUTPUT is writable. Raises InvalidArgument."""
         facts = check_text(self.input)
-        home, given = self.options.home, self.input.resolve()
+        home, input_path = self.options.home, self.input.resolve()
         output = self.output
         if output is None:
-            output = home.root / "copies" / given.name
+            output = home.root / "copies" / input_path.name
             output.parent.mkdir(parents=True, exist_ok=True)
-        return facts, Pair(home, given, checked_output(output, given))
+        return facts, Pair(home, input_path, checked_output(output, input_path))
 
 
 @contextlib.contextmanager
@@ -154,12 +159,15 @@ def _lock(pair: Pair) -> Iterator[None]:
         yield
 
 
-def _print_verdict(found: Verdict, facts: Facts, pair: Pair) -> bool:
-    if found.difference is None:
-        print(f"verified {found.lines} lines in order, {found.size} bytes, sha256 {found.sha256}: OUTPUT equals INPUT")
+def _print_verdict(comparison: Verdict, facts: Facts, pair: Pair) -> bool:
+    if comparison.difference is None:
+        print(
+            f"verified {comparison.lines} lines in order, {comparison.size} bytes, sha256 {comparison.sha256}: "
+            "OUTPUT equals INPUT"
+        )
         return True
-    where = f"line {found.difference.line}, byte {found.difference.byte}"
-    counts = f"OUTPUT has {found.lines} lines in {found.size} bytes, INPUT {facts.lines} in {facts.size}"
+    where = f"line {comparison.difference.line}, byte {comparison.difference.byte}"
+    counts = f"OUTPUT has {comparison.lines} lines in {comparison.size} bytes, INPUT {facts.lines} in {facts.size}"
     print_error(f"OUTPUT {pair.output} differs from INPUT at {where}; {counts}")
     return False
 

@@ -50,10 +50,10 @@ class Phases:
         """Returns a table for people: each phase with its length, and its position as a bar on one scale."""
         total = max(self._now(), 1e-9)
         width = 30
-        made = []
+        lines = []
         for phase in self.all:
             end = total if phase.end is None else phase.end
             first = round(phase.begin / total * width)
             bar = " " * first + "#" * max(1, round((end - phase.begin) / total * width))
-            made.append(f"  {phase.name:<11}{end - phase.begin:7.1f} s  |{bar[:width]:<{width}}|")
-        return [*made, f"  {'in all':<11}{total:7.1f} s"]
+            lines.append(f"  {phase.name:<11}{end - phase.begin:7.1f} s  |{bar[:width]:<{width}}|")
+        return [*lines, f"  {'in all':<11}{total:7.1f} s"]

@@ -36,10 +36,10 @@ class TiedSystem:
     async def up(self) -> AsyncIterator[TiedSystem]:
         """Yields the system while its services start. The end of the block always stops a system that
         was started here."""
-        known = running_system(self._options.home)
+        running = running_system(self._options.home)
         async with Siblings() as siblings:
-            if known is not None:
-                self._show(f"using the running system, gateway at {known.gateway}")
+            if running is not None:
+                self._show(f"using the running system, gateway at {running.gateway}")
                 siblings.start(self._until_known_ready())
             else:
                 self._phases.begin("services")

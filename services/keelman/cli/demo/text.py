@@ -75,17 +75,17 @@ def _read(path: Path) -> Facts:
 
 def _problem(chunk: bytes, decoder: codecs.IncrementalDecoder, pending: int) -> tuple[str, int] | None:
     """Returns the first error in a piece, and its offset: negative if a bad character begins in the piece before."""
-    found: list[tuple[int, str]] = []
+    problems: list[tuple[int, str]] = []
     try:
         decoder.decode(chunk)
     except UnicodeDecodeError as error:
-        found.append((error.start - pending, f"not UTF-8 ({error.reason})"))
+        problems.append((error.start - pending, f"not UTF-8 ({error.reason})"))
     carriage_return = chunk.find(b"\r")
     if carriage_return >= 0:
-        found.append((carriage_return, "a carriage return"))
-    if not found:
+        problems.append((carriage_return, "a carriage return"))
+    if not problems:
         return None
-    at, what = min(found)
+    at, what = min(problems)
     return what, at
 
 

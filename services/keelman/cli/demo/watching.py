@@ -70,10 +70,10 @@ def _written(output: Path) -> int:
 async def _failure(gateway: Gateway, copy: Copy) -> str:
     for name in (copy.source, copy.sink):
         try:
-            found = await gateway.get(kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
+            connector = await gateway.get(kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
         except (NotFound, Conflict):
             continue
-        parts = [(found.state, found.trace), *((t.state, t.trace) for t in found.tasks)]
+        parts = [(connector.state, connector.trace), *((t.state, t.trace) for t in connector.tasks)]
         for state, trace in parts:
             if state == CONNECTOR_STATE_FAILED:
                 return f"connector {name} failed: {why_line(trace)}"
@@ -160,12 +160,12 @@ class _Bars:
         self._meters: dict[str, Meter] = {}
 
     def show(self, legs: dict[str, Leg]) -> None:
-        for name, one in legs.items():
+        for name, progress in legs.items():
             if name not in self._tasks:
                 self._tasks[name] = self._progress.add_task(name, total=self._total, text="")
                 self._meters[name] = Meter(self._total)
-            text = line_of(one, self._meters[name], time.monotonic())
-            self._progress.update(self._tasks[name], completed=one.done_bytes, text=text)
+            text = line_of(progress, self._meters[name], time.monotonic())
+            self._progress.update(self._tasks[name], completed=progress.done_bytes, text=text)
 
 
 class _Lines:
@@ -178,23 +178,23 @@ class _Lines:
     def show(self, legs: dict[str, Leg]) -> None:
         now = time.monotonic()
         lines = []
-        for name, one in legs.items():
+        for name, progress in legs.items():
             meter = self._meters.setdefault(name, Meter(self._total))
-            lines.append(f"{name} {line_of(one, meter, now)}")
+            lines.append(f"{name} {line_of(progress, meter, now)}")
         text = "; ".join(lines)
-        done = all(one.done_bytes >= self._total for one in legs.values())
+        done = all(leg.done_bytes >= self._total for leg in legs.values())
         if text != self._last and (done or now - self._printed_at >= LINE_SECONDS):
             print(text, file=sys.stderr, flush=True)
             self._printed_at, self._last = now, text
 
 
-def line_of(one: Leg, meter: Meter, now: float) -> str:
+def line_of(progress: Leg, meter: Meter, now: float) -> str:
     """Returns a leg as a line for people."""
-    rate = meter.rate(one.done_bytes, now)
-    left = meter.seconds_left(one.done_bytes, rate)
-    share = f"{one.done_bytes * 100 // max(1, meter.total)}% of {size(meter.total)}"
+    rate = meter.rate(progress.done_bytes, now)
+    left = meter.seconds_left(progress.done_bytes, rate)
+    share = f"{progress.done_bytes * 100 // max(1, meter.total)}% of {size(meter.total)}"
     if left == 0.0:
         return f"{share}, all there"
     eta = "" if left is None else f", {left:.0f} s left"
-    state = "" if one.state == "RUNNING" else f" ({one.state.lower()})"
-    return f"{share}, {one.records} records, {rate / 1e6:.1f} MB/s{eta}{state}"
+    state = "" if progress.state == "RUNNING" else f" ({progress.state.lower()})"
+    return f"{share}, {progress.records} records, {rate / 1e6:.1f} MB/s{eta}{state}"

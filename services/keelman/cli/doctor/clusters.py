@@ -17,17 +17,20 @@ QUIET = ("RUNNING", "STOPPED", "STARTING", "STOPPING", "DELETING")
 
 def broker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
     """Yields the problems of broker clusters, as the state service reaches them with their client properties."""
-    for one in clusters:
-        state, message, name = state_word(one.status), one.status.message, f"broker-cluster/{one.name}"
-        if state in QUIET and not one.status.stuck:
+    for cluster in clusters:
+        state, message, name = state_word(cluster.status), cluster.status.message, f"broker-cluster/{cluster.name}"
+        if state in QUIET and not cluster.status.stuck:
             continue
         text = f"it is {state}: {message}" if message else f"it is {state}"
-        if one.spec.WhichOneof("kind") == "managed":
-            yield Finding("brokers", name, text, f"`keelman describe bc {one.name}`, `keelman logs bc {one.name}`")
+        if cluster.spec.WhichOneof("kind") == "managed":
+            yield Finding(
+                "brokers", name, text, f"`keelman describe bc {cluster.name}`, `keelman logs bc {cluster.name}`"
+            )
         elif _SASL.search(message):
             yield Finding(
                 "sasl", name, text,
-                f"sasl.mechanism and sasl.jaas.config as the brokers want them (`keelman update bc {one.name} --set`)",
+                "sasl.mechanism and sasl.jaas.config as the brokers want them "
+                f"(`keelman update bc {cluster.name} --set`)",
             )  # fmt: skip
         elif _TLS.search(message):
             yield Finding(
@@ -38,25 +41,25 @@ def broker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
         else:
             yield Finding(
                 "network", name, text,
-                f"see whether the state service's host reaches {one.spec.external.bootstrap_servers}: name service, "
-                "routes, firewall; and whether the brokers' advertised.listeners are reached from there",
+                f"see whether the state service's host reaches {cluster.spec.external.bootstrap_servers}: name "
+                "service, routes, firewall; and whether the brokers' advertised.listeners are reached from there",
             )  # fmt: skip
 
 
 def worker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
     """Yields the problems of worker clusters and of their connectors."""
-    for one in clusters:
-        status, name = one.status, f"worker-cluster/{one.name}"
-        if status.stuck or state_word(one.status) == "DEGRADED":
-            why = f": {status.message}" if status.message else ""
+    for cluster in clusters:
+        status, name = cluster.status, f"worker-cluster/{cluster.name}"
+        if status.stuck or state_word(cluster.status) == "DEGRADED":
+            reason = f": {status.message}" if status.message else ""
             yield Finding(
-                "workers", name, f"it is {state_word(one.status)}{why}",
-                f"`keelman describe wc {one.name}`, then `keelman logs wc {one.name}`",
+                "workers", name, f"it is {state_word(cluster.status)}{reason}",
+                f"`keelman describe wc {cluster.name}`, then `keelman logs wc {cluster.name}`",
             )  # fmt: skip
         if status.problem_connectors:
             yield Finding(
                 "connectors", name, status.verdict or f"{status.problem_connectors} connectors have problems",
-                f"`keelman get connectors --cluster {one.name} --state FAILED`; what is mended is restarted with "
+                f"`keelman get connectors --cluster {cluster.name} --state FAILED`; what is mended is restarted with "
                 "`keelman restart connector NAME --failed`",
             )  # fmt: skip
         for problem in status.log_problems:
@@ -67,22 +70,24 @@ def worker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
 
 def topic_findings(topics: Iterable[Any]) -> Iterator[Finding]:
     """Yields the differences of topics on their brokers from their resources."""
-    for one in topics:
-        state, name = word(TopicState, one.status.state), f"topic/{one.name}"
+    for topic in topics:
+        state, name = word(TopicState, topic.status.state), f"topic/{topic.name}"
         if state in ("MISSING", "FAILED"):
-            why = f": {one.status.message}" if one.status.message else ""
-            yield Finding("topics", name, f"it is {state}{why}", f"`keelman apply topic {one.name} --wait`")
-        for difference in one.status.differences:
-            remedy = f"`keelman apply topic {one.name}`, or change the resource to what the brokers have"
+            reason = f": {topic.status.message}" if topic.status.message else ""
+            yield Finding("topics", name, f"it is {state}{reason}", f"`keelman apply topic {topic.name} --wait`")
+        for difference in topic.status.differences:
+            remedy = f"`keelman apply topic {topic.name}`, or change the resource to what the brokers have"
             yield Finding("topics", name, difference, remedy)
 
 
 def definition_findings(definitions: Iterable[Any]) -> Iterator[Finding]:
     """Yields the differences of connectors from their definitions."""
-    for one in definitions:
-        name = f"definition/{one.name}"
-        if one.status.message and not one.status.applying:
-            yield Finding("definitions", name, one.status.message, f"`keelman apply definition {one.name} --wait`")
-        for drift in one.status.drifts if one.status.drifted else ():
-            remedy = f"`keelman apply definition {one.name}` undoes it; or take it into the definition"
+    for definition in definitions:
+        name = f"definition/{definition.name}"
+        if definition.status.message and not definition.status.applying:
+            yield Finding(
+                "definitions", name, definition.status.message, f"`keelman apply definition {definition.name} --wait`"
+            )
+        for drift in definition.status.drifts if definition.status.drifted else ():
+            remedy = f"`keelman apply definition {definition.name}` undoes it; or take it into the definition"
             yield Finding("definitions", name, f"its connector differs: {drift}", remedy)

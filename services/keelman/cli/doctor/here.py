@@ -32,11 +32,11 @@ async def gateway_findings(address: str, source: str, error: KeelmanError) -> li
             _, writer = await asyncio.open_connection(host, int(port))
         writer.close()
     except (OSError, TimeoutError) as wrong:
-        why = "no answer" if isinstance(wrong, TimeoutError) else str(wrong)
+        reason = "no answer" if isinstance(wrong, TimeoutError) else str(wrong)
         remedy = (
             f"start it (`keelman up`, `systemctl start keelman-gateway`), or give its address ({source} says this one)"
         )
-        return [Finding("network", subject, f"nothing takes connections there: {why}", remedy)]
+        return [Finding("network", subject, f"nothing takes connections there: {reason}", remedy)]
     remedy = "see its log: the port is open, and it does not answer as a gateway does; TLS or a token may be missing"
     return [Finding("gateway", subject, error.message, remedy)]
 

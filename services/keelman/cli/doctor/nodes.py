@@ -24,9 +24,9 @@ def node_findings(nodes: Iterable[Any], version: str) -> Iterator[Finding]:
     for node in nodes:
         name, status, state = f"node/{node.name}", node.status, state_word(node.status)
         if state == "OFFLINE":
-            why = f": {status.message}" if status.message else ""
+            reason = f": {status.message}" if status.message else ""
             yield Finding(
-                "nodes", name, f"it is OFFLINE{why}",
+                "nodes", name, f"it is OFFLINE{reason}",
                 "start its agent (`systemctl start keelman-agent`), or see whether its host reaches the state service; "
                 f"one that is gone for good: `keelman delete node {node.name}`",
             )  # fmt: skip

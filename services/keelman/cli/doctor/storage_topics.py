@@ -19,39 +19,39 @@ async def storage_findings(properties: Mapping[str, str], brokers: str, clusters
     """Returns the problems of the worker clusters' topics on one broker cluster, read from the command's host."""
     topics = {name: (cluster, kind) for cluster in clusters for kind, name in topics_of(cluster).items()}
     try:
-        async with TopicBrokers.open(properties) as asked:
-            found = await asked.describe(list(topics))
-            configs = await asked.configs(list(found.topics))
+        async with TopicBrokers.open(properties) as brokers_client:
+            description = await brokers_client.describe(list(topics))
+            configs = await brokers_client.configs(list(description.topics))
     except KeelmanError as error:
         remedy = "only the command's host does not reach them where the broker cluster is RUNNING: routes, firewall"
         return [Finding("network", f"broker-cluster/{brokers}", f"not reached from here: {error.message}", remedy)]
-    made: list[Finding] = []
-    for name, topic in found.topics.items():
+    findings: list[Finding] = []
+    for name, topic in description.topics.items():
         cluster, kind = topics[name]
         policy = configs.get(name, {}).get(POLICY)
-        made += judged(
+        findings += judged(
             f"worker-cluster/{cluster.name}", kind, name,
             policy="" if policy is None else policy.value, partitions=len(topic.partitions),
             replicas=min((len(part.replicas) for part in topic.partitions.values()), default=0),
-            brokers=len(found.brokers),
+            brokers=len(description.brokers),
         )  # fmt: skip
-    return made
+    return findings
 
 
 def reported_findings(cluster: str, reported: Any) -> Iterator[Finding]:
     """Yields the problems of one worker cluster's topics, from the state service's report."""
-    for one in reported.topics:
+    for topic in reported.topics:
         yield from judged(
-            f"worker-cluster/{cluster}", one.use, one.topic, policy=one.cleanup_policy, partitions=one.partitions,
-            replicas=one.replication_factor, brokers=reported.brokers,
+            f"worker-cluster/{cluster}", topic.use, topic.topic, policy=topic.cleanup_policy,
+            partitions=topic.partitions, replicas=topic.replication_factor, brokers=reported.brokers,
         )  # fmt: skip
 
 
 def topics_of(cluster: Any) -> dict[str, str]:
     """Returns the three storage topics of a worker cluster, by purpose."""
-    given = cluster.spec.properties
+    properties = cluster.spec.properties
     return {
-        kind: given.get(f"{kind}.storage.topic") or f"{cluster.name}.connect-{what}"
+        kind: properties.get(f"{kind}.storage.topic") or f"{cluster.name}.connect-{what}"
         for kind, what in WORKERS_TOPICS.items()
     }
 
@@ -70,9 +70,9 @@ def judged(
             "topics", subject, f"config topic {topic} has {partitions} partitions: the order of changes is lost",
             "stop the cluster, and give it another config.storage.topic with one partition",
         )  # fmt: skip
-    wanted = min(MIN_REPLICAS, brokers)
-    if 0 < replicas < wanted:
+    expected = min(MIN_REPLICAS, brokers)
+    if 0 < replicas < expected:
         yield Finding(
             "topics", subject, f"{kind} topic {topic} has {replicas} replicas on {brokers} brokers",
-            f"kafka-reassign-partitions.sh: {wanted} replicas, so that the loss of a broker loses nothing",
+            f"kafka-reassign-partitions.sh: {expected} replicas, so that the loss of a broker loses nothing",
         )  # fmt: skip

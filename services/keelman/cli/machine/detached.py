@@ -125,5 +125,5 @@ def arguments_of(options: Options) -> Sequence[str]:
 
 def environment_of(options: Options) -> dict[str, str]:
     """Returns the secret settings among the options, as environment variables."""
-    given = ((s, k, v) for s, values in options.given.items() for k, v in values.items() if k in secret_settings(s))
-    return {variable(f"{service}.{key}"): value for service, key, value in given}
+    values = ((s, k, v) for s, values in options.given.items() for k, v in values.items() if k in secret_settings(s))
+    return {variable(f"{service}.{key}"): value for service, key, value in values}

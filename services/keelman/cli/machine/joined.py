@@ -38,37 +38,37 @@ class Joining:
     """Whether the home was given: then the printed command names it too."""
 
 
-async def join_host(text: str, wanted: Joining) -> Sequence[str]:
+async def join_host(text: str, joining: Joining) -> Sequence[str]:
     """Joins with TOKEN@host:port; returns lines for people.
 
     The private key is generated here, or reused if this host joined before. Raises InvalidArgument for a home that
     cannot be written, and as `keelman.rpc.joining.join`.
     """
     token, gateway = token_and_address(text)
-    address = wanted.address.strip("[]") or own_address(gateway)
+    address = joining.address.strip("[]") or own_address(gateway)
     if not address:
         raise InvalidArgument.of("--address", "", f"the address of this host: no route to {gateway} shows it")
-    holder = Identity(IdentityKind(wanted.role.value), wanted.name)
-    folder = MemberFolder(wanted.home.member(holder.kind))
-    file = wanted.home.settings_file("agent" if wanted.role is JoinRole.NODE else "gateway")
+    holder = Identity(IdentityKind(joining.role.value), joining.name)
+    folder = MemberFolder(joining.home.member(holder.kind))
+    file = joining.home.settings_file("agent" if joining.role is JoinRole.NODE else "gateway")
     key = _key(folder)
     joined = await join(gateway, token, holder, (address,), key)
-    settings = _agent(wanted, address, joined.state_address)
-    if wanted.role is JoinRole.GATEWAY:
-        settings = _gateway(wanted, address, joined.state_address)
+    settings = _agent(joining, address, joined.state_address)
+    if joining.role is JoinRole.GATEWAY:
+        settings = _gateway(joining, address, joined.state_address)
     try:
         folder.write(joined.pems)
         write_file(file, settings_text(settings, file.read_text(encoding="utf-8") if file.exists() else "").encode())
     except OSError as error:
-        raise InvalidArgument.of("--home", str(wanted.home.root), f"a folder that can be written ({error})") from None
-    home = f" --home {wanted.home.root}" if wanted.has_home else ""
+        raise InvalidArgument.of("--home", str(joining.home.root), f"a folder that can be written ({error})") from None
+    home = f" --home {joining.home.root}" if joining.has_home else ""
     ends = shown_time(certificate_facts(joined.pems.chain).end)
     lines = [
         f"{holder.path} joined: its certificate is good until {ends}, and renewed before",
         f"settings: {file}",
         f"start it with: keelman {file.stem} run{home}",
     ]
-    if wanted.role is JoinRole.NODE and not wanted.workload_trust:
+    if joining.role is JoinRole.NODE and not joining.workload_trust:
         lines.append(
             "its brokers and workers listen on loopback alone: with --workload-trust https those whose TLS asks who "
             "calls are reached from other hosts, with mesh all, in plain text too"
@@ -79,8 +79,8 @@ async def join_host(text: str, wanted: Joining) -> Sequence[str]:
 def settings_text(settings: Mapping[str, str], before: str) -> str:
     """Returns a TOML file with these settings, and with an operator's additions to the former file."""
     own = [HEAD, *(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())]
-    known = re.compile(rf"({'|'.join(SETTINGS)})\s*=")
-    rest = [line for line in before.splitlines(keepends=True) if line != HEAD and not known.match(line)]
+    own_line = re.compile(rf"({'|'.join(SETTINGS)})\s*=")
+    rest = [line for line in before.splitlines(keepends=True) if line != HEAD and not own_line.match(line)]
     return "".join([*own, *rest])
 
 
@@ -100,17 +100,17 @@ def _key(folder: MemberFolder) -> bytes:
         raise InvalidArgument.of("--home", str(folder.root), f"a folder that can be written ({error})") from None
 
 
-def _agent(wanted: Joining, address: str, state: str) -> dict[str, str]:
-    made = {
-        "node": wanted.name,
+def _agent(joining: Joining, address: str, state: str) -> dict[str, str]:
+    settings = {
+        "node": joining.name,
         "host": address,
         "advertised_address": joined_address(address, AGENT_PORT),
-        "node_address": address if wanted.workload_trust else "127.0.0.1",
+        "node_address": address if joining.workload_trust else "127.0.0.1",
         "state_address": state,
         "trust": INSTALLATION,
     }
-    return made | ({"workload_trust": wanted.workload_trust} if wanted.workload_trust else {})
+    return settings | ({"workload_trust": joining.workload_trust} if joining.workload_trust else {})
 
 
-def _gateway(wanted: Joining, address: str, state: str) -> dict[str, str]:
-    return {"name": wanted.name, "host": address, "state_address": state, "trust": INSTALLATION}
+def _gateway(joining: Joining, address: str, state: str) -> dict[str, str]:
+    return {"name": joining.name, "host": address, "state_address": state, "trust": INSTALLATION}

@@ -27,15 +27,15 @@ def living(home: Home) -> list[Record]:
 
 
 def _folders(home: Home) -> list[tuple[Path, Record]]:
-    found: list[tuple[Path, Record]] = []
+    folders: list[tuple[Path, Record]] = []
     for folder in sorted(home.workloads.glob("*")):
         adopted = children.adopt(folder)
         if adopted is not None:
             record, child = adopted
             if child is not None:
                 child.release()
-            found.append((folder, record))
-    return sorted(found, key=lambda pair: _rank(pair[1]))
+            folders.append((folder, record))
+    return sorted(folders, key=lambda pair: _rank(pair[1]))
 
 
 async def stop_workloads(home: Home) -> list[str]:

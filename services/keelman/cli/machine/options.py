@@ -36,19 +36,19 @@ class Options:
         broker: bool = True,
     ) -> Options:
         """Returns the options, with all settings checked before any start. Raises InvalidArgument."""
-        given: dict[str, dict[str, str]] = {}
+        values: dict[str, dict[str, str]] = {}
         for text in settings:
             name, equals, value = text.partition("=")
             service, dot, key = name.partition(".")
             if not (equals and dot and service and key):
                 raise InvalidArgument.of("--set", text, "service.key=value, e.g. state.port=7411")
-            given.setdefault(service, {})[key.replace("-", "_")] = value
+            values.setdefault(service, {})[key.replace("-", "_")] = value
         for setting, number in (("port", port), ("http_port", http_port)):
             if number == 0:
                 free_ports = True
             elif number is not None:
-                given.setdefault("gateway", {})[setting] = str(number)
-        options = cls(home_of(home), given, free_ports, broker)
+                values.setdefault("gateway", {})[setting] = str(number)
+        options = cls(home_of(home), values, free_ports, broker)
         options.plans()
         return options
 
@@ -56,8 +56,8 @@ class Options:
         """Returns the plans of all services, with `ports` for settings that are not given. Raises InvalidArgument."""
         merged = {s: {**ports.get(s, {}), **self.given.get(s, {})} for s in {*ports, *self.given}}
         agent = merged.get("agent", {})
-        if "node" not in agent and "KEELMAN_AGENT_NODE" not in os.environ and (known := _known_node(self.home)):
-            merged["agent"] = {**agent, "node": known}
+        if "node" not in agent and "KEELMAN_AGENT_NODE" not in os.environ and (node := _known_node(self.home)):
+            merged["agent"] = {**agent, "node": node}
         return make_plans(self.home, merged)
 
 

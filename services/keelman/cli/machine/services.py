@@ -73,24 +73,24 @@ class ServicePlan:
 
 
 def make_plans(
-    home: Home, given: Mapping[str, Mapping[str, str]], *, environment: Mapping[str, str] | None = None
+    home: Home, values: Mapping[str, Mapping[str, str]], *, environment: Mapping[str, str] | None = None
 ) -> dict[str, ServicePlan]:
-    """Returns the plans of all services, with all settings checked. `given` is service -> key -> value from the command
-    line.
+    """Returns the plans of all services, with all settings checked. `values` is service -> key -> value from the
+    command line.
 
     Raises InvalidArgument for an unknown service or key, with the legal ones, and for illegal values.
     """
     environment = os.environ if environment is None else environment
-    for service in given:
+    for service in values:
         if service not in NAMES:
             raise InvalidArgument.of("--set", service, "service.key=value with a service of " + ", ".join(NAMES))
-    given = _shared(given, environment)
+    values = _shared(values, environment)
     plans: dict[str, ServicePlan] = {}
     for name in NAMES:
         cls = Program.of(name).settings
-        known = {f.name for f in dataclasses.fields(cls)}
+        names = {f.name for f in dataclasses.fields(cls)}
         ours = {"home": str(home.root), "state_address": plans["state"].address if plans else ""}
-        flags = {k: v for k, v in ours.items() if k in known} | dict(given.get(name, {}))
+        flags = {k: v for k, v in ours.items() if k in names} | dict(values.get(name, {}))
         settings = load(cls, name, flags=flags, environment=environment).settings
         flag = "--port" if name == "gateway" else f"--set {name}.port="
         ports = [("port", flag, settings.host, settings.port)]
@@ -105,17 +105,19 @@ def make_plans(
     return plans
 
 
-def _shared(given: Mapping[str, Mapping[str, str]], environment: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+def _shared(values: Mapping[str, Mapping[str, str]], environment: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
     """Returns the settings, in which `state` and `gateway` get each other's settings for access to workers, where only
     one of them has these."""
-    both = {name: dict(given.get(name, {})) for name in ("state", "gateway")}
+    both = {name: dict(values.get(name, {})) for name in ("state", "gateway")}
     for key in WORKER_ACCESS:
-        found = {name: values.get(key, environment.get(variable(f"{name}.{key}"))) for name, values in both.items()}
+        set_values = {
+            name: values.get(key, environment.get(variable(f"{name}.{key}"))) for name, values in both.items()
+        }
         for name, other in (("state", "gateway"), ("gateway", "state")):
-            value = found[other]
-            if found[name] is None and value is not None:
+            value = set_values[other]
+            if set_values[name] is None and value is not None:
                 both[name][key] = value
-    return {**given, **both}
+    return {**values, **both}
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -134,10 +136,10 @@ def secret_settings(service: str) -> frozenset[str]:
 
 def check_ports(plans: Mapping[str, ServicePlan]) -> None:
     """Raises Unavailable for a port that is in use, InvalidArgument for a port given twice; both name the flag."""
-    given: dict[tuple[str, int], str] = {}
+    owners: dict[tuple[str, int], str] = {}
     for plan in plans.values():
         for setting, flag, host, port in plan.ports:
-            other = given.setdefault((host, port), f"{plan.name}.{setting}")
+            other = owners.setdefault((host, port), f"{plan.name}.{setting}")
             if other != f"{plan.name}.{setting}":
                 raise InvalidArgument.of(f"{plan.name}.{setting}", port, f"another port than {other}'s ({flag})")
             if not port_is_free(host, port):
@@ -158,12 +160,12 @@ def free_settings(home: Home, note: Callable[[str], None]) -> dict[str, dict[str
     file = home.root / "ports.json"
     count = SERVICE_PORTS + WORKER_PORTS + BROKER_PORTS + SPARK_PORTS
     first = _kept_port(file)
-    why = _why_not_again(range(first, first + count)) if first else "none before"
-    if why:
+    reason = _why_not_again(range(first, first + count)) if first else "none before"
+    if reason:
         before, first = first, free_row(count)[0]
         if before:
-            had, has = (f"{one} to {one + count - 1}" for one in (before, first))
-            note(f"{why}: this home, which had {had}, has ports {has} now")
+            had, has = (f"{port} to {port + count - 1}" for port in (before, first))
+            note(f"{reason}: this home, which had {had}, has ports {has} now")
         home.root.mkdir(parents=True, exist_ok=True)
         write_json(file, {"first": first, "count": count})
     state, gateway, http, agent = range(first, first + SERVICE_PORTS)

@@ -59,7 +59,7 @@ async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
     Unavailable for ports in use and for a service or broker that does not come up; no process is left then.
     """
     report("step", "checking Java and ports")
-    found = await asyncio.to_thread(java.find)
+    installation = await asyncio.to_thread(java.find)
     with lock(options.home, UP):
         # Only under the lock: the search holds the ports that it finds, and writes down the ports of this home.
         ports = free_settings(options.home, partial(report, "note")) if options.free_ports else NO_PORTS
@@ -71,7 +71,7 @@ async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
             )
         if stop.is_set():
             return
-        os.environ.setdefault("JAVA_HOME", str(found.home))
+        os.environ.setdefault("JAVA_HOME", str(installation.home))
         try:
             await _live(options, plans, report, stop)
         except asyncio.CancelledError:
@@ -82,19 +82,19 @@ async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
 
 
 async def _live(options: Options, plans: Mapping[str, ServicePlan], report: Report, stop: asyncio.Event) -> None:
-    known: dict[str, Running] = {}
+    services: dict[str, Running] = {}
     ready = False
 
     def write_system(*, is_ready: bool = False) -> None:
         nonlocal ready
         ready = ready or is_ready
-        _system(options.home, plans, known, ready=ready).write(options.home)
+        _system(options.home, plans, services, ready=ready).write(options.home)
 
     for name, plan in plans.items():
-        known[name] = Running(plan, write_system, partial(report, "step"))
+        services[name] = Running(plan, write_system, partial(report, "step"))
 
     async def come_up() -> None:
-        await _serving(known, report)
+        await _serving(services, report)
         keep_node(options.home, plans["agent"].settings.node_name)
         write_system()
         report("serving")
@@ -106,25 +106,25 @@ async def _live(options: Options, plans: Mapping[str, ServicePlan], report: Repo
     async with Siblings() as siblings:
         failure: Exception | None = None
         try:
-            for running in known.values():
+            for running in services.values():
                 siblings.start(running.keep(), name=running.plan.name)
             try:
                 await first_of(come_up(), stop.wait())
                 await stop.wait()
             except Exception as error:
                 failure = error
-            await _drain(options.home, known, report)
+            await _drain(options.home, services, report)
         except asyncio.CancelledError:
-            for running in known.values():
+            for running in services.values():
                 running.kill()
             raise
         if failure is not None:
             raise failure
 
 
-async def _serving(known: Mapping[str, Running], report: Report) -> None:
+async def _serving(services: Mapping[str, Running], report: Report) -> None:
     """Waits until every service answers its health check."""
-    for name, running in known.items():
+    for name, running in services.items():
         report("step", f"starting {name}")
         error = Unavailable(f"{name} did not get ready in {READY_SECONDS:.0f} s: {last_words(running.plan.log)}")
         async with deadline(READY_SECONDS, error):
@@ -159,8 +159,10 @@ async def _broker(plans: Mapping[str, ServicePlan], report: Report) -> None:
         end = asyncio.get_running_loop().time() + BROKER_SECONDS
         while cluster.status.state not in (ClusterState.CLUSTER_STATE_RUNNING, *stopped):
             if asyncio.get_running_loop().time() > end:
-                why = cluster.status.message or "no reason is known"
-                raise Unavailable(f"broker cluster {BROKER_CLUSTER} does not run after {BROKER_SECONDS:.0f} s: {why}")
+                reason = cluster.status.message or "no reason is known"
+                raise Unavailable(
+                    f"broker cluster {BROKER_CLUSTER} does not run after {BROKER_SECONDS:.0f} s: {reason}"
+                )
             if cluster.status.message:
                 report("step", f"broker cluster {BROKER_CLUSTER}: {cluster.status.message}")
             await asyncio.sleep(POLL_SECONDS)
@@ -169,15 +171,15 @@ async def _broker(plans: Mapping[str, ServicePlan], report: Report) -> None:
 
 async def _online(gateway: Gateway, node: str) -> bool:
     try:
-        found = await gateway.get(kinds.NODES, node)
+        resource = await gateway.get(kinds.NODES, node)
     except (NotFound, Unavailable):
         return False
-    return bool(found.status.state == NodeState.NODE_STATE_ONLINE)
+    return bool(resource.status.state == NodeState.NODE_STATE_ONLINE)
 
 
-async def _drain(home: Home, known: Mapping[str, Running], report: Report) -> None:
+async def _drain(home: Home, running: Mapping[str, Running], report: Report) -> None:
     """Stops workloads, then services, then by their records the workloads that the agent did not stop."""
-    agent = known["agent"]
+    agent = running["agent"]
     if agent.process.alive and agent.was_ready:
         report("step", "stopping workers, Spark service and brokers")
         try:
@@ -188,7 +190,7 @@ async def _drain(home: Home, known: Mapping[str, Running], report: Report) -> No
             report("step", f"the agent could not stop its workloads ({error.message}): stopping them directly")
     for name in ("agent", "gateway", "state"):
         report("step", f"stopping {name}")
-        if not await known[name].stop():
+        if not await running[name].stop():
             report("step", f"{name} did not end and was killed")
     for name in await stop_workloads(home):
         report("step", f"stopped {name}")
@@ -227,7 +229,7 @@ def starting_up(home: Home) -> Process | None:
     return None
 
 
-def _system(home: Home, plans: Mapping[str, ServicePlan], known: Mapping[str, Running], *, ready: bool) -> System:
+def _system(home: Home, plans: Mapping[str, ServicePlan], running: Mapping[str, Running], *, ready: bool) -> System:
     web = plans["gateway"].settings
     return System(
         up=Process.of(os.getpid()),
@@ -238,5 +240,5 @@ def _system(home: Home, plans: Mapping[str, ServicePlan], known: Mapping[str, Ru
         state=plans["state"].address,
         agent=plans["agent"].address,
         ready=ready,
-        services=[Service(n, r.plan.address, str(r.plan.log), r.process) for n, r in known.items()],
+        services=[Service(n, r.plan.address, str(r.plan.log), r.process) for n, r in running.items()],
     )

@@ -92,7 +92,7 @@ class _Clock:
 def _line_of(item: Item) -> str:
     if item.action == CREATED:
         return f"{item.title} created" + (f": asked to be {item.goal}" if item.goal else "")
-    return f"{item.title} changed: " + ", ".join(dict.fromkeys(one.field for one in item.changes))
+    return f"{item.title} changed: " + ", ".join(dict.fromkeys(change.field for change in item.changes))
 
 
 async def _wait(gateway: Gateway, item: Item, clock: _Clock) -> None:
@@ -108,19 +108,19 @@ async def _wait(gateway: Gateway, item: Item, clock: _Clock) -> None:
 
 
 async def _wait_for_cluster(gateway: Gateway, item: Item, clock: _Clock) -> None:
-    kind, found = item.form.kind, await gateway.get(item.form.kind, item.name)
-    if item.form.goal_of(found) == STOPPED:
+    kind, resource = item.form.kind, await gateway.get(item.form.kind, item.name)
+    if item.form.goal_of(resource) == STOPPED:
         await wait_for(gateway, "stop", kind, item.name, seconds=clock.left)
     elif item.action == CREATED or item.form.goal_of(item.present) == STOPPED:
         await wait_for(gateway, "start", kind, item.name, seconds=clock.left)
     else:
-        await wait_for_update(gateway, kind, item.name, generation=found.generation, seconds=clock.left)
+        await wait_for_update(gateway, kind, item.name, generation=resource.generation, seconds=clock.left)
 
 
 async def _connector(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock, *, waits: bool) -> None:
     """Creates or changes a connector; waits first for a worker cluster that the plan changes."""
     cluster, _, plain = item.name.partition("/")
-    comes_up = any(one.form.kind is kinds.WORKER_CLUSTERS and one.name == cluster for one in plan.changes)
+    comes_up = any(change.form.kind is kinds.WORKER_CLUSTERS and change.name == cluster for change in plan.changes)
     if comes_up:
         await wait_for(gateway, "start", kinds.WORKER_CLUSTERS, cluster, seconds=clock.left)
     verb = "start" if item.action == CREATED else "configure"
@@ -189,13 +189,13 @@ async def _check_connectors(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> 
         if cluster in coming:
             continue
         try:
-            found = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
+            resource = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
         except NotFound as error:
             wrong.add(f"{item.manifest.place}: {item.title}" if item.manifest else item.title, error)
             continue
-        if not found.status.ready_workers:
+        if not resource.status.ready_workers:
             text = (
-                f"worker cluster {cluster} is {state_word(found.status)}: its workers alone can have connectors: "
+                f"worker cluster {cluster} is {state_word(resource.status)}: its workers alone can have connectors: "
                 "start it, or write a definition, which is kept while it does not run"
             )
             wrong.add(f"{item.manifest.place}: {item.title}" if item.manifest else item.title, FailedPrecondition(text))

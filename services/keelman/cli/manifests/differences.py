@@ -16,14 +16,14 @@ class Difference:
     wanted: Any
 
 
-def differences(former: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[Difference]:
+def differences(former: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
     """Returns the fields in which two specs differ, nested fields by their paths, sorted by name."""
-    return list(_between(former, wanted, ""))
+    return list(_between(former, after, ""))
 
 
-def _between(former: Mapping[str, Any], wanted: Mapping[str, Any], path: str) -> Iterator[Difference]:
-    for key in sorted(former.keys() | wanted.keys()):
-        old, new, full = former.get(key), wanted.get(key), f"{path}.{key}" if path else key
+def _between(former: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[Difference]:
+    for key in sorted(former.keys() | after.keys()):
+        old, new, full = former.get(key), after.get(key), f"{path}.{key}" if path else key
         if old == new:
             continue
         if _is_inner(old) and _is_inner(new):

@@ -23,7 +23,7 @@ async def export_all(
     """Returns the manifests of all resources with these labels, or of one kind or one name, in the order of creation.
     Leaves out resources that are created and deleted with another one. Raises NotFound for an unknown name."""
     forms = [form_of(kind)] if kind is not None else [form for form in FORMS if form.kind not in BY_NAME_ONLY]
-    found: list[dict[str, Any]] = []
+    manifests: list[dict[str, Any]] = []
     taken: set[str] = set()
     for form in forms:
         for resource in await _resources(gateway, form, cluster):
@@ -34,28 +34,28 @@ async def export_all(
             if not selector.takes(form.labels_of(resource)):
                 continue
             taken |= set(_makes(form, resource))
-            found.append(manifest_of(form, resource))
-    if name and not found:
+            manifests.append(manifest_of(form, resource))
+    if name and not manifests:
         raise NotFound(f"there is no {forms[0].kind.singular} {name!r}")
-    return found
+    return manifests
 
 
 async def _resources(gateway: Gateway, form: Form, cluster: str) -> Any:
-    known = await gateway.list(form.kind, cluster=cluster)
+    listed = await gateway.list(form.kind, cluster=cluster)
     if form.kind is kinds.WORKER_CONFIGURATIONS:
-        return [await gateway.get(form.kind, one.name) for one in known]
-    return known
+        return [await gateway.get(form.kind, resource.name) for resource in listed]
+    return listed
 
 
 def manifest_of(form: Form, resource: Any) -> dict[str, Any]:
     """Returns a resource as a manifest, with hidden secrets."""
     labels, goal = form.labels_of(resource), form.goal_of(resource)
-    made: dict[str, Any] = {"kind": form.kind.singular, "name": form.key(resource)}
+    manifest: dict[str, Any] = {"kind": form.kind.singular, "name": form.key(resource)}
     if labels:
-        made["labels"] = dict(sorted(labels.items()))
+        manifest["labels"] = dict(sorted(labels.items()))
     if goal:
-        made["goal"] = goal
-    return made | {"spec": form.shown(resource)}
+        manifest["goal"] = goal
+    return manifest | {"spec": form.shown(resource)}
 
 
 def _makes(form: Form, resource: Any) -> Iterator[str]:

@@ -22,14 +22,14 @@ _WHOLE = {
 _OURS = "keelman."
 
 
-def fill(message: Message, given: Any, path: str, *, without: Collection[str] = ()) -> None:
+def fill(message: Message, tree: Any, path: str, *, without: Collection[str] = ()) -> None:
     """Sets the given fields of a message; fields in `without` are illegal, and null leaves a field unchanged. Raises
     InvalidArgument with the field, the value and the legal ones."""
-    _check_mapping(given, path)
-    known: Any = message.DESCRIPTOR.fields_by_name  # two classes of descriptors, one interface
-    fields: dict[str, FieldDescriptor] = {name: one for name, one in known.items() if name not in without}
+    _check_mapping(tree, path)
+    by_name: Any = message.DESCRIPTOR.fields_by_name  # two classes of descriptors, one interface
+    fields: dict[str, FieldDescriptor] = {name: field for name, field in by_name.items() if name not in without}
     chosen: dict[str, str] = {}
-    for key, value in given.items():
+    for key, value in tree.items():
         field = fields.get(key)
         if field is None:
             raise unknown(path, key, fields)
@@ -42,10 +42,10 @@ def fill(message: Message, given: Any, path: str, *, without: Collection[str] = 
         _set(message, field, value, f"{path}.{key}")
 
 
-def texts(given: Any, path: str) -> dict[str, str]:
+def texts(tree: Any, path: str) -> dict[str, str]:
     """Returns a map of texts, with numbers and booleans as they were written. Raises InvalidArgument."""
-    _check_mapping(given, path)
-    return {str(key): text_of(value, f"{path}.{key}") for key, value in given.items() if value is not None}
+    _check_mapping(tree, path)
+    return {str(key): text_of(value, f"{path}.{key}") for key, value in tree.items() if value is not None}
 
 
 def text_of(value: Any, path: str) -> str:
@@ -59,9 +59,9 @@ def text_of(value: Any, path: str) -> str:
     raise InvalidArgument.of(path, value, "a text")
 
 
-def _check_mapping(given: Any, path: str) -> None:
-    if not isinstance(given, Mapping):
-        raise InvalidArgument.of(path, given, "fields and their values (a mapping)")
+def _check_mapping(tree: Any, path: str) -> None:
+    if not isinstance(tree, Mapping):
+        raise InvalidArgument.of(path, tree, "fields and their values (a mapping)")
 
 
 def _set(message: Any, field: FieldDescriptor, value: Any, path: str) -> None:
@@ -69,15 +69,15 @@ def _set(message: Any, field: FieldDescriptor, value: Any, path: str) -> None:
     if entry is not None:
         target = getattr(message, field.name)
         _check_mapping(value, path)
-        for key, one in value.items():
-            if one is not None:
-                target[str(key)] = _scalar(entry.fields_by_name["value"], one, f"{path}.{key}")
+        for key, item in value.items():
+            if item is not None:
+                target[str(key)] = _scalar(entry.fields_by_name["value"], item, f"{path}.{key}")
         return
     if field.is_repeated:
         if not isinstance(value, list):
             raise InvalidArgument.of(path, value, "a list")
-        for number, one in enumerate(value):
-            _append(getattr(message, field.name), field, one, f"{path}[{number}]")
+        for number, item in enumerate(value):
+            _append(getattr(message, field.name), field, item, f"{path}[{number}]")
     elif field.message_type is None:
         _assign(message, field, value, path)
     else:
@@ -104,9 +104,9 @@ def _part(target: Message, value: Any, path: str) -> None:
 
 
 def _assign(message: Any, field: FieldDescriptor, value: Any, path: str) -> None:
-    made = _scalar(field, value, path)
+    scalar = _scalar(field, value, path)
     try:
-        setattr(message, field.name, made)
+        setattr(message, field.name, scalar)
     except (ValueError, TypeError):
         raise InvalidArgument.of(path, value, _WHOLE.get(field.cpp_type, "another value") + " of 32 bits") from None
 
@@ -156,7 +156,7 @@ def _enum(field: FieldDescriptor, value: Any, path: str) -> int:
     """Returns the number of an enum's value, by its full name or the name without the enum's prefix: KAFKA_CONNECT or
     kafka-connect."""
     assert field.enum_type is not None
-    names = {one.name: one.number for one in field.enum_type.values}
+    names = {value.name: value.number for value in field.enum_type.values}
     zero = next(name for name, number in names.items() if not number)
     prefix = zero.removesuffix("UNSPECIFIED")
     plain = str(value).upper().replace("-", "_")

@@ -47,34 +47,34 @@ class Form:
     batched: bool = True
     """Whether the requests for the kind can be in a batch of writes."""
 
-    def checked_goal(self, given: Any) -> str:
+    def checked_goal(self, goal: Any) -> str:
         """Returns the goal that a manifest names, empty for none. Raises InvalidArgument for an illegal goal."""
-        if given in (None, ""):
+        if goal in (None, ""):
             return ""
         if not self.goals:
             raise InvalidArgument(f"goal: not for {self.kind.plural}: they are as their spec says")
-        plain = str(given).upper().rpartition("GOAL_")[2]
+        plain = str(goal).upper().rpartition("GOAL_")[2]
         if plain not in self.goals:
-            raise InvalidArgument.of("goal", given, f"for {self.kind.plural} one of {', '.join(self.goals)}")
+            raise InvalidArgument.of("goal", goal, f"for {self.kind.plural} one of {', '.join(self.goals)}")
         return plain
 
     def filled(self, manifest: Manifest) -> Any:
         """Returns a manifest's spec and labels as a message. Raises InvalidArgument."""
-        made = self.message()
-        given, hidden = manifest.spec, set(self.without) - {"labels"}
-        fill(made, given, "spec", without=hidden)
+        message = self.message()
+        spec, hidden = manifest.spec, set(self.without) - {"labels"}
+        fill(message, spec, "spec", without=hidden)
         if manifest.labels:
-            if isinstance(given, Mapping) and given.get("labels"):
+            if isinstance(spec, Mapping) and spec.get("labels"):
                 raise InvalidArgument("spec.labels: the manifest has labels already: give them once")
-            made.labels.update(manifest.labels)
-        return made
+            message.labels.update(manifest.labels)
+        return message
 
     def request(self, verb: str, **fields: Any) -> Message:
         """Returns the request of an RPC of the kind."""
-        found: Message = getattr(messages_of(self.kind.area, self.kind.field), f"{self.kind.rpc(verb)}Request")(
+        request_class: Message = getattr(messages_of(self.kind.area, self.kind.field), f"{self.kind.rpc(verb)}Request")(
             **fields
         )
-        return found
+        return request_class
 
     def create(self, name: str, filled: Any) -> list[Message]:
         """Returns the requests that create a resource."""
@@ -146,8 +146,8 @@ class ClusterForm(Form):
         """Returns the requests that bring a resource to its goal."""
         if goal and not self._steered(after):
             raise InvalidArgument.of("goal", goal, "none for external broker clusters: nobody here runs them")
-        made = RUNNING if self.kind is kinds.BROKER_CLUSTERS else STOPPED  # the goal at creation
-        now = made if present is None else self.goal_of(present)
+        initial = RUNNING if self.kind is kinds.BROKER_CLUSTERS else STOPPED  # the goal at creation
+        now = initial if present is None else self.goal_of(present)
         return [] if goal in ("", now) else [self.request("Start" if goal == RUNNING else "Stop", name=name)]
 
     def owned(self, resource: Any) -> bool:
@@ -171,13 +171,13 @@ class AppliedForm(Form):
 
     def steer(self, name: str, goal: str, present: Any, after: Any) -> list[Message]:
         """Returns the requests that bring a resource to its goal."""
-        asked = ABSENT if present is None else self.goal_of(present)
-        wanted = goal or asked
+        applied_goal = ABSENT if present is None else self.goal_of(present)
+        new_goal = goal or applied_goal
         is_behind = after.generation != after.status.applied_generation
         is_off = present is not None and bool(self.drifts(present))
-        if wanted == asked and (wanted == ABSENT or not (is_behind or is_off)):
+        if new_goal == applied_goal and (new_goal == ABSENT or not (is_behind or is_off)):
             return []
-        return [self.request("Apply", name=name, goal=_number(self.goal_enum, wanted))]
+        return [self.request("Apply", name=name, goal=_number(self.goal_enum, new_goal))]
 
     def drifts(self, present: Any) -> Sequence[str]:
         """Returns the differences that another apply removes."""
@@ -232,8 +232,8 @@ def keep(filled: Any, present: Any, field: str) -> None:
 
 def plain(message: Message, without: Sequence[str] = ()) -> dict[str, Any]:
     """Returns a message as a manifest writes it: without unset fields, and each map as an object by its keys."""
-    found: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
-    return {key: whole_numbers(value) for key, value in found.items() if key not in without}
+    fields: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return {key: whole_numbers(value) for key, value in fields.items() if key not in without}
 
 
 def _number(enum: Any, text: str) -> int:

@@ -93,21 +93,23 @@ class ConfigurationForm(KeptForm):
     def update(self, present: Any, filled: Any) -> list[Message]:
         """Returns the requests that change a resource. Raises InvalidArgument."""
         said = WorkerConfiguration(description=filled.description, labels=dict(filled.labels))
-        found = self._words(present, filled, worker_configuration=said)
+        words = self._words(present, filled, worker_configuration=said)
         newest = present.revisions[-1].content
         if filled.content != newest:
             self._check(filled.content)
-            found.append(
+            words.append(
                 CreateWorkerConfigurationRevisionRequest(
                     name=present.name, content=filled.content, description=filled.description
                 )
             )
-        return found
+        return words
 
     async def found(self, gateway: Gateway, names: Sequence[str]) -> Sequence[Any]:
         """Returns all worker configurations; those with these names have their content."""
-        known = await gateway.list(self.kind)  # lists have no contents
-        return [await gateway.get(self.kind, one.name) if one.name in names else one for one in known]
+        listed = await gateway.list(self.kind)  # lists have no contents
+        return [
+            await gateway.get(self.kind, resource.name) if resource.name in names else resource for resource in listed
+        ]
 
     def shown(self, resource: Any) -> dict[str, Any]:
         """Returns a resource as the spec of its manifest."""
@@ -183,9 +185,9 @@ class DocumentForm(KeptForm):
         """Returns a manifest's document as a message. Raises InvalidArgument."""
         if manifest.labels:
             raise InvalidArgument("labels: not for documents: they have none")
-        made = Form.filled(self, manifest)
-        made.kind, made.scope, made.key = document_parts(manifest.name)
-        return made
+        message = Form.filled(self, manifest)
+        message.kind, message.scope, message.key = document_parts(manifest.name)
+        return message
 
     def create(self, name: str, filled: Any) -> list[Message]:
         """Returns the requests that create a resource. Raises InvalidArgument."""

@@ -84,8 +84,8 @@ def where(manifest: Manifest) -> str:
 
 def unknown(path: str, key: str, legal: Iterable[str]) -> InvalidArgument:
     """Returns the error for an unknown field, with the nearest and the legal ones."""
-    known = sorted(legal)
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    names = sorted(legal)
+    near = difflib.get_close_matches(key, names, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}? " if near else ""
     full = f"{path}.{key}" if path else key
-    return InvalidArgument(f"{full}: there is no such field: {hint}one of {', '.join(known)}", metadata={"field": full})
+    return InvalidArgument(f"{full}: there is no such field: {hint}one of {', '.join(names)}", metadata={"field": full})

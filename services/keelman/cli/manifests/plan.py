@@ -99,10 +99,10 @@ async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labe
     wrong = Wrong()
     present = await _present(gateway, manifests, everything=prune is not None)
     items = [
-        Item(form, one.name, one, present[form.kind].get(one.name))
+        Item(form, manifest.name, manifest, present[form.kind].get(manifest.name))
         for form in FORMS
-        for one in manifests
-        if one.kind is form.kind
+        for manifest in manifests
+        if manifest.kind is form.kind
     ]
     for item in items:
         _judged(item, wrong, partial(_write, item))
@@ -119,12 +119,12 @@ async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labe
 
 async def _present(gateway: Gateway, manifests: Sequence[Manifest], *, everything: bool) -> dict[Kind, dict[str, Any]]:
     """Returns the present resources by name, of each kind that has a manifest or that may be removed."""
-    found: dict[Kind, dict[str, Any]] = {}
+    present: dict[Kind, dict[str, Any]] = {}
     for form in FORMS:
-        names = [one.name for one in manifests if one.kind is form.kind]
+        names = [manifest.name for manifest in manifests if manifest.kind is form.kind]
         if names or (everything and form.pruned):
-            found[form.kind] = {form.key(one): one for one in await form.found(gateway, names)}
-    return found
+            present[form.kind] = {form.key(resource): resource for resource in await form.found(gateway, names)}
+    return present
 
 
 def _judged(item: Item, wrong: Wrong, work: Callable[[], None]) -> None:
@@ -147,10 +147,10 @@ def _write(item: Item) -> None:
 
 async def _look_ahead(gateway: Gateway, items: Sequence[Item], wrong: Wrong) -> None:
     """Has the gateway judge the specs; notes each future resource, its differences, and the steps to its goal."""
-    asked = [(item, write) for item in items if item.form.batched for write in item.writes]
-    results = await batch(gateway, asked, wrong, validate_only=True) if asked else []
+    writes = [(item, write) for item in items if item.form.batched for write in item.writes]
+    results = await batch(gateway, writes, wrong, validate_only=True) if writes else []
     changed: dict[int, bool] = {}
-    for (item, _), result in zip(asked, results, strict=True):
+    for (item, _), result in zip(writes, results, strict=True):
         if result.HasField("answer"):
             item.after = getattr(answer_in(result.answer), item.form.kind.field, item.after)
             changed[id(item)] = changed.get(id(item), False) or result.changed
@@ -175,14 +175,14 @@ def _compare(item: Item, *, changed: bool) -> None:
     if not changed:
         item.changes = []  # only written differently, with the same meaning
     if item.steps:
-        asked = form.goal_of(item.present)
+        present_goal = form.goal_of(item.present)
         drifts = form.drifts(item.present)
-        if goal and goal != asked:
-            item.changes.append(Difference("goal", asked, goal))
+        if goal and goal != present_goal:
+            item.changes.append(Difference("goal", present_goal, goal))
         elif drifts and not changed:
-            item.changes += [Difference("status", one, "as its spec says") for one in drifts]
+            item.changes += [Difference("status", drift, "as its spec says") for drift in drifts]
         elif not changed:
-            item.changes.append(Difference("status", "not applied yet", goal or asked))
+            item.changes.append(Difference("status", "not applied yet", goal or present_goal))
 
 
 def _whole(form: Form, resource: Any) -> dict[str, Any]:
@@ -190,21 +190,21 @@ def _whole(form: Form, resource: Any) -> dict[str, Any]:
     return ({"labels": labels} if labels else {}) | form.shown(resource)
 
 
-def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, str]], plan: ApplyPlan) -> list[Item]:
+def _leftovers(present: Mapping[Kind, Mapping[str, Any]], named: set[tuple[str, str]], plan: ApplyPlan) -> list[Item]:
     """Returns the resources to remove; a resource comes before those that it names."""
     return [
         Item(form, name, None, resource)
         for form in reversed(FORMS)
         if form.pruned
         for name, resource in present.get(form.kind, {}).items()
-        if (form.kind.plural, name) not in known and plan.removes(form, resource)
+        if (form.kind.plural, name) not in named and plan.removes(form, resource)
     ]
 
 
 async def judge_together(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> None:
     """Has the gateway judge all requests that fit in one transaction."""
-    if asked := in_order(plan):
-        await batch(gateway, asked, wrong, validate_only=True)
+    if writes := in_order(plan):
+        await batch(gateway, writes, wrong, validate_only=True)
 
 
 async def write_together(gateway: Gateway, plan: ApplyPlan) -> None:
@@ -213,22 +213,22 @@ async def write_together(gateway: Gateway, plan: ApplyPlan) -> None:
     Raises Conflict where a resource was changed, created or deleted since it was read: the caller makes another plan.
     Raises Refused where a request has become illegal. Nothing is written in either case.
     """
-    asked, wrong = in_order(plan), Wrong()
-    if not asked:
+    writes, wrong = in_order(plan), Wrong()
+    if not writes:
         return
-    for item, request in _firsts(asked):
+    for item, request in _firsts(writes):
         if item.present is not None:
             request.etag = item.present.etag
-    results = await batch(gateway, asked, wrong, validate_only=False)
+    results = await batch(gateway, writes, wrong, validate_only=False)
     wrong.check()
-    for (item, _), result in zip(asked, results, strict=True):
+    for (item, _), result in zip(writes, results, strict=True):
         item.answers.append(answer_in(result.answer))
 
 
-def _firsts(asked: Sequence[tuple[Item, Message]]) -> Iterator[tuple[Item, Any]]:
+def _firsts(items: Sequence[tuple[Item, Message]]) -> Iterator[tuple[Item, Any]]:
     """Yields the first request of each item: later requests see its write."""
     seen = set[int]()
-    for item, request in asked:
+    for item, request in items:
         if id(item) not in seen:
             seen.add(id(item))
             yield item, request
@@ -242,31 +242,31 @@ def in_order(plan: ApplyPlan) -> list[tuple[Item, Message]]:
 
 
 async def batch(
-    gateway: Gateway, asked: Sequence[tuple[Item, Message]], wrong: Wrong, *, validate_only: bool
+    gateway: Gateway, items: Sequence[tuple[Item, Message]], wrong: Wrong, *, validate_only: bool
 ) -> Sequence[Any]:
     """Returns the results of requests in one transaction; adds refused requests to `wrong`. Raises Conflict where
     they were refused because others have changed their resources."""
     try:
-        answer = await gateway.write_batch([write for _, write in asked], validate_only=validate_only)
+        answer = await gateway.write_batch([write for _, write in items], validate_only=validate_only)
     except InvalidArgument as error:
         if not error.violations or not all(v.field.startswith("writes[") for v in error.violations):
             raise
         for violation in error.violations:
             number, _, text = violation.description.removeprefix("writes[").partition("].")
-            _note(asked[int(number)][0], InvalidArgument(text), wrong)
+            _note(items[int(number)][0], InvalidArgument(text), wrong)
         wrong.check()
         raise
     refused = [
         (item, _error_of(result.error))
-        for (item, _), result in zip(asked, answer.results, strict=True)
+        for (item, _), result in zip(items, answer.results, strict=True)
         if result.HasField("error")
     ]
-    if others := [item.title for item, why in refused if await _is_others(gateway, item, why)]:
+    if others := [item.title for item, reason in refused if await _is_others(gateway, item, reason)]:
         raise Conflict(f"{', '.join(dict.fromkeys(others))}: changed by others since it was read: apply again")
-    for item, why in refused:
-        _note(item, why, wrong)
-    found: Sequence[Any] = answer.results
-    return found
+    for item, reason in refused:
+        _note(item, reason, wrong)
+    results: Sequence[Any] = answer.results
+    return results
 
 
 async def _is_others(gateway: Gateway, item: Item, error: KeelmanError) -> bool:
@@ -275,7 +275,7 @@ async def _is_others(gateway: Gateway, item: Item, error: KeelmanError) -> bool:
         return True
     if not isinstance(error, AlreadyExists | NotFound):
         return False
-    is_there = any(item.form.key(one) == item.name for one in await item.form.found(gateway, [item.name]))
+    is_there = any(item.form.key(resource) == item.name for resource in await item.form.found(gateway, [item.name]))
     return is_there != (item.present is not None)
 
 

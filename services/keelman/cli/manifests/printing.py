@@ -18,16 +18,18 @@ def lines(plan: ApplyPlan) -> Iterator[str]:
     """Yields a plan for people: each resource with its changed fields, then the counts."""
     for item in plan.changes:
         yield f"{MARKS[item.action]} {item.title}{_goal(item)}"
-        for one in item.changes:
-            new = _text(one.wanted)
-            yield f"    {one.field}: " + (new if item.present is None else f"{_text(one.former)} -> {new}")
+        for change in item.changes:
+            new = _text(change.wanted)
+            yield f"    {change.field}: " + (new if item.present is None else f"{_text(change.former)} -> {new}")
     yield counts(plan)
 
 
 def counts(plan: ApplyPlan) -> str:
     """Returns how many resources the plan creates, changes and removes, and how many already match their files."""
-    found = Counter(item.action for item in plan.items)
-    return ", ".join(f"{found[action]} {text}" for action, text in WORDS.items() if found[action]) or "nothing to do"
+    counter = Counter(item.action for item in plan.items)
+    return (
+        ", ".join(f"{counter[action]} {text}" for action, text in WORDS.items() if counter[action]) or "nothing to do"
+    )
 
 
 def document(plan: ApplyPlan) -> dict[str, Any]:

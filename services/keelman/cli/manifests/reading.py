@@ -26,31 +26,31 @@ def read_manifests(paths: Sequence[str], *, cluster: str = "") -> list[Manifest]
     Connectors whose names have no worker cluster belong to `cluster`. Raises Refused with all errors: a file that
     cannot be read, a manifest without a kind or name, two manifests of one resource.
     """
-    wrong, found = Wrong(), list[Manifest]()
+    wrong, manifests = Wrong(), list[Manifest]()
     for path in paths:
         try:
             for file in _files(path):
-                found += _of_file(file, cluster, wrong)
+                manifests += _of_file(file, cluster, wrong)
         except KeelmanError as error:
             wrong.add("", error)
     first: dict[tuple[str, str], Manifest] = {}
-    for one in found:
-        if (other := first.setdefault(one.key, one)) is not one:
-            wrong.add(one.place, InvalidArgument(f"{one.title} stands in {other.place} too"))
+    for manifest in manifests:
+        if (other := first.setdefault(manifest.key, manifest)) is not manifest:
+            wrong.add(manifest.place, InvalidArgument(f"{manifest.title} stands in {other.place} too"))
     wrong.check()
-    return found
+    return manifests
 
 
 def _files(path: str) -> Iterator[Path]:
     """Yields the files of a path."""
-    given = Path(path)
-    if path == STANDARD_INPUT or given.is_file():
-        yield given
+    folder = Path(path)
+    if path == STANDARD_INPUT or folder.is_file():
+        yield folder
         return
-    if not given.is_dir():
+    if not folder.is_dir():
         raise InvalidArgument.of("-f", path, "a file, a folder, or - for the standard input")
-    below = sorted(one for one in given.rglob("*") if one.suffix in ENDINGS and one.is_file())
-    seen = [one for one in below if not any(part.startswith(".") for part in one.relative_to(given).parts)]
+    below = sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
+    seen = [path for path in below if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if not seen:
         raise InvalidArgument.of("-f", path, f"a folder with files that end with {', '.join(ENDINGS)}")
     yield from seen
@@ -66,14 +66,14 @@ def _of_file(file: Path, cluster: str, wrong: Wrong) -> list[Manifest]:
     except KeelmanError as error:
         wrong.add(name, error)
         return []
-    found = []
+    manifests = []
     for number, (line, document) in enumerate(documents, 1):
         place = FilePlace(name, number, line)
         try:
-            found.append(_manifest(document, place, cluster))
+            manifests.append(_manifest(document, place, cluster))
         except KeelmanError as error:
             wrong.add(place, error)
-    return found
+    return manifests
 
 
 def _text(file: Path, name: str) -> str:
@@ -89,13 +89,13 @@ def _text(file: Path, name: str) -> str:
 
 def _documents(text: str, *, is_json: bool) -> Iterator[tuple[int, Any]]:
     """Yields the documents of a text with their first lines; each item of a list, or of `items`, is a document."""
-    given = [(1, json_document(text))] if is_json else yaml_documents(text)
-    for line, document in given:
+    documents = [(1, json_document(text))] if is_json else yaml_documents(text)
+    for line, document in documents:
         several = document
         if isinstance(document, Mapping) and set(document) == {"items"}:
             several = document["items"]
         if isinstance(several, list):
-            yield from ((line, one) for one in several)
+            yield from ((line, entry) for entry in several)
         else:
             yield line, document
 

@@ -23,16 +23,16 @@ class Real(float):
 
 def whole(text: str) -> Whole:
     """Parses a whole number."""
-    made = Whole(text)
-    made.text = text
-    return made
+    number = Whole(text)
+    number.text = text
+    return number
 
 
 def real(text: str) -> Real:
     """Parses a number with a point or an exponent."""
-    made = Real(text)
-    made.text = text
-    return made
+    number = Real(text)
+    number.text = text
+    return number
 
 
 def json_document(text: str) -> Any:
@@ -44,12 +44,12 @@ def json_document(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    once: dict[str, Any] = {}
     for key, value in pairs:
-        if key in made:
+        if key in once:
             raise InvalidArgument(f"{key}: it stands twice in one object")
-        made[key] = value
-    return made
+        once[key] = value
+    return once
 
 
 def yaml_documents(text: str) -> Iterator[tuple[int, Any]]:
@@ -84,17 +84,17 @@ def _loader(yaml: Any) -> Any:
         yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (as the class that it is made from has it)
 
     def mapping(loader: Any, node: Any, deep: bool = False) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is None:
                 raise yaml.constructor.ConstructorError(None, None, "a key has to be a text", key_node.start_mark)
-            if key in made:
+            if key in mapping:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"{key} stands twice in one mapping", key_node.start_mark
                 )
-            made[key] = loader.construct_object(value_node, deep=True)
-        return made
+            mapping[key] = loader.construct_object(value_node, deep=True)
+        return mapping
 
     for tag, pattern, first in (
         ("null", r"~|null|", ["~", "n", ""]),

@@ -72,14 +72,14 @@ def _lag(run: Any) -> str:
 def _left(worker: Any) -> str:
     """Returns the lag of a worker's tasks, in each unit with a lag."""
     usage = worker.usage
-    found = [f"{usage.lag_records} records"] if usage.lag_records else []
-    return " + ".join(found + ([size(usage.lag_bytes)] if usage.lag_bytes else []))
+    parts = [f"{usage.lag_records} records"] if usage.lag_records else []
+    return " + ".join(parts + ([size(usage.lag_bytes)] if usage.lag_bytes else []))
 
 
 def _connector_left(connector: Any) -> str:
     """Returns the lag of a connector, in each unit that it is counted in; empty if it is not counted."""
-    found = [f"{connector.lag_records} records"] if connector.HasField("lag_records") else []
-    return " + ".join(found + ([size(connector.lag_bytes)] if connector.HasField("lag_bytes") else []))
+    parts = [f"{connector.lag_records} records"] if connector.HasField("lag_records") else []
+    return " + ".join(parts + ([size(connector.lag_bytes)] if connector.HasField("lag_bytes") else []))
 
 
 def _time_left(run: Any) -> str:
@@ -99,7 +99,7 @@ def _first_line(text: str) -> str:
 
 
 def _why(connector: Any) -> str:
-    traces = (why_line(one.trace) for one in (connector, *connector.tasks) if one.trace)
+    traces = (why_line(task.trace) for task in (connector, *connector.tasks) if task.trace)
     return next(traces, "") or next(filter(None, map(words.task_note, connector.tasks)), "")
 
 

@@ -25,7 +25,7 @@ class PluginLine:
 
 def plugin_lines(plugins: Sequence[Any]) -> list[PluginLine]:
     """Returns a line for each class of these plugins."""
-    return [PluginLine(plugin, found) for plugin in plugins for found in (*plugin.classes,) or (None,)]
+    return [PluginLine(plugin, plugin_class) for plugin in plugins for plugin_class in (*plugin.classes,) or (None,)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def topic_line(topic: Any) -> TopicLine:
     return TopicLine(
         topic.name,
         len(parts) if there else spec.partitions,
-        max((len(one.replicas) for one in parts), default=0) if there else spec.replication_factor,
-        sum(one.end_offset - one.begin_offset for one in parts),
+        max((len(part.replicas) for part in parts), default=0) if there else spec.replication_factor,
+        sum(part.end_offset - part.begin_offset for part in parts),
         spec.topic,
         spec.broker_cluster,
         word(TopicState, topic.status.state),

@@ -129,15 +129,19 @@ def step_line(step: Any) -> str:
 
 def partition_lines(partitions: Sequence[Any]) -> list[str]:
     """Returns a line for each partition: 0: leader 1 (b1:9092), replicas 1 2 3, in sync 1 2, offsets 0 to 42."""
-    return [_partition_line(one) for one in partitions]
+    return [_partition_line(partition) for partition in partitions]
 
 
-def _partition_line(one: Any) -> str:
-    leader = f"leader {one.leader.node_id} ({one.leader.host}:{one.leader.port})" if one.HasField("leader") else ""
-    replicas, in_sync = ([str(b.node_id) for b in some] for some in (one.replicas, one.in_sync_replicas))
+def _partition_line(partition: Any) -> str:
+    leader = (
+        f"leader {partition.leader.node_id} ({partition.leader.host}:{partition.leader.port})"
+        if partition.HasField("leader")
+        else ""
+    )
+    replicas, in_sync = ([str(b.node_id) for b in some] for some in (partition.replicas, partition.in_sync_replicas))
     words = [leader or "no leader", f"replicas {' '.join(replicas)}"]
     if sorted(replicas) != sorted(in_sync):
         words.append(f"in sync {' '.join(in_sync) or 'none'}")
-    if one.HasField("end_offset"):
-        words.append(f"offsets {one.begin_offset} to {one.end_offset}")
-    return f"{one.partition}: {', '.join(words)}"
+    if partition.HasField("end_offset"):
+        words.append(f"offsets {partition.begin_offset} to {partition.end_offset}")
+    return f"{partition.partition}: {', '.join(words)}"

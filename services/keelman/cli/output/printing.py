@@ -97,7 +97,7 @@ def table(kind: Kind, resources: Sequence[Any], *, wide: bool, room: int = 0) ->
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    printed = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     columns = [c for c in COLUMNS[kind.plural] if wide or not c.wide]
     lines = plugin_lines(resources) if kind is PLUGINS else resources
     rows = [[on_one_line(column.cell(line)) or "-" for column in columns] for line in lines]
@@ -105,10 +105,10 @@ def table(kind: Kind, resources: Sequence[Any], *, wide: bool, room: int = 0) ->
     widths = fitted_widths(columns, natural, room) if room and not wide else natural
     for column, width in zip(columns, widths, strict=True):
         justify: Any = "right" if column.number else "left"
-        made.add_column(column.title, justify=justify, no_wrap=True, max_width=width)
+        printed.add_column(column.title, justify=justify, no_wrap=True, max_width=width)
     for row in rows:
-        made.add_row(*map(Text, row))
-    return made
+        printed.add_row(*map(Text, row))
+    return printed
 
 
 def cut_text(value: Any) -> str:

@@ -15,11 +15,11 @@ MIN_TEXT, MIN_NAME = 8, 10
 def fitted_widths(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
     """Returns the widths of columns in `room` from their natural widths: the widest column is shortened first. The sum
     stays too large if the columns cannot be shortened enough."""
-    found = list(natural)
-    over = sum(found) + GAP * (len(found) - 1) - room
+    widths = list(natural)
+    over = sum(widths) + GAP * (len(widths) - 1) - room
     for kind, least in (("text", MIN_TEXT), ("name", MIN_NAME)):
         floors = {n: max(least, len(column.title)) for n, column in enumerate(columns) if getattr(column, kind)}
-        while over > 0 and (longer := [n for n, floor in floors.items() if found[n] > floor]):
-            found[max(longer, key=found.__getitem__)] -= 1
+        while over > 0 and (longer := [n for n, floor in floors.items() if widths[n] > floor]):
+            widths[max(longer, key=widths.__getitem__)] -= 1
             over -= 1
-    return found
+    return widths

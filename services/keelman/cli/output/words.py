@@ -67,10 +67,10 @@ def origin_text(origin: Any) -> str:
 def ports_text(spec: Any) -> str:
     """Returns the fixed ports of a worker cluster: rest 8083, metrics 9400, reserved 9500 9501; empty for none."""
     named = (("rest", spec.port), ("metrics", spec.metrics_port), ("admin", spec.admin_port))
-    found = [f"{name} {port}" for name, port in named if port]
+    texts = [f"{name} {port}" for name, port in named if port]
     if spec.reserved_ports:
-        found.append("reserved " + " ".join(map(str, spec.reserved_ports)))
-    return ", ".join(found)
+        texts.append("reserved " + " ".join(map(str, spec.reserved_ports)))
+    return ", ".join(texts)
 
 
 def rollout_text(rollout: Any) -> str:
@@ -78,16 +78,16 @@ def rollout_text(rollout: Any) -> str:
     done = rollout.updated_workers
     text = f"{done} of {quantity(rollout.workers, 'worker')} {'has' if done == 1 else 'have'} the change"
     worker, message = rollout.worker.removeprefix("worker/"), " ".join(rollout.message.split())
-    why = f": {message}" if message else ""
+    reason = f": {message}" if message else ""
     if rollout.state == ROLLOUT_STATE_HALTED:
-        return f"{text}; worker {worker} did not come up{why}; the others keep what they had"
-    return f"{text}; worker {worker} gets it now{why}" if worker else text + why
+        return f"{text}; worker {worker} did not come up{reason}; the others keep what they had"
+    return f"{text}; worker {worker} gets it now{reason}" if worker else text + reason
 
 
 def whole_numbers(value: Any) -> Any:
     """Returns JSON with whole numbers as int: a Struct has 1024 as 1024.0."""
     if isinstance(value, dict):
-        return {key: whole_numbers(one) for key, one in value.items()}
+        return {key: whole_numbers(value) for key, value in value.items()}
     if isinstance(value, list):
-        return [whole_numbers(one) for one in value]
+        return [whole_numbers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -21,42 +21,44 @@ TLS = {
 }
 
 
-def edit_brokers(given: Given, change: GivenChange | None, spec: BrokerClusterSpec) -> Iterable[str]:
+def edit_brokers(options: Given, change: GivenChange | None, spec: BrokerClusterSpec) -> Iterable[str]:
     """Sets the fields of the given options; yields the paths of the changed fields. Raises InvalidArgument."""
-    if given.bootstrap_servers:
+    if options.bootstrap_servers:
         if spec.WhichOneof("kind") == "managed":
             raise InvalidArgument("--bootstrap-servers: not together with nodes: keelman runs the brokers there")
-        spec.external.bootstrap_servers = given.bootstrap_servers
+        spec.external.bootstrap_servers = options.bootstrap_servers
         yield "external.bootstrap_servers"
     external = spec.WhichOneof("kind") == "external"
-    if external and (given.nodes or given.port is not None or (change and (change.add_nodes or change.remove_nodes))):
+    if external and (
+        options.nodes or options.port is not None or (change and (change.add_nodes or change.remove_nodes))
+    ):
         raise InvalidArgument("--bootstrap-servers: not together with nodes or a port: the brokers run elsewhere")
-    if external and (given.metrics_port is not None or given.routes or given.heap):
-        option = "--heap" if given.heap else "--route" if given.routes else "--metrics-port"
+    if external and (options.metrics_port is not None or options.routes or options.heap):
+        option = "--heap" if options.heap else "--route" if options.routes else "--metrics-port"
         raise InvalidArgument(f"{option}: not for external brokers: whoever runs them decides")
-    if given.credential_profile is not None:
+    if options.credential_profile is not None:
         if not external:
             raise InvalidArgument("--credential-profile: only for external brokers (--bootstrap-servers)")
-        spec.external.credential_profile = given.credential_profile
+        spec.external.credential_profile = options.credential_profile
         yield "external.credential_profile"
-    if given.nodes or (change and (change.add_nodes or change.remove_nodes)):
-        spec.managed.nodes[:] = edit_nodes(given.nodes, change, spec.managed.nodes)
+    if options.nodes or (change and (change.add_nodes or change.remove_nodes)):
+        spec.managed.nodes[:] = edit_nodes(options.nodes, change, spec.managed.nodes)
         yield "managed.nodes"
-    if given.port is not None:
-        spec.managed.port = given.port
+    if options.port is not None:
+        spec.managed.port = options.port
         yield "managed.port"
-    if given.metrics_port is not None:
-        spec.managed.metrics_port = given.metrics_port
+    if options.metrics_port is not None:
+        spec.managed.metrics_port = options.metrics_port
         yield "managed.metrics_port"
-    if given.heap:
-        spec.managed.heap_mb = _heap_mb(given.heap)
+    if options.heap:
+        spec.managed.heap_mb = _heap_mb(options.heap)
         yield "managed.heap_mb"
-    if given.routes:
-        edit_routes(given.routes, spec.managed.routes)
+    if options.routes:
+        edit_routes(options.routes, spec.managed.routes)
         yield "managed.routes"
-    if given.values or (change and change.unset):
+    if options.values or (change and change.unset):
         where = spec.external.client_properties if external else spec.managed.properties
-        edit_map("set", where, given.values, change.unset if change else None)
+        edit_map("set", where, options.values, change.unset if change else None)
         yield "external.client_properties" if external else "managed.properties"
 
 

@@ -13,42 +13,42 @@ from keelman.cli.specs.edits import NONE, edit_limits, edit_log_delivery, edit_m
 from keelman.model.errors import InvalidArgument
 
 
-def edit_dedicated(given: Any, removed: Sequence[str] | None, spec: DedicatedConnectorSpec) -> Iterable[str]:
-    """Changes the spec by the given options; yields the paths of the given fields. `given` is a Given of
+def edit_dedicated(options: Any, removed: Sequence[str] | None, spec: DedicatedConnectorSpec) -> Iterable[str]:
+    """Changes the spec by the given options; yields the paths of these fields. `options` is a Given of
     keelman.cli.specs.fields, `removed` are keys of the configuration. Raises InvalidArgument."""
-    if given.bootstrap_servers:
-        spec.external.bootstrap_servers = given.bootstrap_servers
+    if options.bootstrap_servers:
+        spec.external.bootstrap_servers = options.bootstrap_servers
         yield "external"
-    if given.values or removed:
-        edit_map("set", spec.config, given.values, removed)
+    if options.values or removed:
+        edit_map("set", spec.config, options.values, removed)
         yield "config"
-    if given.worker_values:
-        _edit_properties(given.worker_values, spec)
+    if options.worker_values:
+        _edit_properties(options.worker_values, spec)
         yield "properties"
-    if given.worker_configuration:
-        _name_configuration(given.worker_configuration, spec)
+    if options.worker_configuration:
+        _name_configuration(options.worker_configuration, spec)
         yield "worker_configuration"
-    if given.autoscale:
-        edit_autoscale(given.autoscale, given.count, spec.capacity)
+    if options.autoscale:
+        edit_autoscale(options.autoscale, options.count, spec.capacity)
         yield "capacity"
-    elif given.count is not None:
-        spec.capacity.count = given.count
+    elif options.count is not None:
+        spec.capacity.count = options.count
         yield "capacity"
-    yield from edit_limits(given.cpus, given.memory, spec.capacity.worker_limits, "capacity")
-    if given.node_selector:
+    yield from edit_limits(options.cpus, options.memory, spec.capacity.worker_limits, "capacity")
+    if options.node_selector:
         spec.node_selector.clear()
-        spec.node_selector.update(selector_of(given.node_selector))
+        spec.node_selector.update(selector_of(options.node_selector))
         yield "node_selector"
     for option, path, present, new in (
-        ("plugin", "plugins", spec.plugins, given.plugins),
-        ("library", "libraries", spec.libraries, given.libraries),
+        ("plugin", "plugins", spec.plugins, options.plugins),
+        ("library", "libraries", spec.libraries, options.libraries),
     ):
         if new:
             plugin_refs.edit(option, present, new, ())
             yield path
-    yield from edit_log_delivery(given.log_group, given.log_bucket, given.log_topic, spec.log_delivery)
-    if given.engine:
-        spec.engine = plugin_refs.engine_of(given.engine)
+    yield from edit_log_delivery(options.log_group, options.log_bucket, options.log_topic, spec.log_delivery)
+    if options.engine:
+        spec.engine = plugin_refs.engine_of(options.engine)
         yield "engine"
 
 

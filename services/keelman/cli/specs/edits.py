@@ -19,18 +19,18 @@ NONE = "none"
 
 
 def edit_map(
-    option: str, values: MutableMapping[str, str], given: Sequence[str] | None, removed: Sequence[str] | None
+    option: str, values: MutableMapping[str, str], texts: Sequence[str] | None, removed: Sequence[str] | None
 ) -> None:
     """Sets and removes keys. Raises InvalidArgument for a key that is both set and removed, or removed and missing."""
-    made = pairs(f"--{option}", given or ())
+    changes = pairs(f"--{option}", texts or ())
     for key in removed or ():
-        if key in made:
+        if key in changes:
             raise InvalidArgument(f"--un{option}: {key} is also given with --{option}")
         if key not in values:
-            known = ", ".join(sorted(values)) or "it has none"
-            raise InvalidArgument.of(f"--un{option}", key, f"one that it has: {known}")
+            keys_text = ", ".join(sorted(values)) or "it has none"
+            raise InvalidArgument.of(f"--un{option}", key, f"one that it has: {keys_text}")
         del values[key]
-    for key, value in made.items():
+    for key, value in changes.items():
         values[key] = value
 
 
@@ -49,30 +49,30 @@ def edit_limits(cpus: float | None, memory: str, limits: ResourceLimits, path: s
         yield path
 
 
-def edit_log_delivery(group: str, bucket: str, topic: str, wanted: LogDelivery) -> Iterable[str]:
+def edit_log_delivery(group: str, bucket: str, topic: str, log_delivery: LogDelivery) -> Iterable[str]:
     """Sets or removes the given targets; yields the path of the change."""
     if group:
-        wanted.file.CopyFrom(FileLogDelivery(enabled=True, group=group))
+        log_delivery.file.CopyFrom(FileLogDelivery(enabled=True, group=group))
     if bucket:
         name, _, prefix = bucket.partition("/")
-        wanted.s3.CopyFrom(S3LogDelivery(enabled=True, bucket=name, prefix=prefix))
+        log_delivery.s3.CopyFrom(S3LogDelivery(enabled=True, bucket=name, prefix=prefix))
     if topic:
-        wanted.kafka.CopyFrom(KafkaLogDelivery(enabled=True, topic=topic))
+        log_delivery.kafka.CopyFrom(KafkaLogDelivery(enabled=True, topic=topic))
     if group == NONE:
-        wanted.ClearField("file")
+        log_delivery.ClearField("file")
     if bucket == NONE:
-        wanted.ClearField("s3")
+        log_delivery.ClearField("s3")
     if topic == NONE:
-        wanted.ClearField("kafka")
+        log_delivery.ClearField("kafka")
     if group or bucket or topic:
         yield "log_delivery"
 
 
-def edit_routes(given: Sequence[str], routes: MutableMapping[str, str]) -> None:
+def edit_routes(texts: Sequence[str], routes: MutableMapping[str, str]) -> None:
     """Replaces the routes by the given ones. Raises InvalidArgument."""
-    made = {} if given == [NONE] else pairs("--route", given)
+    changes = {} if texts == [NONE] else pairs("--route", texts)
     routes.clear()
-    routes.update(made)
+    routes.update(changes)
 
 
 def split_names(text: str) -> list[str]:
@@ -80,9 +80,9 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def edit_nodes(given: str, change: GivenChange | None, present: Sequence[str]) -> list[str]:
+def edit_nodes(text: str, change: GivenChange | None, present: Sequence[str]) -> list[str]:
     """Returns the nodes in their order, the new ones last. Raises InvalidArgument."""
-    names = split_names(given) if given else list(present)
+    names = split_names(text) if text else list(present)
     for name in (change.remove_nodes or ()) if change else ():
         if name not in names:
             raise InvalidArgument.of("--remove-node", name, "one of its nodes: " + ", ".join(names))

@@ -58,7 +58,7 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgument.of(label, str(file), f"a TOML file ({error})") from None
     if unknown := sorted(set(document) - set(tables)):
-        names = [f"[{one}]" if one == TLS else f"[[{one}]]" for one in tables]
+        names = [f"[{name}]" if name == TLS else f"[[{name}]]" for name in tables]
         legal = f"{', '.join(names[:-1])} and {names[-1]}"
         raise InvalidArgument.of(label, unknown[0], f"tables {legal} alone")
     return AccessFile(
@@ -68,67 +68,69 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
 
 
 def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
-    found: dict[str, Caller] = {}
+    callers: dict[str, Caller] = {}
     for where, table in _tables(label, document, "token", "sha256", "name", "role", "clusters"):
         digest = _text(where, table, "sha256")
-        if not _DIGEST.fullmatch(digest) or digest in found:
+        if not _DIGEST.fullmatch(digest) or digest in callers:
             raise InvalidArgument.of(f"{where}: sha256", digest, "64 digits of 0-9a-f, unlike all others")
-        found[digest] = _caller(where, table, {one.name for one in found.values()})
-    return found
+        callers[digest] = _caller(where, table, {caller.name for caller in callers.values()})
+    return callers
 
 
 def _users(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
-    found: dict[str, Caller] = {}
+    callers: dict[str, Caller] = {}
     for where, table in _tables(label, document, "user", "name", "role", "clusters"):
-        caller = _caller(where, table, found)
-        found[caller.name] = caller
-    return found
+        caller = _caller(where, table, callers)
+        callers[caller.name] = caller
+    return callers
 
 
 def _keys(label: str, document: Mapping[str, Any]) -> dict[str, AccessKey]:
-    found: dict[str, AccessKey] = {}
+    access_keys: dict[str, AccessKey] = {}
     for where, table in _tables(label, document, "key", "id", "secret", "account", "role"):
         key_id, account = _text(where, table, "id"), _text(where, table, "account")
-        if not KEY_ID.fullmatch(key_id) or key_id in found:
+        if not KEY_ID.fullmatch(key_id) or key_id in access_keys:
             raise InvalidArgument.of(f"{where}: id", key_id, "1 to 128 letters, digits and _+=,.@-, unlike all others")
         if not ACCOUNT.fullmatch(account):
             raise InvalidArgument.of(f"{where}: account", account, "12 digits, as a text")
         role = _role(where, table) if "role" in table else Role.ADMIN
-        found[key_id] = AccessKey(key_id, _text(where, table, "secret"), account, role)
-    return found
+        access_keys[key_id] = AccessKey(key_id, _text(where, table, "secret"), account, role)
+    return access_keys
 
 
 def _accounts(label: str, document: Mapping[str, Any]) -> dict[str, Account]:
-    found: dict[str, Account] = {}
+    accounts: dict[str, Account] = {}
     for where, table in _tables(label, document, "account", "id", "secrets", "buckets"):
         number = _text(where, table, "id")
-        if not ACCOUNT.fullmatch(number) or number in found:
+        if not ACCOUNT.fullmatch(number) or number in accounts:
             raise InvalidArgument.of(f"{where}: id", number, "12 digits, as a text, unlike all others")
         own = Account.own(number)
-        found[number] = Account(
+        accounts[number] = Account(
             _patterns(where, table, "secrets", SECRET_NAMES, own.secrets),
             _patterns(where, table, "buckets", BUCKET, ()),
         )
-    return found
+    return accounts
 
 
 def _patterns(
     where: str, table: Mapping[str, Any], name: str, legal: re.Pattern[str], default: tuple[str, ...]
 ) -> tuple[str, ...]:
-    given = table.get(name)
-    if given is None:
+    patterns = table.get(name)
+    if patterns is None:
         return default
-    if not isinstance(given, list) or not all(isinstance(one, str) and one and legal.fullmatch(one) for one in given):
-        raise InvalidArgument.of(f"{where}: {name}", given, f"a list of names of {name}, with * for any rest")
-    return tuple(given)
+    if not isinstance(patterns, list) or not all(
+        isinstance(pattern, str) and pattern and legal.fullmatch(pattern) for pattern in patterns
+    ):
+        raise InvalidArgument.of(f"{where}: {name}", patterns, f"a list of names of {name}, with * for any rest")
+    return tuple(patterns)
 
 
 def _roles(label: str, document: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
-    found: dict[str, Mapping[str, str]] = {}
+    roles: dict[str, Mapping[str, str]] = {}
     for where, table in _tables(label, document, "role", "arn", "client_properties"):
         properties = _client_properties(where, table)
-        found[_text(where, table, "arn")] = properties
-    return found
+        roles[_text(where, table, "arn")] = properties
+    return roles
 
 
 def _tls(label: str, document: Mapping[str, Any]) -> Mapping[str, str]:
@@ -161,27 +163,27 @@ def _caller(where: str, table: Mapping[str, Any], taken: Any) -> Caller:
     clusters = table.get("clusters")
     if clusters is None:
         return Caller(name, _role(where, table))
-    if not isinstance(clusters, list) or not clusters or not all(isinstance(one, str) for one in clusters):
+    if not isinstance(clusters, list) or not clusters or not all(isinstance(cluster, str) for cluster in clusters):
         legal = "a list of worker clusters' names that is not empty; left out: the whole installation"
         raise InvalidArgument.of(f"{where}: clusters", clusters, legal)
-    for one in clusters:
-        checked_name(f"{where}: clusters", one)
+    for cluster in clusters:
+        checked_name(f"{where}: clusters", cluster)
     return Caller(name, _role(where, table), frozenset(clusters))
 
 
 def _role(where: str, table: Mapping[str, Any]) -> Role:
-    given = table.get("role")
-    if not isinstance(given, str) or given not in set(Role):
-        raise InvalidArgument.of(f"{where}: role", given, f"one of {', '.join(Role)}")
-    return Role(given)
+    role = table.get("role")
+    if not isinstance(role, str) or role not in set(Role):
+        raise InvalidArgument.of(f"{where}: role", role, f"one of {', '.join(Role)}")
+    return Role(role)
 
 
 def _tables(label: str, document: Mapping[str, Any], name: str, *legal: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yields the tables of a kind, each with its name for messages. Raises InvalidArgument."""
-    found = document.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    rows = document.get(name, [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidArgument.of(label, name, f"tables that begin with [[{name}]]")
-    for number, table in enumerate(found, 1):
+    for number, table in enumerate(rows, 1):
         if unknown := sorted(set(table) - set(legal)):
             raise InvalidArgument.of(f"{label}: {name} {number}", unknown[0], f"only {', '.join(legal)}")
         yield f"{label}: {name} {number}", table
@@ -225,7 +227,7 @@ class WatchedAccessFile:
         if self._file is None:
             return ()
         try:
-            found = self._file.stat()
+            status = self._file.stat()
         except OSError:
             return (-1,)
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns

@@ -68,16 +68,16 @@ class Callers:
             return self._by_token(authorization)
         if identity is None:
             raise Unauthenticated(f"nobody is let in without saying who it is: {HOW}", reason="NO_CREDENTIALS")
-        found = self._file.now().users.get(identity.name) if identity.kind is IdentityKind.USER else None
-        if found is None:
+        user = self._file.now().users.get(identity.name) if identity.kind is IdentityKind.USER else None
+        if user is None:
             raise Unauthenticated(f"{identity} is no caller that the access file names", reason="UNKNOWN_USER")
-        return found
+        return user
 
     def _by_token(self, authorization: str) -> Caller:
-        found = self._file.now().tokens.get(token_digest(_token(authorization)))
-        if found is None:
+        token = self._file.now().tokens.get(token_digest(_token(authorization)))
+        if token is None:
             raise Unauthenticated("the token is none that the access file names", reason="UNKNOWN_TOKEN")
-        return found
+        return token
 
     @property
     def keys(self) -> Mapping[str, AccessKey]:
@@ -105,12 +105,12 @@ class Callers:
 def _token(authorization: str) -> str:
     """Returns the token in a header: Bearer TOKEN, or Basic with the token as password, for clients without Bearer.
     Raises Unauthenticated."""
-    scheme, _, given = authorization.partition(" ")
-    if scheme.lower() == "bearer" and given.strip():
-        return given.strip()
+    scheme, _, credentials = authorization.partition(" ")
+    if scheme.lower() == "bearer" and credentials.strip():
+        return credentials.strip()
     if scheme.lower() == "basic":
         try:
-            return base64.b64decode(given, validate=True).decode().partition(":")[2]
+            return base64.b64decode(credentials, validate=True).decode().partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):
             pass
     raise Unauthenticated(

@@ -65,9 +65,9 @@ class RpcGuard:
         caller = self._callers.caller(self._admission, call.metadata.get("authorization", ""), call.identity)
         if needs.scope is not EACH:
             return await self._judge(caller, call.method, needs, call.request)
-        for one in methods_in(call.request):
-            method = f"/{one.service}/{one.method}"
-            await self._judge(caller, method, _needs(method), one.request)
+        for write in methods_in(call.request):
+            method = f"/{write.service}/{write.method}"
+            await self._judge(caller, method, _needs(method), write.request)
         return None
 
     async def _judge(self, caller: Caller, method: str, needs: Needs, request: Any) -> Change | None:
@@ -76,7 +76,7 @@ class RpcGuard:
             return None
         scope = needs.scope
         about = ("",) if scope.find is None else await scope.find(request, self._lookup)
-        if any(not caller.sees(one) for one in about) or (not about and scope.cut is None):
+        if any(not caller.sees(cluster) for cluster in about) or (not about and scope.cut is None):
             raise refused_scope(caller, about)
         return None if scope.cut is None else _cutting(scope.cut, caller)
 

@@ -18,10 +18,10 @@ class Lookups:
     async def cluster_of_definition(self, name: str) -> str:
         """Returns the worker cluster of a connector definition; "" for an unknown one."""
         try:
-            found = await self._calls.ask(GetConnectorDefinitionRequest(name=name))
+            answer = await self._calls.ask(GetConnectorDefinitionRequest(name=name))
         except NotFound:
             return ""
-        return str(found.connector_definition.spec.worker_cluster)
+        return str(answer.connector_definition.spec.worker_cluster)
 
     async def cluster_of_operation(self, name: str) -> str:
         """Returns the worker cluster of an operation's target; "" for a topic, a plugin or an unknown operation."""

@@ -212,10 +212,10 @@ ROUTES: Mapping[str, RouteNeeds] = {
 """Needs by path: each entry also covers the paths below it, unless a longer entry does."""
 _CHANGED = ("connectors", "custom-plugins", "worker-configurations")
 MANAGED_CONNECT: Mapping[tuple[str, str], Right] = {
-    **{("POST", one): Right.ADMINISTER for one in _CHANGED},
-    **{("GET", one): Right.VIEW for one in _CHANGED},
-    **{("GET", f"{one}/{{arn}}"): Right.VIEW for one in _CHANGED},
-    **{("DELETE", f"{one}/{{arn}}"): Right.ADMINISTER for one in _CHANGED},
+    **{("POST", path): Right.ADMINISTER for path in _CHANGED},
+    **{("GET", path): Right.VIEW for path in _CHANGED},
+    **{("GET", f"{path}/{{arn}}"): Right.VIEW for path in _CHANGED},
+    **{("DELETE", f"{path}/{{arn}}"): Right.ADMINISTER for path in _CHANGED},
     ("PUT", "connectors/{arn}"): Right.ADMINISTER,
     ("PUT", "connectors/{arn}/pause"): Right.OPERATE,
     ("PUT", "connectors/{arn}/resume"): Right.OPERATE,
@@ -231,11 +231,11 @@ MANAGED_CONNECT: Mapping[tuple[str, str], Right] = {
 
 def needs_of_route(segments: Sequence[str]) -> RouteNeeds:
     """Returns the needs of requests of a path: the entry of the longest pattern that it begins with."""
-    found, length = ROUTES["/"], 0
+    best, length = ROUTES["/"], 0
     for pattern, needs in ROUTES.items():
         words = [*filter(None, pattern.split("/"))]
         if length < len(words) <= len(segments):
             pairs = zip(words, segments, strict=False)
             if all(word == segment or word.startswith("{") for word, segment in pairs):
-                found, length = needs, len(words)
-    return found
+                best, length = needs, len(words)
+    return best

@@ -86,10 +86,10 @@ def _open_or(find: Find) -> Find:
 
 
 async def _definition(request: Any, lookup: Lookup) -> tuple[str, ...]:
-    found = {await lookup.cluster_of_definition(request.name)}
+    names = {await lookup.cluster_of_definition(request.name)}
     if "spec" in request.DESCRIPTOR.fields_by_name and request.spec.worker_cluster:
-        found.add(request.spec.worker_cluster)
-    return tuple(sorted(found))
+        names.add(request.spec.worker_cluster)
+    return tuple(sorted(names))
 
 
 async def _operation(request: Any, lookup: Lookup) -> tuple[str, ...]:
@@ -112,18 +112,18 @@ def _only(field: str, cluster: Callable[[Any], str]) -> Cut:
 
     def cut(answer: Any, caller: Caller) -> None:
         items = getattr(answer, field)
-        seen = [one for one in items if caller.sees(cluster(one))]
+        seen = [item for item in items if caller.sees(cluster(item))]
         if len(seen) < len(items):
-            kept = type(answer)()
-            getattr(kept, field).extend(seen)
+            cut_answer = type(answer)()
+            getattr(cut_answer, field).extend(seen)
             answer.ClearField(field)
-            getattr(answer, field).extend(getattr(kept, field))
+            getattr(answer, field).extend(getattr(cut_answer, field))
 
     return cut
 
 
 def _cut_connectors(answer: Any, caller: Caller) -> None:
-    _only("connectors", lambda one: str(one.worker_cluster))(answer, caller)
+    _only("connectors", lambda connector: str(connector.worker_cluster))(answer, caller)
     for name in [name for name in answer.unreachable if not caller.sees(name)]:
         del answer.unreachable[name]
 
@@ -131,7 +131,7 @@ def _cut_connectors(answer: Any, caller: Caller) -> None:
 def _cut_connector_changes(answer: Any, caller: Caller) -> None:
     changes = answer.changes
     for field in ("connectors", "gone"):
-        _only(field, lambda one: str(one.worker_cluster))(changes, caller)
+        _only(field, lambda connector: str(connector.worker_cluster))(changes, caller)
     seen = [name for name in changes.worker_clusters if caller.sees(name)]
     del changes.worker_clusters[:]
     changes.worker_clusters.extend(seen)
@@ -160,7 +160,10 @@ def refused_scope(caller: Caller, clusters: tuple[str, ...]) -> PermissionDenied
     """Returns the error for a caller whose role does not cover a call's scope. It does not reveal
     whether that exists."""
     role = f"{caller.role} of {', '.join(sorted(caller.clusters or ()))}"
-    what = ", ".join(f"worker cluster {one!r}" for one in clusters if one) or "what belongs to no worker cluster"
+    what = (
+        ", ".join(f"worker cluster {cluster!r}" for cluster in clusters if cluster)
+        or "what belongs to no worker cluster"
+    )
     return PermissionDenied(
         f"{caller.name} is {role} alone, and not of {what}", reason="OTHER_CLUSTER", metadata={"caller": caller.name}
     )
@@ -180,8 +183,8 @@ OPERATIONS = Scope("cluster of the target", _operations)
 WORKER = Scope("cluster of the worker", _at("name", _of_worker))
 WORKLOAD = Scope("cluster of the workload", _at("workload", _of_workload))
 COPY_RUN = Scope("cluster of the copy run", _none, _cut_copy_run)
-WORKER_CLUSTERS = Scope(_OWN, _none, _only("worker_clusters", lambda one: str(one.name)))
-DEDICATED = Scope(_OWN, _none, _only("dedicated_connectors", lambda one: str(one.name)))
+WORKER_CLUSTERS = Scope(_OWN, _none, _only("worker_clusters", lambda cluster: str(cluster.name)))
+DEDICATED = Scope(_OWN, _none, _only("dedicated_connectors", lambda connector: str(connector.name)))
 EVENTS = Scope(_OWN, _none, _only("events", _of_event))
 CONNECTOR_CHANGES = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connector_changes)
 CONNECTORS = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connectors)
@@ -190,17 +193,17 @@ CONNECTORS = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connectors)
 def listed(field: str) -> Scope:
     """Returns the scope of a list that a request may narrow to one worker cluster, and whose items
     name their cluster."""
-    cut = _only(field, lambda one: str(one.worker_cluster))
+    cut = _only(field, lambda item: str(item.worker_cluster))
     return Scope(_OWN, _open_or(_at("worker_cluster")), cut)
 
 
 DEFINITIONS = Scope(
     _OWN,
     _open_or(_at("worker_cluster")),
-    _only("connector_definitions", lambda one: str(one.spec.worker_cluster)),
+    _only("connector_definitions", lambda definition: str(definition.spec.worker_cluster)),
 )
 WORKLOADS = Scope(
     _OWN,
     _open_or(_at("worker_cluster")),
-    _only("workloads", lambda one: _of_workload(one.name)),
+    _only("workloads", lambda workload: _of_workload(workload.name)),
 )

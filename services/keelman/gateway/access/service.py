@@ -51,31 +51,31 @@ class Access:
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
         """Returns the HTTP server, with a guard before the application."""
-        given = self._settings
+        settings = self._settings
         return serve_http(
             HttpGuard(app, self.callers, self._http_admission),
-            host=given.http_host,
-            port=given.http_port,
+            host=settings.http_host,
+            port=settings.http_port,
             label="gateway.http",
-            tls=self._http_context() if given.http_tls else None,
-            grace_seconds=given.grace_seconds / 2,
+            tls=self._http_context() if settings.http_tls else None,
+            grace_seconds=settings.grace_seconds / 2,
         )
 
     @contextlib.asynccontextmanager
     async def serve_certified(self, services: Sequence[Service], state: Channel) -> AsyncIterator[list[Health]]:
         """Runs a second gRPC server, only for clients with a certificate of client_ca, if client_ca is set: one server
         cannot require certificates of some clients only. Yields its health."""
-        given, newest = self._settings, self._newest
-        if given.client_ca is None or newest is None:
+        settings, newest = self._settings, self._newest
+        if settings.client_ca is None or newest is None:
             yield []
             return
-        roots = RootsFile("gateway.client_ca", given.client_ca)
+        roots = RootsFile("gateway.client_ca", settings.client_ca)
         async with serve(
             *services,
-            host=given.host,
-            port=given.client_port,
+            host=settings.host,
+            port=settings.client_port,
             tls=lambda: replace(newest(), roots=roots.newest()),
-            trust=given.trust,
+            trust=settings.trust,
             label="gateway.client",
             interceptors=self.interceptors(state, certified=True),
         ) as health:
@@ -95,6 +95,6 @@ class Access:
     @property
     def said(self) -> dict[str, str]:
         """Fields for the log: the URL of HTTP, and the admission of each server."""
-        given = self._settings
-        url = f"{'https' if given.http_tls else 'http'}://{given.http_host}:{given.http_port}"
+        settings = self._settings
+        url = f"{'https' if settings.http_tls else 'http'}://{settings.http_host}:{settings.http_port}"
         return {"http": url, "access": self._admission.value, "http_access": self._http_admission.value}

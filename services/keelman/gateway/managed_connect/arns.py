@@ -74,16 +74,16 @@ def parsed(member: str, text: str, *kinds: str, caller: SignedCaller) -> Arn:
 
     Raises WireError: 400 for a malformed ARN or another kind, 404 for another account.
     """
-    found = _ARN.fullmatch(text)
-    if found is None or bool(found["part"]) != (found["kind"] == OPERATION):
+    match = _ARN.fullmatch(text)
+    if match is None or bool(match["part"]) != (match["kind"] == OPERATION):
         raise bad_member(
             member, "The ARN is not valid: arn:aws:kafkaconnect:<region>:<account>:<kind>/<name>/<uuid>-<n>."
         )
-    if found["kind"] not in kinds:
-        raise bad_member(member, f"The ARN is that of a {found['kind']}, not of a {' or '.join(kinds)}.")
+    if match["kind"] not in kinds:
+        raise bad_member(member, f"The ARN is that of a {match['kind']}, not of a {' or '.join(kinds)}.")
     arn = Arn(
-        found["kind"], found["region"], found["account"], found["name"], found["uuid"], int(found["number"]),
-        found["part"] or "",
+        match["kind"], match["region"], match["account"], match["name"], match["uuid"], int(match["number"]),
+        match["part"] or "",
     )  # fmt: skip
     if arn.account != caller.account or str(arn) != text:
         raise unknown(text)

@@ -80,8 +80,8 @@ class Call:
     def request_id(self) -> str:
         """The same id for each try of one call by an SDK that sends INVOCATION, so that a repeated write counts once;
         empty for other clients."""
-        given = self.sent.headers.get(INVOCATION, "")
-        return f"managed-connect/{self.caller.key_id}/{given}" if _INVOCATION.fullmatch(given) else ""
+        header = self.sent.headers.get(INVOCATION, "")
+        return f"managed-connect/{self.caller.key_id}/{header}" if _INVOCATION.fullmatch(header) else ""
 
 
 def head_of(scope: Scope) -> Sent:
@@ -108,22 +108,22 @@ def segments_of(path: str) -> tuple[str, ...]:
 
 def query_of(text: str) -> dict[str, list[str]]:
     """Returns a query's parameters. Raises WireError."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for part in filter(None, text.split("&")):
         key, _, value = part.partition("=")
-        found.setdefault(decoded(key.replace("+", " ")), []).append(decoded(value.replace("+", " ")))
-    return found
+        values.setdefault(decoded(key.replace("+", " ")), []).append(decoded(value.replace("+", " ")))
+    return values
 
 
 def decoded(text: str) -> str:
     """Decodes a part of a URL. Raises WireError for bytes that are not UTF-8, and for a NUL character."""
     try:
-        found = unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+        plain = unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
     except UnicodeDecodeError:
         raise bad("The URL has in it what is not UTF-8.") from None
-    if "\0" in found:
+    if "\0" in plain:
         raise bad("The URL has a NUL character in it.")
-    return found
+    return plain
 
 
 def ok(value: Mapping[str, Any]) -> Response:

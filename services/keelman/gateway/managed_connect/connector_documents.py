@@ -57,11 +57,11 @@ def checked_capacity(capacity: dict[str, Any]) -> dict[str, Any]:
         "scaleInPolicy": {"cpuUtilizationPercentage": SCALE_IN},
         "scaleOutPolicy": {"cpuUtilizationPercentage": SCALE_OUT},
     }
-    made = policies | scaled
-    low, high = (made[name]["cpuUtilizationPercentage"] for name in policies)
+    policies_now = policies | scaled
+    low, high = (policies_now[name]["cpuUtilizationPercentage"] for name in policies)
     if low >= high:
         raise bad_member(f"{member}.scaleInPolicy", f"{low} % is not less than that of scaleOutPolicy, {high} %.")
-    return {"autoScaling": made}
+    return {"autoScaling": policies_now}
 
 
 def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
@@ -99,11 +99,11 @@ def client_properties(
     if f"::{account}:" not in role:
         raise bad_member("serviceExecutionRoleArn", f"It must be a role of the caller's account, {account}.")
     if role not in roles:
-        why = (
+        reason = (
             f"IAM is a role's client properties for Kafka here, and {role} is none of the roles that this service is "
             "configured with: ask its operator for [[role]] in gateway.managed_connect_access_file."
         )
-        raise bad_member("serviceExecutionRoleArn", why)
+        raise bad_member("serviceExecutionRoleArn", reason)
     return {"security.protocol": "SASL_SSL", **roles[role]}
 
 
@@ -113,82 +113,83 @@ def checked_config(config: Mapping[str, str]) -> None:
         raise bad_member("connectorConfiguration", f"{CLASS} is required.")
 
 
-def log_delivery(given: Mapping[str, Any] | None) -> LogDelivery | None:
+def log_delivery(body: Mapping[str, Any] | None) -> LogDelivery | None:
     """Returns a connector's log delivery. Raises WireError for a delivery that is enabled without its target."""
-    if given is None:
+    if body is None:
         return None
-    wanted = given["workerLogDelivery"]
+    targets = body["workerLogDelivery"]
     for name, target in LOG_TARGETS.items():
-        if wanted.get(name, {}).get("enabled") and not wanted[name].get(target):
+        if targets.get(name, {}).get("enabled") and not targets[name].get(target):
             raise bad_member(f"logDelivery.workerLogDelivery.{name}.{target}", "It is required where enabled is true.")
-    made = LogDelivery()
-    if (file := wanted.get("cloudWatchLogs")) is not None:
-        made.file.enabled, made.file.group = file["enabled"], file.get("logGroup", "").strip("/")
-    if (topic := wanted.get("firehose")) is not None:
-        made.kafka.enabled, made.kafka.topic = topic["enabled"], topic.get("deliveryStream", "")
-    if (bucket := wanted.get("s3")) is not None:
-        made.s3.enabled, made.s3.bucket, made.s3.prefix = (
+    message = LogDelivery()
+    if (file := targets.get("cloudWatchLogs")) is not None:
+        message.file.enabled, message.file.group = file["enabled"], file.get("logGroup", "").strip("/")
+    if (topic := targets.get("firehose")) is not None:
+        message.kafka.enabled, message.kafka.topic = topic["enabled"], topic.get("deliveryStream", "")
+    if (bucket := targets.get("s3")) is not None:
+        message.s3.enabled, message.s3.bucket, message.s3.prefix = (
             bucket["enabled"], bucket.get("bucket", ""), bucket.get("prefix", ""),
         )  # fmt: skip
-    return made if wanted else None
+    return message if targets else None
 
 
 def document(arn: Arn, body: Mapping[str, Any], capacity: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the document to store for a create: the members that are returned as they were sent."""
-    kept = {"networkType": "IPV4", **body, "capacity": capacity, "region": arn.region}
+    stored = {"networkType": "IPV4", **body, "capacity": capacity, "region": arn.region}
     if not body.get("logDelivery", {}).get("workerLogDelivery"):
-        kept.pop("logDelivery", None)
-    return {name: kept[name] for name in (*ECHOED, "region") if name in kept}
+        stored.pop("logDelivery", None)
+    return {name: stored[name] for name in (*ECHOED, "region") if name in stored}
 
 
-def arn_of(found: DedicatedConnector) -> Arn:
+def arn_of(connector: DedicatedConnector) -> Arn:
     """Returns the ARN of a connector."""
-    return kept_arn(arns.CONNECTOR, found.spec, found.name)
+    return kept_arn(arns.CONNECTOR, connector.spec, connector.name)
 
 
-def state_of(found: DedicatedConnector) -> str:
+def state_of(connector: DedicatedConnector) -> str:
     """Returns the state of a connector; both APIs use the same words."""
-    return word(DedicatedConnectorState, found.status.state)
+    return word(DedicatedConnectorState, connector.status.state)
 
 
-def summary(found: DedicatedConnector) -> dict[str, Any]:
+def summary(connector: DedicatedConnector) -> dict[str, Any]:
     """Returns a connector as in a list."""
-    kept = document_of(found.spec.extra)
+    stored = document_of(connector.spec.extra)
     return present(
-        connectorArn=str(arn_of(found)),
-        connectorName=found.spec.connector,
-        connectorDescription=found.spec.description,
-        connectorState=state_of(found),
-        creationTime=iso(found.create_time),
-        currentVersion=found.status.version,
-        **{name: kept.get(name) for name in ECHOED},
+        connectorArn=str(arn_of(connector)),
+        connectorName=connector.spec.connector,
+        connectorDescription=connector.spec.description,
+        connectorState=state_of(connector),
+        creationTime=iso(connector.create_time),
+        currentVersion=connector.status.version,
+        **{name: stored.get(name) for name in ECHOED},
     )
 
 
-def description(found: DedicatedConnector) -> dict[str, Any]:
+def description(connector: DedicatedConnector) -> dict[str, Any]:
     """Returns the whole description of a connector, with its configuration as it was sent."""
     return (
-        summary(found)
-        | present(stateDescription=_state_description(found))
-        | {"connectorConfiguration": dict(found.spec.config)}
+        summary(connector)
+        | present(stateDescription=_state_description(connector))
+        | {"connectorConfiguration": dict(connector.spec.config)}
     )
 
 
-def _state_description(found: DedicatedConnector) -> dict[str, str] | None:
+def _state_description(connector: DedicatedConnector) -> dict[str, str] | None:
     """Returns why a connector has failed; else which of its logs cannot be delivered, since that fails no connector."""
-    status = found.status
+    status = connector.status
     if status.code:
         return {"code": status.code, "message": status.message}
     if not status.log_problems:
         return None
     said = (
-        f"{LOG_MEMBERS.get(one.target, one.target)}: {one.stream}: {one.message} (since {iso(one.since)})"
-        for one in status.log_problems
+        f"{LOG_MEMBERS.get(problem.target, problem.target)}: {problem.stream}: {problem.message} "
+        f"(since {iso(problem.since)})"
+        for problem in status.log_problems
     )
     return {"code": LOGS_NOT_DELIVERED, "message": "Logs are not delivered: " + "; ".join(said)}
 
 
 def restarts_tasks(version: str) -> bool:
     """Tells whether a version of Kafka Connect can restart only failed tasks."""
-    found = _VERSION.match(version)
-    return found is not None and (int(found[1]), int(found[2])) >= RESTARTS_TASKS_FROM
+    match = _VERSION.match(version)
+    return match is not None and (int(match[1]), int(match[2])) >= RESTARTS_TASKS_FROM

@@ -95,11 +95,11 @@ class Connectors:
             answer = await self._control.ask(request)
         except KeelmanError as error:
             raise taken("connectorName") if is_taken(error) else error from None
-        made = answer.dedicated_connector
+        connector = answer.dedicated_connector
         return {
-            "connectorArn": str(documents.arn_of(made)),
-            "connectorName": made.spec.connector,
-            "connectorState": documents.state_of(made),
+            "connectorArn": str(documents.arn_of(connector)),
+            "connectorName": connector.spec.connector,
+            "connectorState": documents.state_of(connector),
         }
 
     async def describe(self, call: Call) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Connectors:
         )  # fmt: skip
         answer = await self._control.ask(request)
         token = token_of(call, prefix, answer.next_page_token)
-        return {"connectors": [documents.summary(one) for one in answer.dedicated_connectors]} | present(
+        return {"connectors": [documents.summary(connector) for connector in answer.dedicated_connectors]} | present(
             nextToken=token
         )
 
@@ -124,10 +124,10 @@ class Connectors:
         arn, body, version = self._arn(call), call.body(UPDATE_CONNECTOR), call.parameter("currentVersion")
         if not version:
             raise bad_member("currentVersion", "The parameter is required.")
-        found = await self.kept.found(call.caller, arn)
-        change = await self._change(call.caller, found, body)
+        connector = await self.kept.found(call.caller, arn)
+        change = await self._change(call.caller, connector, body)
         request = calls.UpdateDedicatedConnectorRequest(
-            name=found.name, request_id=call.request_id, spec=change.spec, version=version, etag=found.etag,
+            name=connector.name, request_id=call.request_id, spec=change.spec, version=version, etag=connector.etag,
             skip_health_check=body.get("skipHealthValidation", False), max_workers_of_scope=self._most_workers,
         )  # fmt: skip
         request.update_mask.paths.extend(change.fields)
@@ -140,9 +140,9 @@ class Connectors:
     async def delete(self, call: Call) -> dict[str, Any]:
         """Begins the deletion of a connector, also during another operation."""
         arn = self._arn(call)
-        found = await self.kept.found(call.caller, arn)
+        connector = await self.kept.found(call.caller, arn)
         request = calls.DeleteDedicatedConnectorRequest(
-            name=found.name, request_id=call.request_id, version=call.parameter("currentVersion")
+            name=connector.name, request_id=call.request_id, version=call.parameter("currentVersion")
         )
         try:
             answer = await self._ask(request)
@@ -161,39 +161,42 @@ class Connectors:
     async def restart(self, call: Call) -> dict[str, Any]:
         """Begins to restart a connector, or only its failed tasks."""
         arn, only_failed = self._arn(call), call.flag("onlyFailedTasks")
-        found = await self.kept.found(call.caller, arn)
-        version = document_of(found.spec.extra)["kafkaConnectVersion"]
+        connector = await self.kept.found(call.caller, arn)
+        version = document_of(connector.spec.extra)["kafkaConnectVersion"]
         if only_failed and not documents.restarts_tasks(version):
             raise bad_member("onlyFailedTasks", f"kafkaConnectVersion must be 3.7 or later; it is {version}.")
         request = calls.RestartDedicatedConnectorRequest(
-            name=found.name, request_id=call.request_id, only_failed=only_failed
+            name=connector.name, request_id=call.request_id, only_failed=only_failed
         )
         return self._begun(arn, await self._control.ask(request))
 
     async def list_operations(self, call: Call) -> dict[str, Any]:
         """Returns a page of a connector's operations, the newest first."""
         arn = self._arn(call)
-        found = await self.kept.found(call.caller, arn)
+        connector = await self.kept.found(call.caller, arn)
         part, token = cut(
-            call, "", await self._operations(found), lambda one: f"{one.create_time.ToNanoseconds():020d}/{one.uid}",
+            call, "", await self._operations(connector),
+            lambda operation: f"{operation.create_time.ToNanoseconds():020d}/{operation.uid}",
             newest_first=True,
         )  # fmt: skip
-        return {"connectorOperations": [operations.summary(arn, one) for one in part]} | present(nextToken=token)
+        return {"connectorOperations": [operations.summary(arn, operation) for operation in part]} | present(
+            nextToken=token
+        )
 
     async def describe_operation(self, call: Call) -> dict[str, Any]:
         """Returns the whole description of an operation."""
         arn = arns.parsed("connectorOperationArn", call.arn, arns.OPERATION, caller=call.caller)
         try:
-            found = await self.kept.found(call.caller, arn.connector)
+            connector = await self.kept.found(call.caller, arn.connector)
         except WireError:
             raise arns.unknown(arn) from None
-        for one in await self._operations(found):
-            if one.uid == arn.part:
-                return operations.description(arn.connector, one)
+        for operation in await self._operations(connector):
+            if operation.uid == arn.part:
+                return operations.description(arn.connector, operation)
         raise arns.unknown(arn)
 
     async def _change(
-        self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]
+        self, caller: SignedCaller, connector: pb.DedicatedConnector, body: dict[str, Any]
     ) -> ConnectorChange:
         """Returns the changes of an update. Raises WireError for members that exclude each other."""
         settings = {name: body[name] for name in WORKER_SETTINGS if body.get(name) not in (None, False)}
@@ -202,29 +205,29 @@ class Connectors:
                 f"Exactly one of connectorConfiguration and worker settings ({', '.join(WORKER_SETTINGS)}) is legal."
             )
         if "connectorConfiguration" in body:
-            return _changed_config(found, body["connectorConfiguration"])
+            return _changed_config(connector, body["connectorConfiguration"])
         if "workerConfiguration" in settings and "useDefaultWorkerConfiguration" in settings:
             raise bad_member("useDefaultWorkerConfiguration", "It excludes workerConfiguration.")
-        kept = document_of(found.spec.extra)
-        wanted, fields, spec = dict(kept), ["extra"], pb.DedicatedConnectorSpec()
+        stored = document_of(connector.spec.extra)
+        changed, fields, spec = dict(stored), ["extra"], pb.DedicatedConnectorSpec()
         if "capacity" in settings:
-            wanted["capacity"] = documents.checked_capacity(settings["capacity"])
-            spec.capacity.CopyFrom(documents.capacity_message(wanted["capacity"]))
+            changed["capacity"] = documents.checked_capacity(settings["capacity"])
+            spec.capacity.CopyFrom(documents.capacity_message(changed["capacity"]))
             fields.append("capacity")
         if "plugins" in settings:
-            wanted["plugins"] = settings["plugins"]
+            changed["plugins"] = settings["plugins"]
             spec.plugins.extend(await self._plugins.reference(caller, settings["plugins"]))
             fields.append("plugins")
         if "workerConfiguration" in settings:
-            wanted["workerConfiguration"] = settings["workerConfiguration"]
+            changed["workerConfiguration"] = settings["workerConfiguration"]
             ref = await self._configurations.reference(caller, settings["workerConfiguration"])
             spec.MergeFrom(pb.DedicatedConnectorSpec(worker_configuration=ref))
             fields.append("worker_configuration")
         elif "useDefaultWorkerConfiguration" in settings:
-            wanted.pop("workerConfiguration", None)
+            changed.pop("workerConfiguration", None)
             fields.append("worker_configuration")
-        spec.extra.CopyFrom(extra_of(wanted, tags_of(found.spec.extra)))
-        return ConnectorChange(spec, fields, _member(settings) if wanted == kept else "")
+        spec.extra.CopyFrom(extra_of(changed, tags_of(connector.spec.extra)))
+        return ConnectorChange(spec, fields, _member(settings) if changed == stored else "")
 
     async def _ask(self, request: Any) -> Any:
         """Returns the state service's answer. Raises WireError for a version that is not the present one."""
@@ -233,13 +236,13 @@ class Connectors:
         except Conflict as error:
             if error.reason != "VERSION_MISMATCH":
                 raise
-            why = f"It is not the current version, which is {error.metadata['version']}."
-            raise bad_member("currentVersion", why) from None
+            reason = f"It is not the current version, which is {error.metadata['version']}."
+            raise bad_member("currentVersion", reason) from None
 
     async def _steered(self, call: Call, request_type: Any) -> dict[str, Any]:
         arn = self._arn(call)
-        found = await self.kept.found(call.caller, arn)
-        request = request_type(name=found.name, request_id=call.request_id)
+        connector = await self.kept.found(call.caller, arn)
+        request = request_type(name=connector.name, request_id=call.request_id)
         try:
             return self._begun(arn, await self._control.ask(request))
         except NotFound:
@@ -247,10 +250,10 @@ class Connectors:
         except FailedPrecondition as error:
             raise conflict(worded(error)) from None
 
-    async def _operations(self, found: pb.DedicatedConnector) -> list[Operation]:
-        target = OperationTarget(noun=NOUN, name=found.name)
+    async def _operations(self, connector: pb.DedicatedConnector) -> list[Operation]:
+        target = OperationTarget(noun=NOUN, name=connector.name)
         listed = await self._control.all(ListOperationsRequest, target=target)
-        return [one for one in listed if operations.is_shown(one)]
+        return [operation for operation in listed if operations.is_shown(operation)]
 
     def _arn(self, call: Call) -> Arn:
         return arns.parsed(ARN, call.arn, arns.CONNECTOR, caller=call.caller)
@@ -260,15 +263,15 @@ class Connectors:
         return present(connectorArn=str(arn), connectorOperationArn=str(operation))
 
 
-def _changed_config(found: pb.DedicatedConnector, config: dict[str, str]) -> ConnectorChange:
+def _changed_config(connector: pb.DedicatedConnector, config: dict[str, str]) -> ConnectorChange:
     documents.checked_config(config)
-    known = dict(found.spec.config)
-    if config[documents.CLASS] != known[documents.CLASS]:
+    present_config = dict(connector.spec.config)
+    if config[documents.CLASS] != present_config[documents.CLASS]:
         raise bad_member(
-            "connectorConfiguration", f"{documents.CLASS} cannot be changed; it is {known[documents.CLASS]}."
+            "connectorConfiguration", f"{documents.CLASS} cannot be changed; it is {present_config[documents.CLASS]}."
         )
     spec = pb.DedicatedConnectorSpec(config=config)
-    return ConnectorChange(spec, ["config"], "connectorConfiguration" if config == known else "")
+    return ConnectorChange(spec, ["config"], "connectorConfiguration" if config == present_config else "")
 
 
 def _member(settings: Mapping[str, Any]) -> str:

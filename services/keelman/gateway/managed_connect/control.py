@@ -32,21 +32,21 @@ def is_taken(error: KeelmanError) -> bool:
 
 def extra_of(document: dict[str, Any], tags: dict[str, str]) -> Struct:
     """Packs the `extra` of a resource. The document is one text, so that numbers stay whole numbers."""
-    made = Struct()
-    made.update({DOCUMENT: orjson.dumps(document).decode(), TAGS: tags})
-    return made
+    struct = Struct()
+    struct.update({DOCUMENT: orjson.dumps(document).decode(), TAGS: tags})
+    return struct
 
 
 def document_of(extra: Any) -> dict[str, Any]:
     """Returns the document in an `extra`, as it was sent."""
-    found: dict[str, Any] = orjson.loads(extra[DOCUMENT])
-    return found
+    document: dict[str, Any] = orjson.loads(extra[DOCUMENT])
+    return document
 
 
 def tags_of(extra: Any) -> dict[str, str]:
     """Returns the tags in an `extra`."""
-    found: dict[str, str] = MessageToDict(extra).get(TAGS, {})
-    return found
+    tags: dict[str, str] = MessageToDict(extra).get(TAGS, {})
+    return tags
 
 
 def iso(stamp: Timestamp) -> str:

@@ -104,24 +104,24 @@ def error_of(error: errors.KeelmanError, *, conflicts: bool = False) -> WireErro
     """Returns this API's error for an error of ours. `conflicts`: the operation declares 409."""
     match error:
         case errors.InvalidArgument():
-            made = bad(worded(error))
+            wire_error = bad(worded(error))
         case errors.NotFound():
-            made = not_found(error.message)
+            wire_error = not_found(error.message)
         case errors.FailedPrecondition():
-            made = bad(worded(error))
+            wire_error = bad(worded(error))
         case errors.AlreadyExists() | errors.Conflict():
-            made = conflict(worded(error)) if conflicts else bad(worded(error))
+            wire_error = conflict(worded(error)) if conflicts else bad(worded(error))
         case errors.PermissionDenied():
-            made = WireError("ForbiddenException", error.message)
+            wire_error = WireError("ForbiddenException", error.message)
         case errors.Unauthenticated():
-            made = WireError("UnauthorizedException", error.message)
+            wire_error = WireError("UnauthorizedException", error.message)
         case errors.Exhausted():
-            made = WireError("TooManyRequestsException", worded(error))
+            wire_error = WireError("TooManyRequestsException", worded(error))
         case errors.Unavailable() | errors.DeadlineExceeded():
-            made = WireError("ServiceUnavailableException", error.message)
+            wire_error = WireError("ServiceUnavailableException", error.message)
         case _:
-            made = WireError("InternalServerErrorException", error.message)
-    return made
+            wire_error = WireError("InternalServerErrorException", error.message)
+    return wire_error
 
 
 def worded(error: errors.KeelmanError) -> str:
@@ -129,11 +129,11 @@ def worded(error: errors.KeelmanError) -> str:
     if error.reason in REASONS:
         return REASONS[error.reason]
     text = _OURS.sub("the resource", error.message)
-    found = _FIELD.match(text)
-    if found is None:
+    match = _FIELD.match(text)
+    if match is None:
         return text[:1].upper() + text[1:]
-    given, rest = found[1], text[found.end() :]
+    field, rest = match[1], text[match.end() :]
     for ours, member in MEMBERS.items():
-        if given == ours or given.startswith(f"{ours}."):
-            return f"Invalid parameter {member}{given.removeprefix(ours)}: {rest}"
-    return f"Invalid parameter {given}: {rest}"
+        if field == ours or field.startswith(f"{ours}."):
+            return f"Invalid parameter {member}{field.removeprefix(ours)}: {rest}"
+    return f"Invalid parameter {field}: {rest}"

@@ -41,20 +41,20 @@ class Kept(Generic[T]):
             answer = await self._control.ask(request)
         except NotFound:
             raise arns.unknown(arn) from None
-        found: T = getattr(answer, self._field)
-        origin = self._said(found).origin
-        if origin.api != API or origin.scope != caller.account or self.arn_of(found) != arn:
+        resource: T = getattr(answer, self._field)
+        origin = self._said(resource).origin
+        if origin.api != API or origin.scope != caller.account or self.arn_of(resource) != arn:
             raise arns.unknown(arn)
-        return found
+        return resource
 
     async def all(self, caller: SignedCaller) -> list[T]:
         """Returns all resources of the caller's account."""
         request_type = getattr(self._requests, f"List{self._noun}sRequest")
         return await self._control.all(request_type, origin_api=API, origin_scope=caller.account)
 
-    def arn_of(self, found: T) -> Arn:
+    def arn_of(self, resource: T) -> Arn:
         """Returns the ARN of a resource."""
-        return kept_arn(self._kind, self._said(found), found.name)  # type: ignore[attr-defined]
+        return kept_arn(self._kind, self._said(resource), resource.name)  # type: ignore[attr-defined]
 
     async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Returns the tags of a resource. Raises WireError."""
@@ -64,15 +64,17 @@ class Kept(Generic[T]):
         """Replaces a resource's tags by the result of `changed` on its present tags. Raises WireError."""
 
         async def work() -> None:
-            found: Any = await self.found(caller, arn)
-            said = self._said(found)
+            resource: Any = await self.found(caller, arn)
+            said = self._said(resource)
             extra = extra_of(document_of(said.extra), changed(tags_of(said.extra)))
-            given = {self._part or self._field: type(said)(extra=extra)}
-            request = getattr(self._requests, f"Update{self._noun}Request")(name=found.name, etag=found.etag, **given)
+            part = {self._part or self._field: type(said)(extra=extra)}
+            request = getattr(self._requests, f"Update{self._noun}Request")(
+                name=resource.name, etag=resource.etag, **part
+            )
             request.update_mask.paths.append("extra")
             await self._control.ask(request)
 
         await again(work, tries=TRIES)
 
-    def _said(self, found: Any) -> Any:
-        return getattr(found, self._part) if self._part else found
+    def _said(self, resource: Any) -> Any:
+        return getattr(resource, self._part) if self._part else resource

@@ -83,21 +83,21 @@ def description(connector: Arn, operation: pb.Operation) -> dict[str, Any]:
 
 
 def _steps(operation: pb.Operation) -> list[dict[str, str]]:
-    found = []
+    steps = []
     for step in operation.steps:
         kind = step.name.upper().replace("-", "_")
         if kind in STEP_TYPES:
             is_over = operation.state in ENDED and step.state == pb.OPERATION_STEP_STATE_PENDING
-            found.append({"stepType": kind, "stepState": "CANCELLED" if is_over else STEP_STATES[step.state]})
-    return found
+            steps.append({"stepType": kind, "stepState": "CANCELLED" if is_over else STEP_STATES[step.state]})
+    return steps
 
 
 def _error(operation: pb.Operation) -> dict[str, str] | None:
     if operation.HasField("error"):
         return {"code": code_of(operation.error.reason), "message": operation.error.message or operation.error.code}
     if operation.state in (pb.OPERATION_STATE_CANCELED, pb.OPERATION_STATE_FAILED):
-        why = operation.cancel_reason or operation.message or "The last operation failed. Retry the operation"
-        return {"code": code_of(""), "message": why}
+        reason = operation.cancel_reason or operation.message or "The last operation failed. Retry the operation"
+        return {"code": code_of(""), "message": reason}
     return None
 
 
@@ -112,6 +112,8 @@ def _change(operation: pb.Operation) -> dict[str, Any]:
 
 
 def _settings(spec: DedicatedConnectorSpec) -> dict[str, Any]:
-    kept = document_of(spec.extra)
-    made: dict[str, Any] = {name: kept[name] for name in ("capacity", "plugins", "workerConfiguration") if name in kept}
-    return made if "workerConfiguration" in made else made | {"useDefaultWorkerConfiguration": True}
+    stored = document_of(spec.extra)
+    settings: dict[str, Any] = {
+        name: stored[name] for name in ("capacity", "plugins", "workerConfiguration") if name in stored
+    }
+    return settings if "workerConfiguration" in settings else settings | {"useDefaultWorkerConfiguration": True}

@@ -41,7 +41,7 @@ def page(
     """Returns a page of all items in the order of their keys, and the token of the next page. Raises WireError."""
     after, most = key_of(call, prefix), call.max_results
     ordered = sorted(items, key=key, reverse=newest_first)
-    rest = [one for one in ordered if not after or (key(one) < after if newest_first else key(one) > after)]
+    rest = [item for item in ordered if not after or (key(item) < after if newest_first else key(item) > after)]
     return rest[:most], token_of(call, prefix, key(rest[most - 1])) if len(rest) > most else ""
 
 

@@ -72,24 +72,24 @@ class CustomPlugins:
         except KeelmanError as error:
             raise taken("name") if is_taken(error) else error from None
         state = STATES[answer.plugin_import.state]
-        made = self._kept.arn_of(answer.plugin_import)  # for a repeated request the ARN of the first
-        return {"customPluginArn": str(made), "customPluginState": state, "name": name, "revision": 1}
+        own_arn = self._kept.arn_of(answer.plugin_import)  # for a repeated request the ARN of the first
+        return {"customPluginArn": str(own_arn), "customPluginState": state, "name": name, "revision": 1}
 
     async def describe(self, call: Call) -> dict[str, Any]:
         """Returns one plugin, with its error if it has one."""
         arn = self._arn(call)
         if is_built_in(arn):
             return _built_in(call.caller)
-        found = await self._kept.found(call.caller, arn)
-        failed = {"code": found.code, "message": found.message} if found.code else None
-        return self._summary(found) | present(stateDescription=failed)
+        plugin_import = await self._kept.found(call.caller, arn)
+        failed = {"code": plugin_import.code, "message": plugin_import.message} if plugin_import.code else None
+        return self._summary(plugin_import) | present(stateDescription=failed)
 
     async def page(self, call: Call) -> dict[str, Any]:
         """Returns a page of plugins."""
         prefix = call.parameter("namePrefix")
-        shown = [self._summary(one) for one in await self._kept.all(call.caller)]
-        found = [one for one in (_built_in(call.caller), *shown) if one["name"].startswith(prefix)]
-        part, token = cut(call, prefix, found, lambda one: str(one["customPluginArn"]))
+        shown = [self._summary(plugin_import) for plugin_import in await self._kept.all(call.caller)]
+        summaries = [summary for summary in (_built_in(call.caller), *shown) if summary["name"].startswith(prefix)]
+        part, token = cut(call, prefix, summaries, lambda summary: str(summary["customPluginArn"]))
         return {"customPlugins": part} | present(nextToken=token)
 
     async def delete(self, call: Call) -> dict[str, Any]:
@@ -102,20 +102,21 @@ class CustomPlugins:
         await self._control.ask(request)
         return {"customPluginArn": str(arn), "customPluginState": "DELETING"}
 
-    async def reference(self, caller: SignedCaller, given: list[dict[str, Any]]) -> list[PluginRef]:
+    async def reference(self, caller: SignedCaller, plugins: list[dict[str, Any]]) -> list[PluginRef]:
         """Returns the plugins that a connector's `plugins` name. Raises WireError: 404 for an unknown plugin, 400 for
         a plugin that is not ACTIVE."""
-        plugin = given[0]["customPlugin"]
+        plugin = plugins[0]["customPlugin"]
         arn = arns.parsed(f"{MEMBER}.customPluginArn", plugin["customPluginArn"], arns.PLUGIN, caller=caller)
-        found = None if is_built_in(arn) else await self._kept.found(caller, arn)
+        plugin_import = None if is_built_in(arn) else await self._kept.found(caller, arn)
         if plugin["revision"] != 1:
             raise not_found(f"The specified resource does not exist: revision {plugin['revision']} of {arn}.")
-        if found is None:
+        if plugin_import is None:
             return []
-        if found.state != PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
-            why = f"The plugin is {STATES[found.state]}, not ACTIVE{f': {found.message}' if found.message else ''}."
-            raise bad_member(f"{MEMBER}.customPluginArn", why)
-        return [found.plugin]
+        if plugin_import.state != PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
+            detail = f": {plugin_import.message}" if plugin_import.message else ""
+            reason = f"The plugin is {STATES[plugin_import.state]}, not ACTIVE{detail}."
+            raise bad_member(f"{MEMBER}.customPluginArn", reason)
+        return [plugin_import.plugin]
 
     async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Returns the tags of a plugin."""
@@ -130,23 +131,23 @@ class CustomPlugins:
     def _arn(self, call: Call) -> Arn:
         return arns.parsed("customPluginArn", call.arn, arns.PLUGIN, caller=call.caller)
 
-    def _summary(self, found: PluginImport) -> dict[str, Any]:
-        kept, created = document_of(found.extra), iso(found.create_time)
+    def _summary(self, plugin_import: PluginImport) -> dict[str, Any]:
+        stored, created = document_of(plugin_import.extra), iso(plugin_import.create_time)
         revision = None
-        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
+        if plugin_import.state == PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
             revision = present(
-                contentType=kept["contentType"],
+                contentType=stored["contentType"],
                 creationTime=created,
-                description=found.description,
-                fileDescription={"fileMd5": found.md5, "fileSize": found.size_bytes},
-                location={"s3Location": kept["s3Location"]},
+                description=plugin_import.description,
+                fileDescription={"fileMd5": plugin_import.md5, "fileSize": plugin_import.size_bytes},
+                location={"s3Location": stored["s3Location"]},
                 revision=1,
             )
         return present(
-            customPluginArn=str(self._kept.arn_of(found)),
-            customPluginState=STATES[found.state],
-            name=found.origin.key,
-            description=found.description,
+            customPluginArn=str(self._kept.arn_of(plugin_import)),
+            customPluginState=STATES[plugin_import.state],
+            name=plugin_import.origin.key,
+            description=plugin_import.description,
             creationTime=created,
             latestRevision=revision,
         )

@@ -60,8 +60,8 @@ class ManagedConnectApi:
             response = failed(error_of(error))
         except Exception as error:
             log.exception("managed_connect_request_failed", method=scope["method"], path=scope["path"])
-            why = f"{type(error).__name__}: see the gateway's log"
-            response = failed(WireError("InternalServerErrorException", why))
+            reason = f"{type(error).__name__}: see the gateway's log"
+            response = failed(WireError("InternalServerErrorException", reason))
         await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
@@ -72,13 +72,13 @@ class ManagedConnectApi:
         words = segments_of(sent.path.removeprefix(f"{PREFIX}/"))
         for method, pattern, handler, conflicts, right in self._routes:
             if method == sent.method and len(pattern) == len(words):
-                found = [word for part, word in zip(pattern, words, strict=True) if part == "{arn}"]
+                parts = [word for part, word in zip(pattern, words, strict=True) if part == "{arn}"]
                 if all(part in ("{arn}", word) for part, word in zip(pattern, words, strict=True)):
                     if not caller.role.has(right):
                         raise WireError(
                             "ForbiddenException", f"The access key is a {caller.role}'s: it may not {right}."
                         )
-                    call = Call(caller, "".join(found), query_of(sent.query), sent)
+                    call = Call(caller, "".join(parts), query_of(sent.query), sent)
                     try:
                         if self._replays is not None:
                             await self._replays.check(caller, sent)

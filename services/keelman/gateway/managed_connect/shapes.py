@@ -80,7 +80,7 @@ class Items:
         if not self.least <= len(value) <= self.most:
             legal = f"exactly {self.least}" if self.least == self.most else f"{self.least} to {self.most}"
             raise bad_member(member, f"The list must have {legal} items; it has {len(value)}.")
-        return [self.item.checked(f"{member}[{number}]", one) for number, one in enumerate(value)]
+        return [self.item.checked(f"{member}[{number}]", element) for number, element in enumerate(value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +115,14 @@ class Block:
         """Returns a legal value, without nulls and unknown members. Raises WireError."""
         if not isinstance(value, dict):
             raise bad_member(member, "A JSON object is expected.")
-        given = {name: value[name] for name in self.members if value.get(name) is not None}
+        values = {name: value[name] for name in self.members if value.get(name) is not None}
         begins = f"{member}." if member else ""
         for name in self.required:
-            if name not in given:
+            if name not in values:
                 raise bad_member(f"{begins}{name}", "The parameter is required.")
-        if self.one_of and sum(name in given for name in self.one_of) != 1:
+        if self.one_of and sum(name in values for name in self.one_of) != 1:
             raise bad_member(member, f"Exactly one of {', '.join(self.one_of)} must be given.")
-        return {name: self.members[name].checked(f"{begins}{name}", one) for name, one in given.items()}
+        return {name: self.members[name].checked(f"{begins}{name}", value) for name, value in values.items()}
 
 
 Kind = Text | Whole | Flag | Items | Entries | Block

@@ -41,10 +41,10 @@ class Tags:
         arn, more = self._arn(call), call.body(TAG_RESOURCE)["tags"]
 
         def changed(tags: dict[str, str]) -> dict[str, str]:
-            made = {**tags, **more}
-            if len(made) > TAGS.most:
+            merged = {**tags, **more}
+            if len(merged) > TAGS.most:
                 raise bad_member("tags", f"A resource has at most {TAGS.most} tags.")
-            return made
+            return merged
 
         await self._kinds[arn.kind].retag(call.caller, arn, changed)
         return {}

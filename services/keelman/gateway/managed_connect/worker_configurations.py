@@ -56,17 +56,25 @@ class WorkerConfigurations:
 
     async def describe(self, call: Call) -> dict[str, Any]:
         """Returns a worker configuration, with its content as it was sent."""
-        found = await self.kept.found(call.caller, self._arn(call))
-        revision = found.revisions[-1]
+        configuration = await self.kept.found(call.caller, self._arn(call))
+        revision = configuration.revisions[-1]
         content = base64.b64encode(revision.content).decode()
-        return self._summary(found) | {"latestRevision": _revision(revision) | {"propertiesFileContent": content}}
+        return self._summary(configuration) | {
+            "latestRevision": _revision(revision) | {"propertiesFileContent": content}
+        }
 
     async def page(self, call: Call) -> dict[str, Any]:
         """Returns a page of worker configurations."""
         prefix = call.parameter("namePrefix")
-        found = [one for one in await self.kept.all(call.caller) if one.origin.key.startswith(prefix)]
-        part, token = cut(call, prefix, found, lambda one: one.name)
-        return {"workerConfigurations": [self._summary(one) for one in part]} | present(nextToken=token)
+        configurations = [
+            configuration
+            for configuration in await self.kept.all(call.caller)
+            if configuration.origin.key.startswith(prefix)
+        ]
+        part, token = cut(call, prefix, configurations, lambda configuration: configuration.name)
+        return {"workerConfigurations": [self._summary(configuration) for configuration in part]} | present(
+            nextToken=token
+        )
 
     async def delete(self, call: Call) -> dict[str, Any]:
         """Deletes an unused worker configuration."""
@@ -76,28 +84,28 @@ class WorkerConfigurations:
         await self._control.ask(request)
         return {"workerConfigurationArn": str(arn), "workerConfigurationState": DELETING}
 
-    async def reference(self, caller: SignedCaller, given: dict[str, Any] | None) -> WorkerConfigurationRef | None:
+    async def reference(self, caller: SignedCaller, submitted: dict[str, Any] | None) -> WorkerConfigurationRef | None:
         """Returns the revision that a connector's `workerConfiguration` names. Raises WireError: 404 if unknown."""
-        if given is None:
+        if submitted is None:
             return None
         member = "workerConfiguration.workerConfigurationArn"
-        arn = arns.parsed(member, given["workerConfigurationArn"], arns.WORKER_CONFIGURATION, caller=caller)
-        found, revision = await self.kept.found(caller, arn), given["revision"]
-        if revision not in {one.revision for one in found.revisions}:
+        arn = arns.parsed(member, submitted["workerConfigurationArn"], arns.WORKER_CONFIGURATION, caller=caller)
+        configuration, revision = await self.kept.found(caller, arn), submitted["revision"]
+        if revision not in {revision.revision for revision in configuration.revisions}:
             raise not_found(f"The specified resource does not exist: revision {revision} of {arn}.")
-        return WorkerConfigurationRef(name=found.name, revision=revision)
+        return WorkerConfigurationRef(name=configuration.name, revision=revision)
 
     def _arn(self, call: Call) -> Arn:
         return arns.parsed("workerConfigurationArn", call.arn, arns.WORKER_CONFIGURATION, caller=call.caller)
 
-    def _summary(self, found: WorkerConfiguration) -> dict[str, Any]:
+    def _summary(self, configuration: WorkerConfiguration) -> dict[str, Any]:
         return present(
-            workerConfigurationArn=str(self.kept.arn_of(found)),
+            workerConfigurationArn=str(self.kept.arn_of(configuration)),
             workerConfigurationState=ACTIVE,
-            name=found.origin.key,
-            description=found.description,
-            creationTime=iso(found.create_time),
-            latestRevision=_revision(found.revisions[-1]),
+            name=configuration.origin.key,
+            description=configuration.description,
+            creationTime=iso(configuration.create_time),
+            latestRevision=_revision(configuration.revisions[-1]),
         )
 
 

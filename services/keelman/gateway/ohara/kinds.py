@@ -55,9 +55,11 @@ class Kinds:
     async def check(self, definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> None:
         """Raises OharaError for the first kind of which the settings name missing objects."""
         named: dict[str, dict[ObjectKey, None]] = {}
-        for one in definitions:
-            if one.reference != "NONE" and one.key in settings and not one.internal:
-                named.setdefault(one.reference.lower(), {}).update(dict.fromkeys(_named(one, settings[one.key])))
+        for definition in definitions:
+            if definition.reference != "NONE" and definition.key in settings and not definition.internal:
+                named.setdefault(definition.reference.lower(), {}).update(
+                    dict.fromkeys(_named(definition, settings[definition.key]))
+                )
         for kind in PLURALS:
             missing = [key for key in named.get(kind, ()) if await self.find(kind, key) is None]
             if missing and kind == "file":
@@ -69,7 +71,7 @@ class Kinds:
 def _named(setting: SettingDef, value: Any) -> list[ObjectKey]:
     """Returns the keys that a setting names."""
     if setting.type in _REFERENCES:
-        return [key_of(one, setting.key) for one in (value if isinstance(value, list) else [value])]
+        return [key_of(reference, setting.key) for reference in (value if isinstance(value, list) else [value])]
     if setting.reference == "NODE":
-        return [ObjectKey(DEFAULT_GROUP, one) for one in value if isinstance(one, str)]
+        return [ObjectKey(DEFAULT_GROUP, item) for item in value if isinstance(item, str)]
     return []

@@ -61,8 +61,8 @@ class Private:
             )
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
-        wanted = await call.json()
-        groups, kinds = _words(wanted, "groups"), _words(wanted, "kinds")
+        body = await call.json()
+        groups, kinds = _words(body, "groups"), _words(body, "kinds")
         if unknown := [kind for kind in kinds if kind not in PLURALS]:
             raise bad_value(f'kinds: "{unknown[0]}" is not one of {", ".join(LAST_FIRST)}')
         for kind in LAST_FIRST:
@@ -73,8 +73,10 @@ class Private:
 
 async def _wipe(kind: str, resource: Resource, groups: set[str]) -> None:
     """Deletes the objects of a kind. Raises OharaError for the first object that cannot be deleted."""
-    for one in await resource.list():
-        key = ObjectKey(one.get("group", DEFAULT_GROUP), one["hostname"] if kind == "node" else one["name"])
+    for document in await resource.list():
+        key = ObjectKey(
+            document.get("group", DEFAULT_GROUP), document["hostname"] if kind == "node" else document["name"]
+        )
         if key.group in groups:
             try:
                 await resource.delete(key)
@@ -84,10 +86,10 @@ async def _wipe(kind: str, resource: Resource, groups: set[str]) -> None:
 
 
 def _words(value: Any, field: str) -> list[str]:
-    found = value.get(field) if isinstance(value, dict) else None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    words = value.get(field) if isinstance(value, dict) else None
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise bad_value(f"{field}: it must be an array of strings")
-    return found
+    return words
 
 
 def _is_token(header: str, file: Path) -> bool:
@@ -96,5 +98,7 @@ def _is_token(header: str, file: Path) -> bool:
         token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise OharaError(500, UNAUTHORIZED, f"the token file cannot be read: {type(error).__name__}") from None
-    scheme, _, given = header.partition(" ")
-    return bool(token) and scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+    scheme, _, sent_token = header.partition(" ")
+    return (
+        bool(token) and scheme.lower() == "bearer" and hmac.compare_digest(sent_token.strip().encode(), token.encode())
+    )

@@ -75,8 +75,8 @@ class OharaApi:
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         call = call_of(scope, receive, below=PREFIX, max_body_bytes=self._limit)
         for endpoint in self.endpoints:
-            if (found := endpoint.matches(call)) is not None:
-                return await endpoint.handler(found)
+            if (arguments := endpoint.matches(call)) is not None:
+                return await endpoint.handler(arguments)
         resource = self.resources.get(call.path[0])
         if resource is None or not all(call.path):
             raise unsupported(call.target)

@@ -38,14 +38,14 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
     and validation."""
     resources: dict[str, Resource] = {}
     endpoints: list[Endpoint] = [*openapi.endpoints(), *container_endpoints(control), *log_endpoints(control, read_log)]
-    kinds, kept = Kinds(resources), KeptClasses(control)
-    classes = WorkerClasses(asking, kept)
+    kinds, stored_classes = Kinds(resources), KeptClasses(control)
+    classes = WorkerClasses(asking, stored_classes)
     address = settings.advertised_http or f"{settings.http_host}:{settings.http_port}"
     own_host = address.rpartition(":")[0]
-    files = Files(control, kinds, address=address, kept=kept)
+    files = Files(control, kinds, address=address, stored_classes=stored_classes)
     inspections = (Inspect(control, kinds, classes), Validation(control, classes), Rdb(control, classes))
-    for asked in (files, Peek(control), *inspections):
-        endpoints += asked.endpoints
+    for group in (files, Peek(control), *inspections):
+        endpoints += group.endpoints
     resources |= {
         "files": files,
         "nodes": Nodes(control, own_host=own_host, cover_passwords=settings.ohara_cover_passwords),

@@ -51,12 +51,12 @@ def create(
     checked_gateway(gateway, "--gateway")
     if (certificate is None) != (key is None) or (certificate and not ca):
         raise InvalidArgument("--certificate: --certificate, --key and --ca go together")
-    ca_path, own, key_path = (str(one.expanduser().absolute()) if one else "" for one in (ca, certificate, key))
-    made = Context(gateway, http, ca_path, _token(token_file), own, key_path, mesh)
-    _ = made.certificates, made.client
-    if not (mesh or made.ca or is_loopback(gateway.rpartition(":")[0].strip("[]"))):
+    ca_path, own, key_path = (str(path.expanduser().absolute()) if path else "" for path in (ca, certificate, key))
+    new_context = Context(gateway, http, ca_path, _token(token_file), own, key_path, mesh)
+    _ = new_context.certificates, new_context.client
+    if not (mesh or new_context.ca or is_loopback(gateway.rpartition(":")[0].strip("[]"))):
         raise InvalidArgument.of("--gateway", gateway, "a loopback address, or any with --ca, or with --mesh")
-    contexts.write({**contexts.known, name: made}, name if use_it else contexts.current)
+    contexts.write({**contexts.known, name: new_context}, name if use_it else contexts.current)
     print(f"context/{name} created" + ("" if use_it else f"; `keelman context use {name}` has commands ask it"))
     return 0
 
@@ -77,9 +77,9 @@ def list_all() -> int:
     """Show all contexts; a star is at the one in use."""
     contexts = Contexts.read()
     in_use = os.environ.get(NAME) or contexts.current
-    for name, one in contexts.known.items():
-        who = "by a token" if one.token else "by a certificate" if one.certificate else "as nobody in particular"
-        print(f"{'*' if name == in_use else ' '} {name}  {one.gateway}  {who}")
+    for name, entry in contexts.known.items():
+        who = "by a token" if entry.token else "by a certificate" if entry.certificate else "as nobody in particular"
+        print(f"{'*' if name == in_use else ' '} {name}  {entry.gateway}  {who}")
     if not contexts.known:
         print("there are no contexts: see `keelman context create --help`", file=sys.stderr)
     return 0
@@ -104,7 +104,7 @@ def delete(name: PlainName) -> int:
     """Forget a context, and its token."""
     contexts = Contexts.read()
     contexts.named(name)
-    left = {one: value for one, value in contexts.known.items() if one != name}
+    left = {key: value for key, value in contexts.known.items() if key != name}
     contexts.write(left, "" if contexts.current == name else contexts.current)
     print(f"context/{name} deleted")
     return 0
@@ -114,8 +114,8 @@ def delete(name: PlainName) -> int:
 def token(name: PlainName, *, token_file: Token = None) -> int:
     """Give a context another token, from a file or standard input."""
     contexts = Contexts.read()
-    made = replace(contexts.named(name), token=_token(token_file or Path("-")))
-    contexts.write({**contexts.known, name: made}, contexts.current)
+    changed = replace(contexts.named(name), token=_token(token_file or Path("-")))
+    contexts.write({**contexts.known, name: changed}, contexts.current)
     print(f"context/{name} has another token")
     return 0
 
@@ -125,10 +125,10 @@ def _token(file: Path | None) -> str:
     if file is None:
         return ""
     try:
-        found = (sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")).strip()
+        text = (sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")).strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InvalidArgument.of("--token-file", str(file), f"a readable file ({why})") from None
-    if not found or not found.isascii() or any(letter.isspace() for letter in found):
+        strerror = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidArgument.of("--token-file", str(file), f"a readable file ({strerror})") from None
+    if not text or not text.isascii() or any(letter.isspace() for letter in text):
         raise InvalidArgument.of("--token-file", str(file), "a file with one token and nothing else")
-    return found
+    return text

@@ -43,10 +43,10 @@ def create(
     """Make a token. It is printed once, and kept nowhere: the access file has only its SHA-256."""
     if role not in set(Role):
         raise InvalidArgument.of("--role", role, f"one of {', '.join(Role)}")
-    for one in cluster or ():
-        checked_name("--cluster", one)
-    made = TOKEN_BEGINS + secrets.token_urlsafe(TOKEN_BYTES)
-    lines = f'[[token]]\nname = "{checked_caller(name)}"\nrole = "{role}"\nsha256 = "{token_digest(made)}"\n'
+    for worker_cluster in cluster or ():
+        checked_name("--cluster", worker_cluster)
+    secret = TOKEN_BEGINS + secrets.token_urlsafe(TOKEN_BYTES)
+    lines = f'[[token]]\nname = "{checked_caller(name)}"\nrole = "{role}"\nsha256 = "{token_digest(secret)}"\n'
     if cluster:
         lines += f"clusters = {json.dumps(cluster)}\n"
     if file is None:
@@ -54,13 +54,13 @@ def create(
     else:
         _add(file, name, lines)
         print(f"keelman: {file} has it now; the token, which is shown this once:", file=sys.stderr)
-    print(made)
+    print(secret)
     return 0
 
 
 def checked_caller(name: str) -> str:
     """Returns the name; raises InvalidArgument for one that an access file may not have."""
-    if not 1 <= len(name) <= 128 or not all(one.isascii() and (one.isalnum() or one in "_+=,.@-") for one in name):
+    if not 1 <= len(name) <= 128 or not all(char.isascii() and (char.isalnum() or char in "_+=,.@-") for char in name):
         raise InvalidArgument.of("--name", name, "1 to 128 letters, digits and _+=,.@-")
     return name
 
@@ -72,8 +72,8 @@ def _add(file: Path, name: str, lines: str) -> None:
 
     try:
         present = file.read_text(encoding="utf-8") if file.exists() else ""
-        known = tomllib.loads(present).get("token", [])
-        if any(one.get("name") == name for one in known):
+        tables = tomllib.loads(present).get("token", [])
+        if any(table.get("name") == name for table in tables):
             raise InvalidArgument.of("--name", name, f"a name that no token in {file} has")
         mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
         gap = "\n" if present.strip() else ""

@@ -41,28 +41,28 @@ def configure(
     target: Target,
 ) -> int:
     """Change a connector's configuration. Its limits (keelman.limit.*) change while it runs; all else restarts it."""
-    seconds, found, form = waiting.seconds, kind_of(kind, "configure"), checked_format(output)
-    (whole, given), removed = given_config(config_file, values), gone or ()
-    if whole is None and not given and not removed:
+    seconds, noun, form = waiting.seconds, kind_of(kind, "configure"), checked_format(output)
+    (whole, values_given), removed = given_config(config_file, values), gone or ()
+    if whole is None and not values_given and not removed:
         raise InvalidArgument("nothing to change: give --config-file FILE, --set KEY=VALUE or --unset KEY")
-    if both := sorted(set(given) & set(removed)):
+    if both := sorted(set(values_given) & set(removed)):
         raise InvalidArgument(f"--unset: {both[0]} is also given with --set")
 
     async def body(client: Gateway) -> None:
-        connector = await client.get(found, name, cluster=cluster)
-        config = {**(connector.config if whole is None else whole), **given}
+        connector = await client.get(noun, name, cluster=cluster)
+        config = {**(connector.config if whole is None else whole), **values_given}
         for key in removed:
             if key not in config:
                 where = f"connector {connector.name}" if config_file is None else config_file
                 raise InvalidArgument(f"--unset: {where} has no {key}")
             del config[key]
-        full = columns.key_of(found, connector)
+        full = columns.key_of(noun, connector)
         changed = {key for key in {**connector.config, **config} if connector.config.get(key) != config.get(key)}
         lives_on = all(key.startswith(LIMITS) for key in changed)
-        was = None if seconds is None or lives_on else await before(client, "configure", found, full)
-        made = await client.configure_connector(connector.worker_cluster, connector.name, config)
+        was = None if seconds is None or lives_on else await before(client, "configure", noun, full)
+        configured = await client.configure_connector(connector.worker_cluster, connector.name, config)
         if seconds is not None:
-            made = await wait_for(client, "configure", found, full, seconds=seconds, was=was)
-        print_one(found, made, form)
+            configured = await wait_for(client, "configure", noun, full, seconds=seconds, was=was)
+        print_one(noun, configured, form)
 
     return target.run(body)

@@ -77,8 +77,8 @@ def run(
     --set or --config-file names other converters.
     """
     source = OneFile.of(file)
-    whole, given = given_config(config_file, values)
-    config = {**(whole or {}), **given}
+    whole, values_given = given_config(config_file, values)
+    config = {**(whole or {}), **values_given}
     which = which or config.get("connector.class", "")
     with contextlib.suppress(ImportFault):  # what is wrong with the file is printed, and its change waited for
         choose_class(asyncio.run(source.classes()), which)
@@ -148,7 +148,7 @@ class ConnectorRun:
         """Another worker for what the file is now; the one that there is where the file cannot be imported."""
         try:
             classes = await self.source.classes()
-            one = choose_class(classes, self.which)
+            choice = choose_class(classes, self.which)
         except KeelmanError as error:
             print_error(error.message)
             goes_on = " the previous version keeps running;" if worker is not None else ""
@@ -159,7 +159,7 @@ class ConnectorRun:
         await _end(worker)
         self.source.lay_out(self.folder / "plugins" / self.source.path.stem, classes)
         self._printed = []
-        return await self._start({**ONCE, **self.config, "name": self.name, "connector.class": one.name})
+        return await self._start({**ONCE, **self.config, "name": self.name, "connector.class": choice.name})
 
     async def _start(self, config: Mapping[str, str]) -> asyncio.subprocess.Process:
         properties = {
@@ -193,14 +193,14 @@ class ConnectorRun:
 
 def status_lines(status: Mapping[str, Any]) -> list[str]:
     """A line for the connector and for each task, with what it waits for or the trace where there is one."""
-    found = []
-    for what, one in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
-        trace = one.get("trace", "").rstrip().expandtabs(4) or waits_for(one.get(STATUS_FIELD, {}))
-        if one["state"] == "UNASSIGNED":  # it waits: only for what is worth a line
+    lines = []
+    for what, state in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
+        trace = state.get("trace", "").rstrip().expandtabs(4) or waits_for(state.get(STATUS_FIELD, {}))
+        if state["state"] == "UNASSIGNED":  # it waits: only for what is worth a line
             trace = trace.partition(": ")[2]
-        if trace or one["state"] != "UNASSIGNED":
-            found.append(f"{what} {one['state']}" + (f": {trace}" if trace else ""))
-    return found
+        if trace or state["state"] != "UNASSIGNED":
+            lines.append(f"{what} {state['state']}" + (f": {trace}" if trace else ""))
+    return lines
 
 
 async def _end(worker: asyncio.subprocess.Process | None) -> None:

@@ -23,7 +23,7 @@ _KIND = kinds.DEDICATED_CONNECTORS
 def create_dedicated(
     target: Target,
     name: str,
-    given: Given,
+    options: Given,
     *,
     broker_cluster: str,
     connector: str,
@@ -34,61 +34,61 @@ def create_dedicated(
     """Creates one, on the only broker cluster where none is named, with one worker where no number is."""
     whole, _ = given_config(file, ())
     spec = DedicatedConnectorSpec(connector=connector, config=whole or {})
-    apply(given, spec)
+    apply(options, spec)
     class_of(spec.config)
     if spec.capacity.WhichOneof("workers") is None:
         spec.capacity.count = 1
 
     async def body(client: Gateway) -> None:
-        if not given.bootstrap_servers:
+        if not options.bootstrap_servers:
             spec.broker_cluster = broker_cluster or await client.only_broker_cluster()
         answer = await client.call("Create", _KIND, name=name, spec=spec)
-        made = answer.dedicated_connector
+        connector = answer.dedicated_connector
         if wait is not None:
             await follow(client, answer.operation.name, seconds=wait)
-            made = await client.get(_KIND, name)
+            connector = await client.get(_KIND, name)
         else:
             print(f"{_KIND.singular}/{name} is being created: operation/{answer.operation.name}", file=sys.stderr)
-        print_one(_KIND, made, form)
+        print_one(_KIND, connector, form)
 
     return target.run(body)
 
 
 def update_dedicated(
-    target: Target, name: str, given: GivenChange, *, skip_health_check: bool, form: str, wait: float | None
+    target: Target, name: str, change: GivenChange, *, skip_health_check: bool, form: str, wait: float | None
 ) -> int:
     """Changes its configuration or what its workers are."""
 
     async def body(client: Gateway) -> None:
-        found, answer = await _updated(client, name, given, skip_health_check=skip_health_check)
-        made = answer.dedicated_connector
+        before, answer = await _updated(client, name, change, skip_health_check=skip_health_check)
+        connector = answer.dedicated_connector
         if answer.HasField("operation") and wait is not None:
             await follow(client, answer.operation.name, seconds=wait)
-            made = await client.get(_KIND, name)
+            connector = await client.get(_KIND, name)
         if form != "text":
-            print_one(_KIND, made, form)
+            print_one(_KIND, connector, form)
         elif answer.HasField("operation"):
             print(f"{_KIND.singular}/{name} {_outcome('updated', 'is being updated', answer, wait)}")
         else:
-            print(f"{_KIND.singular}/{name} {'has all this already' if made.etag == found.etag else 'updated'}")
+            print(f"{_KIND.singular}/{name} {'has all this already' if connector.etag == before.etag else 'updated'}")
 
     return target.run(body)
 
 
-async def _updated(client: Gateway, name: str, given: GivenChange, *, skip_health_check: bool) -> tuple[Any, Any]:
+async def _updated(client: Gateway, name: str, change: GivenChange, *, skip_health_check: bool) -> tuple[Any, Any]:
     """The connector as it was changed, and the answer. It is read and changed once more where it became another one in
     between: each report of its state changes it, too."""
 
     async def work() -> tuple[Any, Any]:
-        found = await client.get(_KIND, name)
+        connector = await client.get(_KIND, name)
         spec = DedicatedConnectorSpec()
-        spec.CopyFrom(found.spec)
-        paths = list(dict.fromkeys(apply(given, spec)))
+        spec.CopyFrom(connector.spec)
+        paths = list(dict.fromkeys(apply(change, spec)))
         answer = await client.call(
-            "Update", _KIND, name=name, etag=found.etag, spec=spec, update_mask={"paths": paths},
+            "Update", _KIND, name=name, etag=connector.etag, spec=spec, update_mask={"paths": paths},
             skip_health_check=skip_health_check,
         )  # fmt: skip
-        return found, answer
+        return connector, answer
 
     return await again(work)
 

@@ -30,13 +30,13 @@ def get_offsets(name: Name, *, output: TextForm = "text", where: Where) -> int:
     form = checked_format(output, TEXT_FORMATS)
 
     async def body(rest: ConnectorRest) -> None:
-        found = await rest.ask("GET", "/offsets")
+        answer = await rest.ask("GET", "/offsets")
         if form != "text":
-            print_document(found, form)
-        elif not found["offsets"]:
+            print_document(answer, form)
+        elif not answer["offsets"]:
             print(f"connector {rest.full} has no committed offsets", file=sys.stderr)
         else:
-            print("\n".join(offset_lines(found["offsets"])))
+            print("\n".join(offset_lines(answer["offsets"])))
 
     return where.ask_connector(name, body)
 
@@ -125,10 +125,10 @@ def entries_of(at: Sequence[str], partition: str, offset: str, file: Path | None
 
 def _file_entries(file: Path) -> list[dict[str, Any]]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        tree = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"--file: {file}: {getattr(error, 'strerror', None) or error}") from None
-    entries = found.get("offsets") if isinstance(found, dict) else None
+    entries = tree.get("offsets") if isinstance(tree, dict) else None
     legal = isinstance(entries, list) and all(isinstance(e, dict) and {*e} == {"partition", "offset"} for e in entries)
     if not entries or not legal:
         raise InvalidArgument(f"--file: {file}: expected {ENTRIES}")
@@ -137,20 +137,20 @@ def _file_entries(file: Path) -> list[dict[str, Any]]:
 
 def _object(option: str, text: str, *, null: bool = False) -> Any:
     try:
-        found = json.loads(text)
+        tree = json.loads(text)
     except ValueError:
-        found = ...
-    if not isinstance(found, dict) and not (null and found is None):
+        tree = ...
+    if not isinstance(tree, dict) and not (null and tree is None):
         example = '{"position": 0}' if null else '{"filename": "/tmp/in.txt"}'
         raise InvalidArgument.of(option, text, f"a JSON object{' or null' if null else ''}, e.g. {example}")
-    return found
+    return tree
 
 
 def offset_lines(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for each partition: of a sink as --at takes it, of a source both JSON objects."""
     lines = []
-    for one in entries:
-        part, to = one["partition"], one["offset"]
+    for entry in entries:
+        part, to = entry["partition"], entry["offset"]
         if {*part} == {"kafka_topic", "kafka_partition"}:
             lines.append(f"{part['kafka_topic']}:{part['kafka_partition']}={(to or {}).get('kafka_offset', 'null')}")
         else:

@@ -25,11 +25,11 @@ def validate(
 
     Without --config-file it is the configuration that the connector has, with each --set over it.
     """
-    form, (whole, given) = checked_format(output, TEXT_FORMATS), given_config(config_file, values)
-    new = whole is not None or "connector.class" in given
+    form, (whole, values_given) = checked_format(output, TEXT_FORMATS), given_config(config_file, values)
+    new = whole is not None or "connector.class" in values_given
 
     async def body(rest: ConnectorRest) -> int:
-        config = {**(whole or {}), **given} if new else {**await rest.ask("GET", "/config"), **given}
+        config = {**(whole or {}), **values_given} if new else {**await rest.ask("GET", "/config"), **values_given}
         config.setdefault("name", rest.name)
         wrong = await _problems(rest, class_of(config), config)
         if form != "text":
@@ -37,8 +37,8 @@ def validate(
         elif not wrong:
             print(f"connector/{rest.full}: no problem found")
         else:
-            for one in wrong:
-                print(on_one_line(f"{one['key']}: {one['problem']}"))
+            for problem in wrong:
+                print(on_one_line(f"{problem['key']}: {problem['problem']}"))
         return FAILED if wrong else OK
 
     try:
@@ -62,5 +62,7 @@ async def _problems(rest: ConnectorRest, kind: str, config: Mapping[str, str]) -
 
 def problems_of(answer: Mapping[str, Any]) -> list[dict[str, str]]:
     """Key and text of each problem in what Connect answers to a configuration, by key."""
-    found = sorted((one["value"]["name"], text) for one in answer["configs"] for text in one["value"]["errors"])
-    return [{"key": key, "problem": text} for key, text in found]
+    pairs = sorted(
+        (config["value"]["name"], text) for config in answer["configs"] for text in config["value"]["errors"]
+    )
+    return [{"key": key, "problem": text} for key, text in pairs]

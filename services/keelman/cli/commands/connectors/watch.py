@@ -37,8 +37,8 @@ def watch(
     async def body(client: Gateway) -> None:
         owner, plain_name = cluster, connector
         if connector:
-            found = await client.get(CONNECTORS, connector, cluster=cluster)
-            owner, plain_name = found.worker_cluster, found.name
+            connector_now = await client.get(CONNECTORS, connector, cluster=cluster)
+            owner, plain_name = connector_now.worker_cluster, connector_now.name
         answers = client.watch_copy_runs(cluster=owner, connector=plain_name)
         if form == "json" or not sys.stdout.isatty():
             async for answer in answers:
@@ -66,6 +66,6 @@ async def _show_table(answers: Any, *, wide: bool) -> None:
                 else:
                     runs[run.uid] = run
             shown = sorted(runs.values(), key=lambda r: (r.worker_cluster, r.connector, r.task, r.uid))
-            made = table(COPY_RUNS, shown, wide=wide, room=console.width) if shown else "no copy runs now"
-            live.update(made, refresh=True)
+            rows = table(COPY_RUNS, shown, wide=wide, room=console.width) if shown else "no copy runs now"
+            live.update(rows, refresh=True)
     sys.stdout.flush()

@@ -24,37 +24,37 @@ _MISSING = {
 }
 
 
-def create_from_file(target: Target, kind: Kind, name: str, file: Path | None, given: Given, *, form: str) -> int:
+def create_from_file(target: Target, kind: Kind, name: str, file: Path | None, options: Given, *, form: str) -> int:
     """Creates a secret from a file of properties or JSON, or a worker configuration from one of properties."""
     if file is None:
         raise InvalidArgument(f"--config-file: missing: {_MISSING[kind]}")
     content: dict[str, Any] = {"values": values_of(file)} if kind is SECRETS else {"content": _read(file)}
 
     async def body(client: Gateway) -> None:
-        print_one(kind, await client.create(kind, name, **content, **said(given)), form)
+        print_one(kind, await client.create(kind, name, **content, **said(options)), form)
 
     return target.run(body)
 
 
-def change_by_file(target: Target, kind: Kind, name: str, file: Path, given: GivenChange, *, form: str) -> int:
+def change_by_file(target: Target, kind: Kind, name: str, file: Path, change: GivenChange, *, form: str) -> int:
     """Gives a secret other values, all of them, or a worker configuration another revision with its own description."""
-    if kind is SECRETS and (given.labels or given.unlabel or given.description is not None):
+    if kind is SECRETS and (change.labels or change.unlabel or change.description is not None):
         raise InvalidArgument("--config-file: not together with what is said of a secret: change that by itself")
-    if given.labels or given.unlabel:
+    if change.labels or change.unlabel:
         raise InvalidArgument("--label, --unlabel: not together with --config-file: a revision has no labels")
     content: Any = values_of(file) if kind is SECRETS else _read(file)
 
     async def body(client: Gateway) -> None:
-        made: Any
+        resource: Any
         if kind is SECRETS:
             mask = FieldMask(paths=["values"])
-            made = (await client.call("Update", kind, name=name, values=content, update_mask=mask)).secret
+            resource = (await client.call("Update", kind, name=name, values=content, update_mask=mask)).secret
             text = "updated"
         else:
-            made = await client.add_revision(name, content, given.description or "")
-            text = f"has revision {made.revisions[-1].revision}"
+            resource = await client.add_revision(name, content, change.description or "")
+            text = f"has revision {resource.revisions[-1].revision}"
         if form != "text":
-            print_one(kind, made, form)
+            print_one(kind, resource, form)
             return
         print(f"{kind.singular}/{name} {text}")
 
@@ -75,12 +75,12 @@ def values_of(file: Path) -> dict[str, str]:
         except javaproperties.InvalidUEscapeError:
             raise InvalidArgument(f"--config-file: {file}: an escape in it is no \\u and four digits") from None
     try:
-        found = json.loads(text)
+        tree = json.loads(text)
     except ValueError:
         raise InvalidArgument(f"--config-file: {file}: begins as JSON and is none") from None
-    if wrong := next((key for key, value in found.items() if not isinstance(value, str | int | float)), ""):
+    if wrong := next((key for key, value in tree.items() if not isinstance(value, str | int | float)), ""):
         raise InvalidArgument(f"--config-file: {file}: {wrong}: expected a text, a number or a boolean")
-    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in found.items()}
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in tree.items()}
 
 
 def _read(file: Path) -> bytes:

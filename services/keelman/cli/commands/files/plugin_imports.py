@@ -25,15 +25,15 @@ def import_source(text: str, version: str, content: str) -> PluginSource:
 
 
 def create_import(
-    target: Target, name: str, source: PluginSource, given: Given, *, form: str, wait: float | None
+    target: Target, name: str, source: PluginSource, options: Given, *, form: str, wait: float | None
 ) -> int:
     """Begins to fetch a plugin's file, and waits for it where that is asked for. Raises FailedPrecondition where there
     will be no plugin."""
 
     async def body(client: Gateway) -> None:
-        made = await client.create(kinds.PLUGIN_IMPORTS, name, source=source, **said(given))
+        plugin_import = await client.create(kinds.PLUGIN_IMPORTS, name, source=source, **said(options))
         if wait is not None:
-            made = await fetch(client, name, wait)
-        print_one(kinds.PLUGIN_IMPORTS, made, form)
+            plugin_import = await fetch(client, name, wait)
+        print_one(kinds.PLUGIN_IMPORTS, plugin_import, form)
 
     return target.run(body)

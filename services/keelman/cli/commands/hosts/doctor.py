@@ -32,27 +32,27 @@ def doctor(*, output: TextForm = "text", target: Target) -> int:
     """Look for what is wrong: network, TLS, SASL, topics, disk, limits, versions, clocks. Each finding has its remedy;
     exit code 1 where there is one."""
     form = checked_format(output, TEXT_FORMATS)
-    home, found, looked_at = home_of(target.home), list[Finding](), dict[str, int]()
+    home, findings, looked_at = home_of(target.home), list[Finding](), dict[str, int]()
     if running_system(home) is not None:
-        found += home_findings(home.root)
+        findings += home_findings(home.root)
 
     async def body(client: Gateway) -> None:
-        found.extend(await _look(client, looked_at))
+        findings.extend(await _look(client, looked_at))
 
     try:
         target.run(body)
     except KeelmanError as error:
         place = target.place
-        found += asyncio.run(gateway_findings(place.address, place.source, error))
+        findings += asyncio.run(gateway_findings(place.address, place.source, error))
     if form != "text":
-        print_document({"findings": [asdict(one) for one in found], "looked_at": looked_at}, form)
+        print_document({"findings": [asdict(finding) for finding in findings], "looked_at": looked_at}, form)
     else:
-        for one in found:
-            print(on_one_line(f"{one.check}: {one.subject}: {one.problem}"))
-            print(on_one_line(f"    {one.remedy}"))
+        for finding in findings:
+            print(on_one_line(f"{finding.check}: {finding.subject}: {finding.problem}"))
+            print(on_one_line(f"    {finding.remedy}"))
         seen = ", ".join(quantity(number, noun) for noun, number in looked_at.items())
-        print(quantity(len(found), "finding") + (f"; looked at {seen}" if seen else ""))
-    return FAILED if found else OK
+        print(quantity(len(findings), "finding") + (f"; looked at {seen}" if seen else ""))
+    return FAILED if findings else OK
 
 
 async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
@@ -63,7 +63,7 @@ async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
         listed[kind.plural] = await client.list(kind)
         looked_at[kind.singular] = len(listed[kind.plural])
     brokers, workers = listed[kinds.BROKER_CLUSTERS.plural], listed[kinds.WORKER_CLUSTERS.plural]
-    found = [
+    findings = [
         *node_findings(listed[kinds.NODES.plural], version()),
         *broker_findings(brokers),
         *worker_findings(workers),
@@ -71,7 +71,7 @@ async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
         *definition_findings(listed[kinds.DEFINITIONS.plural]),
     ]
     for cluster in brokers:
-        on_it = [one for one in workers if one.spec.broker_cluster == cluster.name]
+        on_it = [worker for worker in workers if worker.spec.broker_cluster == cluster.name]
         if state_word(cluster.status) != "RUNNING" or not on_it:
             continue
         try:
@@ -79,11 +79,11 @@ async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
         except FailedPrecondition as error:
             if error.reason != "HIDDEN":
                 raise
-            for one in on_it:
-                found += await _reported(client, one.name)
+            for worker in on_it:
+                findings += await _reported(client, worker.name)
             continue
-        found += await storage_findings(properties, cluster.name, on_it)
-    return found
+        findings += await storage_findings(properties, cluster.name, on_it)
+    return findings
 
 
 async def _reported(client: Gateway, cluster: str) -> list[Finding]:

@@ -104,8 +104,8 @@ def join(
     text = typer.get_text_stream("stdin").read() if given == "-" else given
     own = checked_name("--node", _plain(name)) if name else legal_name(socket.gethostname())
     role = JoinRole.GATEWAY if as_gateway else JoinRole.NODE
-    wanted = Joining(role, own, address, workload_trust, home_of(home), has_home=home is not None)
-    for line in asyncio.run(join_host(text, wanted)):
+    joining = Joining(role, own, address, workload_trust, home_of(home), has_home=home is not None)
+    for line in asyncio.run(join_host(text, joining)):
         print(line)
     return 0
 

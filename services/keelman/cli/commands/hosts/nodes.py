@@ -34,15 +34,15 @@ def drain(node: Node = "", *, many: Many, waiting: Waiting, target: Target) -> i
     """Cordon a node and have workers that may be elsewhere leave it; names those that may not. Of many one after the
     other."""
     seconds = waiting.seconds
-    return each(target, "drain", kinds.NODES, _plain(node), many, do=lambda one: _drain(target, one, seconds))
+    return each(target, "drain", kinds.NODES, _plain(node), many, do=lambda name: _drain(target, name, seconds))
 
 
 def _drain(target: Target, name: str, seconds: float | None) -> int:
     async def body(client: Gateway) -> None:
         await client.act("drain", kinds.NODES, name)
-        found = await (leaving(client, name) if seconds is None else wait_for_drain(client, name, seconds=seconds))
-        print(f"node/{name} " + ("asked to drain" if found.movable else "drained: nothing movable is on it"))
-        for text in found.lines(name):
+        left_node = await (leaving(client, name) if seconds is None else wait_for_drain(client, name, seconds=seconds))
+        print(f"node/{name} " + ("asked to drain" if left_node.movable else "drained: nothing movable is on it"))
+        for text in left_node.lines(name):
             print(f"  {text}")
 
     return target.run(body)

@@ -61,11 +61,11 @@ def apply(
     if not kind or not name:
         raise InvalidArgument("give -f FILE, or KIND and NAME of a topic or definition: see `keelman apply --help`")
     files.check_none()
-    found, seconds = kind_of(kind, "apply"), waiting.seconds
-    goal = goal_given(found, goals.given)
+    noun, seconds = kind_of(kind, "apply"), waiting.seconds
+    goal = goal_given(noun, goals.given)
 
     async def body(client: Gateway) -> None:
-        await apply_and_print(client, found, name, goal, seconds)
+        await apply_and_print(client, noun, name, goal, seconds)
 
     return target.run(body)
 
@@ -80,10 +80,10 @@ async def apply_and_print(client: Gateway, kind: Kind, name: str, goal: str, sec
     print(f"{kind.singular}/{name} {operation.target.goal}")
 
 
-def goal_given(kind: Kind, given: Mapping[str, bool]) -> str:
+def goal_given(kind: Kind, typed_goals: Mapping[str, bool]) -> str:
     """The goal whose option was given; empty where none was. Raises InvalidArgument for two, and for one that is not of
     this kind."""
-    named = [goal for goal, typed in given.items() if typed]
+    named = [goal for goal, typed in typed_goals.items() if typed]
     for goal in named:
         if goal not in goals(kind):
             check_option(f"--{goal.lower()}", kind, [kinds.DEFINITIONS])
@@ -102,14 +102,14 @@ def cancel(
     target: Target,
 ) -> int:
     """Ask an operation to end; what it has done is taken back where that is possible."""
-    found, seconds = kind_of(kind, "cancel"), waiting.seconds
+    noun, seconds = kind_of(kind, "cancel"), waiting.seconds
 
     async def body(client: Gateway) -> None:
-        await client.call("Cancel", found, name=name, reason=reason)
+        await client.call("Cancel", noun, name=name, reason=reason)
         if seconds is None:
-            print(f"{found.singular}/{name} asked to end")
+            print(f"{noun.singular}/{name} asked to end")
             return
         ended: Any = await follow(client, name, seconds=seconds, canceled=True)
-        print(f"{found.singular}/{name} {operation_state(ended)}")
+        print(f"{noun.singular}/{name} {operation_state(ended)}")
 
     return target.run(body)

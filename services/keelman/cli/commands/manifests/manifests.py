@@ -82,10 +82,10 @@ async def _apply(
 
 def _narrowed(manifests: list[Manifest], chosen: Selector) -> list[Manifest]:
     """Those with the labels that are asked for; the others are remarked on."""
-    found = [one for one in manifests if chosen.takes(one.labels)]
-    if others := [one.title for one in manifests if one not in found]:
+    chosen_manifests = [manifest for manifest in manifests if chosen.takes(manifest.labels)]
+    if others := [manifest.title for manifest in manifests if manifest not in chosen_manifests]:
         print(f"keelman: left out, as they have not the labels of -l: {', '.join(others)}", file=sys.stderr)
-    return found
+    return chosen_manifests
 
 
 @app.command()
@@ -102,16 +102,14 @@ def export(
 ) -> int:
     """Print resources as files that `keelman apply -f` takes back, secrets hidden."""
     form = checked_format(output, ("yaml", "json"))
-    found = (
-        kind_of(kind, "create") if kind and kind_of(kind).singular != "document" else kind_of(kind) if kind else None
-    )
+    noun = kind_of(kind, "create") if kind and kind_of(kind).singular != "document" else kind_of(kind) if kind else None
     chosen = selector(labels or ())
 
     async def body(client: Gateway) -> None:
-        made = await export_all(client, found, name, chosen, cluster=cluster)
+        documents = await export_all(client, noun, name, chosen, cluster=cluster)
         if form == "json":
-            print_document({"items": made}, form)
+            print_document({"items": documents}, form)
             return
-        print("---\n".join(as_yaml(one) for one in made), end="")
+        print("---\n".join(as_yaml(document) for document in documents), end="")
 
     return target.run(body)

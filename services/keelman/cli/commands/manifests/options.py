@@ -27,6 +27,6 @@ class ManifestOptions:
 
     def check_none(self) -> None:
         """Raises InvalidArgument for an option that is only for files, where there are none."""
-        given = {"--plan": self.plan, "--prune": self.prune, "-l": self.selector, "--cluster": self.cluster}
-        for flag in filter(given.get, given):
+        options = {"--plan": self.plan, "--prune": self.prune, "-l": self.selector, "--cluster": self.cluster}
+        for flag in filter(options.get, options):
             raise InvalidArgument(f"{flag}: only together with -f")

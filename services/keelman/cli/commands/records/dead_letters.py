@@ -43,18 +43,18 @@ def dead_letters(
     form = checked_format(output, TEXT_FORMATS)
 
     async def body(rest: ConnectorRest) -> None:
-        found = await rest.ask("GET", f"/dead-letters?records={records}")
+        answer = await rest.ask("GET", f"/dead-letters?records={records}")
         if form != "text":
-            print_document(found, form)
+            print_document(answer, form)
             return
-        least = "" if found["complete"] else "at least "
-        waiting = f"{least}{found['waiting']} of them not replayed"
-        letters = "dead letter" if found["letters"] == 1 and not least else "dead letters"
-        print(f"{least}{found['letters']} {letters} in topic {found['topic']}, {waiting}")
-        for one in found["kinds"]:
-            print(f"  {one['letters']:>8}  {_kind_text(one)}")
-        for one in found["newest"]:
-            print("\n".join(letter_lines(one)))
+        least = "" if answer["complete"] else "at least "
+        waiting = f"{least}{answer['waiting']} of them not replayed"
+        letters = "dead letter" if answer["letters"] == 1 and not least else "dead letters"
+        print(f"{least}{answer['letters']} {letters} in topic {answer['topic']}, {waiting}")
+        for kind in answer["kinds"]:
+            print(f"  {kind['letters']:>8}  {_kind_text(kind)}")
+        for letter in answer["newest"]:
+            print("\n".join(letter_lines(letter)))
 
     return where.ask_connector(name, body)
 
@@ -82,15 +82,15 @@ def replay(
 ) -> int:
     """Send a connector's dead letters back, each exactly once; those that fail again stay."""
     form = checked_format(output, TEXT_FORMATS)
-    asked: dict[str, Any] = {"dry_run": dry_run}
-    asked |= {key: text for key, text in (("to", to), ("stage", stage), ("exception", exception)) if text}
+    request: dict[str, Any] = {"dry_run": dry_run}
+    request |= {key: text for key, text in (("to", to), ("stage", stage), ("exception", exception)) if text}
     if begin:
-        asked["since"] = since(begin)
+        request["since"] = since(begin)
     if most is not None:
-        asked["most"] = most
+        request["most"] = most
 
     async def body(rest: ConnectorRest) -> None:
-        counts, examples = await _replay_all(rest, asked)
+        counts, examples = await _replay_all(rest, request)
         if form != "text":
             print_document({**counts, "examples": examples}, form)
             return
@@ -100,23 +100,23 @@ def replay(
     return where.ask_connector(name, body)
 
 
-async def _replay_all(rest: ConnectorRest, asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+async def _replay_all(rest: ConnectorRest, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
     """Asks until all is looked at, or as many are sent as were wanted: counts, and examples."""
     total: dict[str, Any] = dict.fromkeys(COUNTS, 0)
     kinds: dict[tuple[str, str], dict[str, Any]] = {}
-    request, examples = dict(asked), list[Any]()
+    request, examples = dict(options), list[Any]()
     with progress_line() as line:
         while True:
-            found = await rest.ask("POST", "/dead-letters/replay", request)
-            _add(total, kinds, found)
-            examples = [*examples, *found["examples"]][:MAX_EXAMPLES]
-            if found["cursor"] is None or total["sent"] >= asked.get("most", float("inf")):
+            answer = await rest.ask("POST", "/dead-letters/replay", request)
+            _add(total, kinds, answer)
+            examples = [*examples, *answer["examples"]][:MAX_EXAMPLES]
+            if answer["cursor"] is None or total["sent"] >= options.get("most", float("inf")):
                 break
             line.show(f"connector/{rest.name}: {total['sent']} sent back")
-            request["cursor"] = found["cursor"]
-            if "most" in asked:
-                request["most"] = asked["most"] - total["sent"]
-    counts = {**{k: found[k] for k in ("connector", "topic", "dry_run")}, **total, "kinds": list(kinds.values())}
+            request["cursor"] = answer["cursor"]
+            if "most" in options:
+                request["most"] = options["most"] - total["sent"]
+    counts = {**{k: answer[k] for k in ("connector", "topic", "dry_run")}, **total, "kinds": list(kinds.values())}
     return counts, examples
 
 
@@ -132,19 +132,22 @@ def since(text: str) -> str:
     return text
 
 
-def letter_lines(one: Mapping[str, Any]) -> list[str]:
+def letter_lines(letter: Mapping[str, Any]) -> list[str]:
     """A dead letter for people."""
-    origin = one["origin"] or {}
+    origin = letter["origin"] or {}
     place = f"{origin.get('topic') or 'unknown topic'}"
     if origin.get("offset") is not None:
         place += f"-{origin['partition']}@{origin['offset']}"
     elif origin.get("source_offset") is not None:
         place += f" from {in_json(origin['source_partition'] or {})} at {in_json(origin['source_offset'])}"
-    state = one.get("outcome") or ("replayed" if one.get("replayed") else "waiting")
-    lines = [f"{one['partition']}@{one['offset']} {state}: {_kind_text(one)}", f"  of {place}: {one['message'] or ''}"]
-    if one.get("why") and not (one["message"] and one["why"].endswith(" ".join(one["message"].split()))):
-        lines.append(f"  {one['why']}")
-    return [*lines, f"  key {value_text(one['key'])}  value {value_text(one['value'])}"]
+    state = letter.get("outcome") or ("replayed" if letter.get("replayed") else "waiting")
+    lines = [
+        f"{letter['partition']}@{letter['offset']} {state}: {_kind_text(letter)}",
+        f"  of {place}: {letter['message'] or ''}",
+    ]
+    if letter.get("why") and not (letter["message"] and letter["why"].endswith(" ".join(letter["message"].split()))):
+        lines.append(f"  {letter['why']}")
+    return [*lines, f"  key {value_text(letter['key'])}  value {value_text(letter['value'])}"]
 
 
 def replay_lines(counts: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -154,25 +157,25 @@ def replay_lines(counts: Mapping[str, Any], examples: Sequence[Mapping[str, Any]
     for key in COUNTS:
         if counts[key] or key == "sent":
             yield f"{counts[key]:>8}  {MEANINGS[key]}"
-    for one in counts["kinds"]:
-        parts = ", ".join(f"{one[key]} {key}" for key in COUNTS if one.get(key))
-        yield f"          {_kind_text(one)}: {parts}"
-    for one in examples:
-        yield from letter_lines(one)
+    for kind in counts["kinds"]:
+        parts = ", ".join(f"{kind[key]} {key}" for key in COUNTS if kind.get(key))
+        yield f"          {_kind_text(kind)}: {parts}"
+    for example in examples:
+        yield from letter_lines(example)
 
 
-def _add(total: dict[str, Any], kinds: dict[tuple[str, str], dict[str, Any]], found: Mapping[str, Any]) -> None:
+def _add(total: dict[str, Any], kinds: dict[tuple[str, str], dict[str, Any]], answer: Mapping[str, Any]) -> None:
     for key in COUNTS:
-        total[key] += found[key]
-    for one in found["kinds"]:
+        total[key] += answer[key]
+    for row in answer["kinds"]:
         kind = kinds.setdefault(
-            (one["stage"], one["exception"]), {"stage": one["stage"], "exception": one["exception"]}
+            (row["stage"], row["exception"]), {"stage": row["stage"], "exception": row["exception"]}
         )
         for key in COUNTS:
-            if key in one:
-                kind[key] = kind.get(key, 0) + one[key]
+            if key in row:
+                kind[key] = kind.get(key, 0) + row[key]
 
 
-def _kind_text(one: Mapping[str, Any]) -> str:
-    exception = (one.get("exception") or "").rpartition(".")[2]
-    return f"{one.get('stage') or 'no headers with a reason'}{f' {exception}' if exception else ''}"
+def _kind_text(letter: Mapping[str, Any]) -> str:
+    exception = (letter.get("exception") or "").rpartition(".")[2]
+    return f"{letter.get('stage') or 'no headers with a reason'}{f' {exception}' if exception else ''}"

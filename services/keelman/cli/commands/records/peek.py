@@ -44,32 +44,34 @@ def peek(
     async def body(client: Gateway) -> None:
         if (resource := await resource_of(client, brokers, topic)) is not None:
             answer = await client.call("Peek", TOPICS, name=resource.name, limit=records, timeout=PEEK_TIME)
-            found: Sequence[PeekedRecord] = [peeked(one) for one in reversed(answer.records)]
+            peeked_records: Sequence[PeekedRecord] = [peeked(record) for record in reversed(answer.records)]
         else:
             cluster = brokers or await client.only_broker_cluster()
             try:
-                found = await last_records(await client.client_properties(cluster), topic, records)
+                peeked_records = await last_records(await client.client_properties(cluster), topic, records)
             except NotFound as error:
                 raise NotFound(f"{error.message} on broker cluster {cluster!r}: see `keelman get topics`") from None
         if form != "text":
-            print_document({"topic": topic, "records": [document(one) for one in found]}, form)
+            print_document({"topic": topic, "records": [document(record) for record in peeked_records]}, form)
             return
-        if not found:
+        if not peeked_records:
             typer.echo(f"topic {topic} has no records", err=True)
-        for one in found:
-            print("\n".join(lines(one)))
+        for record in peeked_records:
+            print("\n".join(lines(record)))
 
     return target.run(body)
 
 
-def peeked(one: Any) -> PeekedRecord:
+def peeked(record: Any) -> PeekedRecord:
     """A record as the state service has read it."""
 
     def of(message: Any, field: str) -> Any:
         return getattr(message, field) if message.HasField(field) else None
 
-    headers = tuple((header.key, of(header, "value")) for header in one.headers)
-    return PeekedRecord(one.partition, one.offset, of(one, "timestamp_ms"), of(one, "key"), of(one, "value"), headers)
+    headers = tuple((header.key, of(header, "value")) for header in record.headers)
+    return PeekedRecord(
+        record.partition, record.offset, of(record, "timestamp_ms"), of(record, "key"), of(record, "value"), headers
+    )
 
 
 def document(record: PeekedRecord) -> dict[str, Any]:

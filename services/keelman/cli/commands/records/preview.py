@@ -44,22 +44,22 @@ def preview(
     where: Where,
 ) -> int:
     """Show a few real records through each step of a connector, before and after. Nothing is written."""
-    form, (whole, given) = checked_format(output, TEXT_FORMATS), given_config(config_file, values)
+    form, (whole, values_given) = checked_format(output, TEXT_FORMATS), given_config(config_file, values)
 
     async def body(rest: ConnectorRest) -> None:
-        asked: dict[str, Any] = {"records": records}
+        request: dict[str, Any] = {"records": records}
         if begin:
-            asked["from"] = begin
-        if whole is not None or given:
-            asked["config"] = {**(await _read_config(rest) if whole is None else whole), **given}
-        found = await rest.ask("POST", "/preview", asked)
+            request["from"] = begin
+        if whole is not None or values_given:
+            request["config"] = {**(await _read_config(rest) if whole is None else whole), **values_given}
+        answer = await rest.ask("POST", "/preview", request)
         if form != "text":
-            print_document(found, form)
+            print_document(answer, form)
             return
-        for line in preview_lines(found):
+        for line in preview_lines(answer):
             print(line)
-        if not found["records"]:
-            where = "" if found["from"] == BEGINNING else f" from {found['from']}; --from beginning may show some"
+        if not answer["records"]:
+            where = "" if answer["from"] == BEGINNING else f" from {answer['from']}; --from beginning may show some"
             print(f"no records{where}", file=sys.stderr)
 
     return where.ask_connector(name, body)
@@ -67,18 +67,18 @@ def preview(
 
 async def _read_config(rest: ConnectorRest) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = await rest.ask("GET", "/config")
+        config: dict[str, Any] = await rest.ask("GET", "/config")
     except NotFound:
         return {}
-    return found
+    return config
 
 
-def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def preview_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     """A preview for people: of each step what is another than before it."""
-    for number, one in enumerate(found["records"], 1):
-        yield f"record {number}: {one['outcome']}"
+    for number, entry in enumerate(answer["records"], 1):
+        yield f"record {number}: {entry['outcome']}"
         before: Mapping[str, Any] = {}
-        for step in one["steps"]:
+        for step in entry["steps"]:
             name = step.get("alias") or step["step"]
             record = step["record"]
             if record is None:
@@ -92,12 +92,12 @@ def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
             words = "not applied" if step.get("applied") is False else "  ".join(changed) or "unchanged"
             yield f"  {name:<14} {words}{_predicate_text(step)}"
             before = record
-        if "error" in one:
-            error = one["error"]
+        if "error" in entry:
+            error = entry["error"]
             yield f"  {error['step']:<14} {error['stage']}: {error['class'].rpartition('.')[2]}: {error['message']}"
             yield f"  {'':<14} {error['then']}"
-    if found["new_schemas"]:
-        yield f"schemas would be registered for: {', '.join(found['new_schemas'])}"
+    if answer["new_schemas"]:
+        yield f"schemas would be registered for: {', '.join(answer['new_schemas'])}"
 
 
 def _predicate_text(step: Mapping[str, Any]) -> str:

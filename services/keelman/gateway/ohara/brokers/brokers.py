@@ -51,47 +51,47 @@ class Brokers(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Returns all broker clusters."""
-        return [cluster_json(one) for one in (await read_known(self._control, BROKER)).of(BROKER)]
+        return [cluster_json(cluster) for cluster in (await read_known(self._control, BROKER)).of(BROKER)]
 
     async def get(self, key: ObjectKey) -> Json:
         """Returns one broker cluster."""
-        known = await read_known(self._control, BROKER)
-        return cluster_json(await self._whole(known.found(BROKER, key), known))
+        directory = await read_known(self._control, BROKER)
+        return cluster_json(await self._whole(directory.found(BROKER, key), directory))
 
     async def create(self, settings: Settings) -> Json:
         """Creates a stopped broker cluster, with a client port that is free on all of its nodes."""
-        known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
-        made = created(ALL, settings)
-        key = checked_key(made["group"], made["name"])
-        folders = await self._check(made, known)
-        if known.get(BROKER, key) is not None:
+        directory = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
+        complete = created(ALL, settings)
+        key = checked_key(complete["group"], complete["name"])
+        folders = await self._check(complete, directory)
+        if directory.get(BROKER, key) is not None:
             raise exists(BROKER, key)
         try:
-            return _json(await self._create(key, made, folders), known)
+            return _json(await self._create(key, complete, folders), directory)
         except AlreadyExists:
             raise exists(BROKER, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
         """Changes a stopped broker cluster, or creates one. Raises Conflict or AlreadyExists if another caller was
         faster."""
-        known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
-        if (cluster := known.get(BROKER, key)) is None:
-            made = created(ALL, {**settings, **key.json})
-            return _json(await self._create(key, made, await self._check(made, known)), known)
+        directory = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
+        if (cluster := directory.get(BROKER, key)) is None:
+            complete = created(ALL, {**settings, **key.json})
+            return _json(await self._create(key, complete, await self._check(complete, directory)), directory)
         if cluster.life.state:
             raise must_be_stopped(BROKER, key)
-        cluster = await self._whole(cluster, known)
-        made = edited(ALL, cluster.settings, {**settings, **key.json})
-        folders = await self._check(made, known)
-        return _json(await self._update(cluster, made, folders), known)
+        cluster = await self._whole(cluster, directory)
+        complete = edited(ALL, cluster.settings, {**settings, **key.json})
+        folders = await self._check(complete, directory)
+        return _json(await self._update(cluster, complete, folders), directory)
 
     async def delete(self, key: ObjectKey) -> None:
         """Deletes a stopped and unused broker cluster, with its data."""
-        known = await read_known(self._control)
-        if (cluster := known.get(BROKER, key)) is None:
+        directory = await read_known(self._control)
+        if (cluster := directory.get(BROKER, key)) is None:
             return
         starting.check_not_running(cluster)
-        await self._check_unused(cluster, known, running=False)
+        await self._check_unused(cluster, directory, running=False)
         starting.check_stopped(cluster)
         with suppress(NotFound):  # another caller was faster
             await self._ask(pb.DeleteBrokerClusterRequest, cluster)
@@ -99,11 +99,13 @@ class Brokers(Resource):
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts or stops the brokers, or adds a node."""
         if verb in ("start", "stop"):
-            known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
+            directory = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
             if verb == "start":
-                await self._start(known.found(BROKER, key), known)
+                await self._start(directory.found(BROKER, key), directory)
             else:
-                await self._stop(known.found(BROKER, key), known, force=call.parameter("force").lower() == "true")
+                await self._stop(
+                    directory.found(BROKER, key), directory, force=call.parameter("force").lower() == "true"
+                )
         else:
             await self._add(key, verb)
 
@@ -111,56 +113,56 @@ class Brokers(Resource):
         """Removes a node; its broker ends. Raises OharaError if data would be lost."""
         await self._remove(key, part)
 
-    async def _whole(self, cluster: Cluster, known: Known) -> Cluster:
+    async def _whole(self, cluster: Cluster, directory: Known) -> Cluster:
         """Returns the cluster with its settings as they were sent; lists hide settings that are named like secrets."""
         request = pb.GetBrokerClusterRequest(name=cluster.made.name, whole_extra=True)
         try:
-            made = (await self._control.ask(request)).broker_cluster
+            broker_cluster = (await self._control.ask(request)).broker_cluster
         except NotFound:
             raise not_found(BROKER, cluster.key) from None
-        return broker_of(made, known.hosts, cluster.processes) or cluster
+        return broker_of(broker_cluster, directory.hosts, cluster.processes) or cluster
 
-    async def _start(self, cluster: Cluster, known: Known) -> None:
+    async def _start(self, cluster: Cluster, directory: Known) -> None:
         if cluster.life.state:
             if not is_wanted(cluster.made.status.state):
                 raise illegal_state(f"KeyKind({cluster.key},{BROKER}) is stopping")
             return
-        starting.check_start(cluster, ports_of(cluster.made.spec), known)
+        starting.check_start(cluster, ports_of(cluster.made.spec), directory)
         zookeeper = cluster.uses
         if zookeeper is not None:
-            found = known.get(ZOOKEEPER, zookeeper)
-            if found is None:
+            zookeeper_cluster = directory.get(ZOOKEEPER, zookeeper)
+            if zookeeper_cluster is None:
                 raise not_stored(ZOOKEEPER, [zookeeper])
-            if found.life.state != RUNNING and found.made is not None:
+            if zookeeper_cluster.life.state != RUNNING and zookeeper_cluster.made is not None:
                 raise must_run(ZOOKEEPER, [zookeeper])
-            for other in known.users(BROKER, zookeeper, running=True):
+            for other in directory.users(BROKER, zookeeper, running=True):
                 raise illegal_argument(f"zk cluster:{zookeeper} is already used by broker cluster:{other.key.name}")
         folders = await check_volumes(self._control, _volumes(cluster.settings), running=True)
         if folders and folders != list(cluster.made.spec.managed.data_folders):  # the path of a volume has changed
             await self._update(cluster, cluster.settings, folders)
         await self._ask(pb.StartBrokerClusterRequest, cluster)
 
-    async def _stop(self, cluster: Cluster, known: Known, *, force: bool) -> None:
+    async def _stop(self, cluster: Cluster, directory: Known, *, force: bool) -> None:
         if not cluster.life.state:
             return
-        await self._check_unused(cluster, known, running=True)
+        await self._check_unused(cluster, directory, running=True)
         _check_managed(cluster, "starts and stops")
         starting.check_begun(cluster, force=force)
         await self._ask(pb.StopBrokerClusterRequest, cluster, force=force)
 
     async def _add(self, key: ObjectKey, node: str) -> None:
-        known = await read_known(self._control, BROKER)
-        cluster = known.found(BROKER, key)
+        directory = await read_known(self._control, BROKER)
+        cluster = directory.found(BROKER, key)
         if node in DENIED_NODES:
             raise bad_value(f"the {node} is protected word")
-        if known.hosts.get(node) is None:
+        if directory.hosts.get(node) is None:
             raise not_found("node", node_key(node))
         if not _has(cluster, node):
             await self._update(cluster, {**cluster.settings, NODE_NAMES: [*cluster.node_names, node]})
 
     async def _remove(self, key: ObjectKey, node: str) -> None:
-        known = await read_known(self._control, BROKER)
-        cluster = known.get(BROKER, key)
+        directory = await read_known(self._control, BROKER)
+        cluster = directory.get(BROKER, key)
         if cluster is None or not _has(cluster, node):
             return
         if len(cluster.node_names) == 1:
@@ -171,17 +173,17 @@ class Brokers(Resource):
         except Unavailable as error:  # the brokers must answer which data would be lost
             raise illegal_state(f"{node} cannot be removed now: {error.message}") from None
 
-    async def _check(self, settings: Settings, known: Known) -> Sequence[str]:
+    async def _check(self, settings: Settings, directory: Known) -> Sequence[str]:
         """Returns the paths of the volumes. Raises OharaError for a named object that does not exist."""
-        known.hosts.check(settings[NODE_NAMES])
+        directory.hosts.check(settings[NODE_NAMES])
         zookeeper = key_of(settings[ZOOKEEPER_CLUSTER_KEY])
-        if known.get(ZOOKEEPER, zookeeper) is None:
+        if directory.get(ZOOKEEPER, zookeeper) is None:
             raise not_stored(ZOOKEEPER, [zookeeper])
         return await check_volumes(self._control, _volumes(settings), running=False)
 
-    async def _check_unused(self, cluster: Cluster, known: Known, *, running: bool) -> None:
+    async def _check_unused(self, cluster: Cluster, directory: Known, *, running: bool) -> None:
         for kind in (WORKER, STREAM, SHABONDI):
-            starting.check_unused(cluster, known.users(kind, cluster.key, running=running))
+            starting.check_unused(cluster, directory.users(kind, cluster.key, running=running))
         if topics := await topics_on(self._control, cluster.made.name, present=running):
             raise starting.used(cluster, "topic", topics)
 
@@ -192,8 +194,8 @@ class Brokers(Resource):
             name = own_name(key, number)
             request = pb.CreateBrokerClusterRequest(name=name, spec=spec, stopped=True, choose_ports=True)
             try:
-                made: BrokerCluster = (await self._control.ask(request)).broker_cluster
-                return as_sent(made, spec)
+                broker_cluster: BrokerCluster = (await self._control.ask(request)).broker_cluster
+                return as_sent(broker_cluster, spec)
             except AlreadyExists:
                 continue
             except FailedPrecondition as error:
@@ -212,8 +214,8 @@ class Brokers(Resource):
             spec.managed.data_folders[:] = folders
         mask = FieldMask(paths=["managed", "extra"])
         answer = await self._ask(pb.UpdateBrokerClusterRequest, cluster, etag=present.etag, spec=spec, update_mask=mask)
-        made: BrokerCluster = answer.broker_cluster
-        return as_sent(made, spec)
+        broker_cluster: BrokerCluster = answer.broker_cluster
+        return as_sent(broker_cluster, spec)
 
     async def _ask(self, request: Any, cluster: Cluster, **fields: Any) -> Any:
         """Returns the answer of a verb of the state service; raises its failed preconditions in Ohara's words."""
@@ -234,11 +236,11 @@ def _has(cluster: Cluster, node: str) -> bool:
 
 
 def _volumes(settings: Mapping[str, Any]) -> list[ObjectKey]:
-    return [key_of(one, LOG_DIRS) for one in settings.get(LOG_DIRS, [])]
+    return [key_of(volume, LOG_DIRS) for volume in settings.get(LOG_DIRS, [])]
 
 
-def _json(made: BrokerCluster, known: Known) -> Json:
-    cluster = broker_of(made, known.hosts, [])
+def _json(broker_cluster: BrokerCluster, directory: Known) -> Json:
+    cluster = broker_of(broker_cluster, directory.hosts, [])
     assert cluster is not None
     return cluster_json(cluster)
 
@@ -247,5 +249,7 @@ async def topics_on(control: Control, broker_cluster: str, *, present: bool) -> 
     """Returns the keys of the topics on a broker cluster, given by its own name; with `present` only topics with the
     goal PRESENT."""
     topics = await control.all(ListTopicsRequest, broker_cluster=broker_cluster)
-    found = [shown_key(one.name, one.spec.origin) for one in topics if one.goal == TOPIC_GOAL_PRESENT or not present]
-    return [key for key in found if key is not None]
+    keys = [
+        shown_key(topic.name, topic.spec.origin) for topic in topics if topic.goal == TOPIC_GOAL_PRESENT or not present
+    ]
+    return [key for key in keys if key is not None]

@@ -22,7 +22,7 @@ XMX, ROUTES = "xmx", "routes"
 KAFKA_PORT, USUAL_JMX_PORT = 9092, 9999
 MIN_HEAP_MB, MAX_HEAP_MB = 128, 1 << 20
 """The bounds of a broker's heap: a smaller request gets the minimum, a larger one the maximum."""
-_PROPERTIES = tuple(one.key for one in (*KAFKA, *KAFKA_0_12))
+_PROPERTIES = tuple(setting.key for setting in (*KAFKA, *KAFKA_0_12))
 _EXTERNAL = {
     pb.CLUSTER_STATE_RUNNING: RUNNING,
     pb.CLUSTER_STATE_STARTING: PENDING,
@@ -67,7 +67,7 @@ def settings_of(cluster: BrokerCluster, key: ObjectKey, hosts: Hosts, brokers: S
     if spec.origin.api == API:
         settings = value_of(spec.extra)
     else:
-        defaults = {one.key: default_of(one) for one in BROKER}
+        defaults = {setting.key: default_of(setting) for setting in BROKER}
         settings = {name: value for name, value in defaults.items() if value is not None} | {
             ZOOKEEPER_CLUSTER_KEY: key.json, JMX_PORT: USUAL_JMX_PORT, "tags": dict(spec.labels),
         }  # fmt: skip
@@ -88,7 +88,7 @@ def nodes_of(cluster: BrokerCluster, hosts: Hosts) -> list[str]:
     """Returns the names of the nodes with the cluster's brokers; for an external cluster the hosts of its brokers."""
     if cluster.spec.WhichOneof("kind") == "external":
         servers = cluster.spec.external.bootstrap_servers.split(",")
-        return list(dict.fromkeys(one.strip().rpartition(":")[0].strip("[]") for one in servers))
+        return list(dict.fromkeys(server.strip().rpartition(":")[0].strip("[]") for server in servers))
     return [hosts.shown(node) for node in cluster.spec.managed.nodes]
 
 
@@ -111,7 +111,7 @@ def _client_port(cluster: BrokerCluster, brokers: Sequence[Workload]) -> int:
         return cluster.spec.managed.port
     servers = cluster.spec.external.bootstrap_servers or cluster.status.bootstrap_servers
     port = servers.partition(",")[0].rpartition(":")[2].strip()
-    return int(port) if port.isdecimal() else next((one.spec.broker.port for one in brokers), KAFKA_PORT)
+    return int(port) if port.isdecimal() else next((broker.spec.broker.port for broker in brokers), KAFKA_PORT)
 
 
 def _heap_mb(xmx: int) -> int:

@@ -73,7 +73,7 @@ class Known:
 
     def __init__(self, hosts: Hosts, clusters: Iterable[Cluster]) -> None:
         self.hosts = hosts
-        self.clusters = {(one.kind, one.key): one for one in clusters}
+        self.clusters = {(cluster.kind, cluster.key): cluster for cluster in clusters}
 
     def get(self, kind: str, key: ObjectKey) -> Cluster | None:
         """Returns one cluster; None if it does not exist."""
@@ -87,15 +87,17 @@ class Known:
 
     def of(self, kind: str) -> list[Cluster]:
         """Returns all clusters of a kind, sorted by key."""
-        return sorted((one for one in self.clusters.values() if one.kind == kind), key=lambda one: one.key)
+        return sorted(
+            (cluster for cluster in self.clusters.values() if cluster.kind == kind), key=lambda cluster: cluster.key
+        )
 
     def users(self, kind: str, key: ObjectKey, *, running: bool) -> list[Cluster]:
         """Returns the clusters of a kind that use this cluster; with `running` only clusters with processes."""
-        return [one for one in self.of(kind) if one.uses == key and (one.life.state or not running)]
+        return [cluster for cluster in self.of(kind) if cluster.uses == key and (cluster.life.state or not running)]
 
     def holders(self) -> list[Holder]:
         """Returns the ports of all clusters with processes."""
-        return [one.holder for one in self.clusters.values() if one.life.state]
+        return [cluster.holder for cluster in self.clusters.values() if cluster.life.state]
 
 
 async def read_known(control: Control, *kinds: str) -> Known:
@@ -106,32 +108,34 @@ async def read_known(control: Control, *kinds: str) -> Known:
 
 @cache
 def _reading(kinds: frozenset[str]) -> Callable[[Control], Awaitable[Known]]:
-    return partial(_read, wanted=kinds)
+    return partial(_read, kinds=kinds)
 
 
-async def _read(control: Control, wanted: frozenset[str]) -> Known:
-    nodes, kept, workloads, brokers, workers, zookeepers, streams, shabondis = await asyncio.gather(
+async def _read(control: Control, kinds: frozenset[str]) -> Known:
+    nodes, stored, workloads, brokers, workers, zookeepers, streams, shabondis = await asyncio.gather(
         control.all(node_service_pb2.ListNodesRequest),
         Stored(control, "node").list(),
         control.all(workload_service_pb2.ListWorkloadsRequest),
         control.all(broker_pb.ListBrokerClustersRequest),
-        control.all(worker_pb.ListWorkerClustersRequest) if WORKER in wanted else _none(),
-        *(Stored(control, kind).list() if kind in wanted else _none() for kind in (ZOOKEEPER, STREAM, SHABONDI)),
+        control.all(worker_pb.ListWorkerClustersRequest) if WORKER in kinds else _none(),
+        *(Stored(control, kind).list() if kind in kinds else _none() for kind in (ZOOKEEPER, STREAM, SHABONDI)),
     )
-    hosts = Hosts(nodes, kept)
+    hosts = Hosts(nodes, stored)
     processes: dict[tuple[str, str], list[Workload]] = defaultdict(list)
-    for one in workloads:
-        processes[owner_of(one)].append(one)
-    if PLACED in wanted:
+    for workload in workloads:
+        processes[owner_of(workload)].append(workload)
+    if PLACED in kinds:
         workers = await _placed(control, [name for kind, name in processes if kind == WORKER])
     # Of two clusters with one key, the one created through this API comes last, and wins.
-    brokers.sort(key=lambda one: one.spec.origin.api)
-    workers.sort(key=lambda one: one.spec.origin.api)
-    clusters = [broker for one in brokers if (broker := broker_of(one, hosts, processes[BROKER, one.name]))]
-    names = {one.made.name: one.key for one in clusters}
-    clusters = [*stand_ins(clusters), *clusters, *(zookeeper_of(one) for one in zookeepers)]
-    clusters += [w for one in workers if (w := worker_of(one, hosts, processes[WORKER, one.name], names))]
-    clusters += [_dormant(STREAM, one) for one in streams] + [_dormant(SHABONDI, one) for one in shabondis]
+    brokers.sort(key=lambda cluster: cluster.spec.origin.api)
+    workers.sort(key=lambda cluster: cluster.spec.origin.api)
+    clusters = [broker for cluster in brokers if (broker := broker_of(cluster, hosts, processes[BROKER, cluster.name]))]
+    names = {cluster.made.name: cluster.key for cluster in clusters}
+    clusters = [*stand_ins(clusters), *clusters, *(zookeeper_of(zookeeper) for zookeeper in zookeepers)]
+    clusters += [w for cluster in workers if (w := worker_of(cluster, hosts, processes[WORKER, cluster.name], names))]
+    clusters += [_dormant(STREAM, document) for document in streams] + [
+        _dormant(SHABONDI, document) for document in shabondis
+    ]
     return Known(hosts, clusters)
 
 
@@ -139,13 +143,13 @@ async def _placed(control: Control, names: Sequence[str]) -> list[WorkerCluster]
     """Returns the worker clusters with these names. Reads few of them one by one, since a list takes time for each
     cluster in it."""
     if len(names) > FEW:
-        return [one for one in await control.all(worker_pb.ListWorkerClustersRequest) if one.name in names]
-    asked = (control.ask(worker_pb.GetWorkerClusterRequest(name=name)) for name in names)
-    found = await asyncio.gather(*asked, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException) and not isinstance(one, NotFound):
-            raise one
-    return [one.worker_cluster for one in found if not isinstance(one, BaseException)]
+        return [cluster for cluster in await control.all(worker_pb.ListWorkerClustersRequest) if cluster.name in names]
+    requests = (control.ask(worker_pb.GetWorkerClusterRequest(name=name)) for name in names)
+    answers = await asyncio.gather(*requests, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, NotFound):
+            raise answer
+    return [answer.worker_cluster for answer in answers if not isinstance(answer, BaseException)]
 
 
 async def _none() -> list[Any]:
@@ -169,9 +173,9 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
         return None
     settings = broker_specs.settings_of(cluster, key, hosts, brokers)
     ports = {*broker_specs.ports_of(cluster.spec)}
-    for one in brokers:
-        made = one.spec.broker
-        ports |= {made.port, made.controller_port, made.metrics_port}
+    for broker in brokers:
+        broker_spec = broker.spec.broker
+        ports |= {broker_spec.port, broker_spec.controller_port, broker_spec.metrics_port}
     return Cluster(
         BROKER,
         key,
@@ -198,9 +202,9 @@ def worker_of(
     uses = brokers.get(spec.broker_cluster)
     shown_brokers = uses or unshown_key(spec.broker_cluster)
     ports = {*worker_specs.ports_of(spec)}
-    for one in workers:
-        made = one.spec.worker
-        ports |= {made.port, made.metrics_port, made.admin_port, *made.reserved_ports}
+    for worker in workers:
+        worker_spec = worker.spec.worker
+        ports |= {worker_spec.port, worker_spec.metrics_port, worker_spec.admin_port, *worker_spec.reserved_ports}
     return Cluster(
         WORKER,
         key,
@@ -253,21 +257,21 @@ def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
     return [
         Cluster(
             ZOOKEEPER,
-            one.key,
+            broker.key,
             None,
-            partial(stand_in_settings, one),
-            node_names=one.node_names,
-            modified=one.modified,
-            life=Life(RUNNING, one.life.alive_nodes) if one.life.state == RUNNING else GONE,
+            partial(stand_in_settings, broker),
+            node_names=broker.node_names,
+            modified=broker.modified,
+            life=Life(RUNNING, broker.life.alive_nodes) if broker.life.state == RUNNING else GONE,
         )
-        for one in brokers
-        if one.made.spec.origin.api != API
+        for broker in brokers
+        if broker.made.spec.origin.api != API
     ]
 
 
 def stand_in_settings(broker: Cluster) -> Settings:
     """Returns the settings of a stand-in zookeeper."""
-    defaults = {one.key: default for one in ZOOKEEPER_SETTINGS if (default := default_of(one)) is not None}
+    defaults = {setting.key: default for setting in ZOOKEEPER_SETTINGS if (default := default_of(setting)) is not None}
     return defaults | USUAL_PORTS | {NODE_NAMES: list(broker.node_names)} | broker.key.json
 
 

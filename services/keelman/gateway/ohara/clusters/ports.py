@@ -28,7 +28,7 @@ def check_ports(mine: Holder, running: Iterable[Holder]) -> None:
     """Raises Ohara's IllegalArgumentException with the ports that other clusters use, and the name of each cluster."""
     held = [
         (sorted(mine.ports & other.ports), other)
-        for other in sorted(running, key=lambda one: (one.kind, one.key.group, one.key.name))
+        for other in sorted(running, key=lambda cluster: (cluster.kind, cluster.key.group, cluster.key.name))
         if (other.kind, other.key) != (mine.kind, mine.key) and mine.ports & other.ports
     ]
     if held:

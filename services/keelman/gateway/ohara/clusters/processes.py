@@ -58,14 +58,14 @@ def is_begun(workloads: Iterable[Workload]) -> bool:
     )
 
 
-def present(workloads: Iterable[Workload], *, wanted: bool) -> list[Workload]:
-    """Returns the processes that count: without ended ones; with `wanted` only those with the goal to run."""
+def present(workloads: Iterable[Workload], *, to_run: bool) -> list[Workload]:
+    """Returns the processes that count: without ended ones; with `to_run` only those with the goal to run."""
     return [
         w
         for w in workloads
-        if not (wanted and w.goal == work.WORKLOAD_GOAL_REMOVED)
-        and (w.status.state not in _ENDED if not wanted else w.goal == work.WORKLOAD_GOAL_RUNNING)
-        and (wanted or w.status.state != work.WORKLOAD_STATE_UNSPECIFIED)
+        if not (to_run and w.goal == work.WORKLOAD_GOAL_REMOVED)
+        and (w.status.state not in _ENDED if not to_run else w.goal == work.WORKLOAD_GOAL_RUNNING)
+        and (to_run or w.status.state != work.WORKLOAD_STATE_UNSPECIFIED)
     ]
 
 
@@ -78,23 +78,23 @@ def life_of(
     process that died and is started again counts as dead until it is up. A process of a cluster that stops may still
     come up until its agent has reported its end.
     """
-    wanted = is_wanted(state)
-    there = present(workloads, wanted=wanted)
+    runs = is_wanted(state)
+    there = present(workloads, to_run=runs)
     up = [w for w in there if w.status.state in _UP and w.node not in hosts.offline]
     dead = {w.node: _why_dead(w, hosts) for w in there if w not in up and _is_dead(w, hosts)}
-    error = "; ".join(f"{hosts.shown(node)}: {why}" for node, why in sorted(dead.items()))
+    error = "; ".join(f"{hosts.shown(node)}: {reason}" for node, reason in sorted(dead.items()))
     alive = tuple(hosts.shown(node) for node in sorted({w.node for w in up}))
     if len(up) + len(dead) < len(there):
-        found = PENDING
+        state_word = PENDING
     elif up:
-        found = RUNNING
+        state_word = RUNNING
     elif dead:
-        found = FAILED
+        state_word = FAILED
     else:
-        found = PENDING if wanted or state == clusters.CLUSTER_STATE_STOPPING else ""
-    if not error and found in (PENDING, RUNNING) and state not in _WELL.get(found, ()):
+        state_word = PENDING if runs or state == clusters.CLUSTER_STATE_STOPPING else ""
+    if not error and state_word in (PENDING, RUNNING) and state not in _WELL.get(state_word, ()):
         error = message
-    return Life(found, alive, error)
+    return Life(state_word, alive, error)
 
 
 def _is_dead(workload: Workload, hosts: Hosts) -> bool:

@@ -26,22 +26,22 @@ def default_image(kind: str) -> str:
     return f"oharastream/{IMAGES[kind]}:{VERSION}"
 
 
-def check_start(cluster: Cluster, ports: frozenset[int], known: Known) -> None:
+def check_start(cluster: Cluster, ports: frozenset[int], directory: Known) -> None:
     """Raises OharaError for nodes that do not exist or do not have the image, and for ports of other clusters. `ports`:
     those that the cluster's user gave it, since the others are chosen anew."""
     if not cluster.node_names:
         raise bad_value("node names can't be empty")
-    known.hosts.check(cluster.node_names)
-    check_image(cluster.kind, cluster.node_names, str(cluster.settings["imageName"]), known)
-    check_ports(Holder(cluster.kind, cluster.key, ports), known.holders())
+    directory.hosts.check(cluster.node_names)
+    check_image(cluster.kind, cluster.node_names, str(cluster.settings["imageName"]), directory)
+    check_ports(Holder(cluster.kind, cluster.key, ports), directory.holders())
 
 
-def check_image(kind: str, hostnames: Iterable[str], image: str, known: Known) -> None:
+def check_image(kind: str, hostnames: Iterable[str], image: str, directory: Known) -> None:
     """Raises OharaError for a node without its agent, and for an image of another kind."""
     for name in hostnames:
-        host = known.hosts.get(name)
+        host = directory.hosts.get(name)
         is_there = host is not None and host.node.status.state == NODE_STATE_ONLINE
-        images = [default_image(one) for one in IMAGES] if is_there else []
+        images = [default_image(image_kind) for image_kind in IMAGES] if is_there else []
         if not images or not image.rpartition("/")[2].startswith(f"{IMAGES[kind]}:"):
             raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
 
@@ -71,7 +71,7 @@ def check_stopped(cluster: Cluster) -> None:
 def check_unused(cluster: Cluster, users: Iterable[Cluster]) -> None:
     """Raises OharaError for a cluster with users, which are all of one kind."""
     if users := list(users):
-        raise used(cluster, f"{users[0].kind} cluster", [one.key for one in users])
+        raise used(cluster, f"{users[0].kind} cluster", [user.key for user in users])
 
 
 def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
@@ -82,31 +82,37 @@ def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
     )  # fmt: skip
 
 
-def free_port(known: Known, taken: Iterable[int] = ()) -> int:
+def free_port(directory: Known, taken: Iterable[int] = ()) -> int:
     """Returns a random port that no cluster has, running or not."""
-    held = {*taken}.union(*(one.ports for one in known.clusters.values()))
+    held = {*taken}.union(*(cluster.ports for cluster in directory.clusters.values()))
     while (port := MIN_PORT + secrets.randbelow(MAX_PORT - MIN_PORT)) in held:
         pass
     return port
 
 
-def worded(error: FailedPrecondition, known: Known, own: str, key: ObjectKey) -> OharaError:
+def worded(error: FailedPrecondition, directory: Known, own: str, key: ObjectKey) -> OharaError:
     """Returns an error of the state service in Ohara's words. `own`: the own name of the broker cluster of this key."""
     facts = error.metadata
     match error.reason:
         case "PORT_IN_USE":
-            holder = _holder(known, facts["kind"], facts["name"])
+            holder = _holder(directory, facts["kind"], facts["name"])
             return illegal_argument(in_use([int(facts["port"])], holder.holder.words if holder else facts["name"]))
         case "IN_USE":
-            users = [_holder(known, "worker_cluster", name) for name in facts["worker_clusters"].split(", ")]
-            cluster = known.get(BROKER, key)
+            users = [_holder(directory, "worker_cluster", name) for name in facts["worker_clusters"].split(", ")]
+            cluster = directory.get(BROKER, key)
             if cluster is not None and all(users):
-                return used(cluster, "worker cluster", [one.key for one in users if one is not None])
-    made = error_of(error)
-    return OharaError(made.status, made.code, made.message.replace(repr(own), str(key)).replace(own, str(key)))
+                return used(cluster, "worker cluster", [user.key for user in users if user is not None])
+    plain_error = error_of(error)
+    return OharaError(
+        plain_error.status, plain_error.code, plain_error.message.replace(repr(own), str(key)).replace(own, str(key))
+    )
 
 
-def _holder(known: Known, noun: str, name: str) -> Cluster | None:
+def _holder(directory: Known, noun: str, name: str) -> Cluster | None:
     """Returns the cluster with this name in the state service; None if it is not shown."""
-    found = (one for one in known.of(_NOUNS.get(noun, "")) if one.made is not None and one.made.name == name)
-    return next(found, None)
+    matches = (
+        cluster
+        for cluster in directory.of(_NOUNS.get(noun, ""))
+        if cluster.made is not None and cluster.made.name == name
+    )
+    return next(matches, None)

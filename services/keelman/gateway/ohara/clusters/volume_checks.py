@@ -20,7 +20,7 @@ async def check_volumes(control: Control, keys: Sequence[ObjectKey], *, running:
     are not started."""
     if not keys:
         return []
-    there = {one.key: one for one in await Stored(control, VOLUME).list()}
+    there = {volume.key: volume for volume in await Stored(control, VOLUME).list()}
     if missing := [key for key in keys if key not in there]:
         raise not_stored(VOLUME, missing)
     if running and (stopped := [key for key in keys if there[key].content.get(STATE) != RUNNING]):

@@ -139,8 +139,8 @@ def settings_of(
 ) -> Settings:
     """Returns the complete settings of a worker cluster: as they were sent, updated from its present spec."""
     spec = cluster.spec
-    kept = dict(_extra(spec.extra.SerializeToString(deterministic=True)))
-    settings = kept if spec.origin.api == API else _native(cluster) | kept
+    extra = dict(_extra(spec.extra.SerializeToString(deterministic=True)))
+    settings = extra if spec.origin.api == API else _native(cluster) | extra
     settings |= {worker.BROKER_CLUSTER_KEY: broker.json, NODE_NAMES: nodes_of(cluster, hosts, workers), **key.json}
     for name, key_of_property in PROPERTIES.items():
         if (text := spec.properties.get(key_of_property, "")) and name in settings:
@@ -161,14 +161,14 @@ def nodes_of(cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload] =
 
 def files_of(spec: WorkerClusterSpec) -> list[ObjectKey]:
     """Returns the keys of the files that a worker cluster names, as they were sent."""
-    kept = _extra(spec.extra.SerializeToString(deterministic=True))
-    return [key_of(one) for name in (worker.PLUGIN_KEYS, worker.SHARED_JAR_KEYS) for one in kept.get(name, ())]
+    extra = _extra(spec.extra.SerializeToString(deterministic=True))
+    return [key_of(key) for name in (worker.PLUGIN_KEYS, worker.SHARED_JAR_KEYS) for key in extra.get(name, ())]
 
 
 def _native(cluster: WorkerCluster) -> Settings:
     """Returns the settings of a cluster created outside this API, except those derived from its nodes and ports."""
     spec = cluster.spec
-    settings = {one.key: default for one in worker.WORKER if (default := default_of(one)) is not None}
+    settings = {setting.key: default for setting in worker.WORKER if (default := default_of(setting)) is not None}
     settings[worker.GROUP_ID] = cluster.status.group_id
     for kind, what in zip(worker.TOPIC_KINDS, ("configs", "offsets", "status"), strict=True):
         settings[worker.topic_key(kind)] = f"{cluster.name}.connect-{what}"

@@ -41,20 +41,22 @@ def generic_class(kind: str, name: str, version: str = "", *, ohara: bool = Fals
     table: Definitions = OHARA_CONNECTOR if ohara else CONNECTOR
     if kind not in ("source", "sink", UNKNOWN):
         table = STREAM if kind == "stream" else ()
-    return class_info(kind, name, [one.json for one in (*table, *meta(kind, version))])
+    return class_info(kind, name, [setting.json for setting in (*table, *meta(kind, version))])
 
 
 def class_of_keys(kind: str, name: str, version: str, keys: Iterable[Mapping[str, Any]]) -> Json:
     """Returns a class from the keys that Connect reports, each a ConfigKeyInfo."""
     keys = list(keys)
-    if own := [setting for one in keys if (setting := own_setting(one)) is not None]:
-        named = next((one["defaultValue"] for one in own if one["key"] == KIND), None)
+    if own := [setting for key in keys if (setting := own_setting(key)) is not None]:
+        named = next((setting["defaultValue"] for setting in own if setting["key"] == KIND), None)
         return class_info(named if isinstance(named, str) else kind, name, own)
-    known = {one.key for one in CONNECTOR}
-    more = [setting_of(one) for one in keys if one["name"] not in known and "__" not in one["name"]]
-    places = {one.key: place for place, one in enumerate(more, len(CONNECTOR))}
-    shown = [one.json | {"orderInGroup": places[one.key]} for one in more]
-    return class_info(kind, name, [one.json for one in CONNECTOR] + shown + [one.json for one in meta(kind, version)])
+    own_keys = {setting.key for setting in CONNECTOR}
+    more = [setting_of(key) for key in keys if key["name"] not in own_keys and "__" not in key["name"]]
+    places = {setting.key: place for place, setting in enumerate(more, len(CONNECTOR))}
+    shown = [setting.json | {"orderInGroup": places[setting.key]} for setting in more]
+    return class_info(
+        kind, name, [setting.json for setting in CONNECTOR] + shown + [setting.json for setting in meta(kind, version)]
+    )
 
 
 def own_setting(key: Mapping[str, Any]) -> Json | None:
@@ -63,10 +65,10 @@ def own_setting(key: Mapping[str, Any]) -> Json | None:
     if not text.startswith("{"):
         return None
     try:
-        found = orjson.loads(text)
+        tree = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) and found.keys() >= {"key", "valueType", "necessary"} else None
+    return tree if isinstance(tree, dict) and tree.keys() >= {"key", "valueType", "necessary"} else None
 
 
 def setting_of(key: Mapping[str, Any]) -> SettingDef:
@@ -84,18 +86,19 @@ def setting_of(key: Mapping[str, Any]) -> SettingDef:
 
 def defaults(info: Json) -> dict[str, Any]:
     """Returns the defaults of a class's own settings, and of the settings that identify the class."""
-    shared = {one.key for one in CONNECTOR}
+    shared = {setting.key for setting in CONNECTOR}
     return {
-        one["key"]: one["defaultValue"]
-        for one in info["settingDefinitions"]
-        if one.get("defaultValue") is not None and (one["key"] not in shared or is_ohara(info))
+        definition["key"]: definition["defaultValue"]
+        for definition in info["settingDefinitions"]
+        if definition.get("defaultValue") is not None and (definition["key"] not in shared or is_ohara(info))
     }
 
 
 def is_ohara(info: Json) -> bool:
     """Tells whether a class is one of Ohara's: its key.converter is a setting with a default."""
     return any(
-        one["key"] == "key.converter" and one.get("defaultValue") is not None for one in info["settingDefinitions"]
+        definition["key"] == "key.converter" and definition.get("defaultValue") is not None
+        for definition in info["settingDefinitions"]
     )
 
 

@@ -15,16 +15,19 @@ ORDER, NAME, NEW_NAME, DATA_TYPE = "order", "name", "newName", "dataType"
 def check_columns(columns: list[Any]) -> None:
     """Raises OharaError for illegal columns."""
     orders = []
-    for one in columns:
-        if not isinstance(one, dict):
-            raise bad_value(f'the {COLUMNS} must be JsObject type, but actual type is "{type_name(one)}"')
+    for column in columns:
+        if not isinstance(column, dict):
+            raise bad_value(f'the {COLUMNS} must be JsObject type, but actual type is "{type_name(column)}"')
         for field in (NAME, NEW_NAME):
-            if not isinstance(one.get(field, "" if field == NAME else one.get(NAME)), str) or one.get(NAME) is None:
+            if (
+                not isinstance(column.get(field, "" if field == NAME else column.get(NAME)), str)
+                or column.get(NAME) is None
+            ):
                 raise bad_value(f"{COLUMNS}: {field} must be a string")
-        kind = one.get(DATA_TYPE)
+        kind = column.get(DATA_TYPE)
         if not isinstance(kind, str) or kind.upper() not in DATA_TYPES:
             raise bad_value(f"{COLUMNS}: {DATA_TYPE} {kind!r} is not one of {', '.join(DATA_TYPES)}")
-        orders.append(_order(one.get(ORDER)))
+        orders.append(_order(column.get(ORDER)))
     if any(order < 0 for order in orders):
         raise bad_value("order can't be negative number")
     if len({*orders}) != len(orders):

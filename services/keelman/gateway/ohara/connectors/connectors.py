@@ -32,7 +32,7 @@ from keelman.gateway.ohara.wire.wording import checked_running, exists, must_be_
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 
 KIND = "connector"
-SENT = tuple(one for one in CONNECTOR if not one.internal)
+SENT = tuple(setting for setting in CONNECTOR if not setting.internal)
 """The settings that a request may have."""
 CLASS_SECONDS = 2.0
 """The limit for a worker cluster's answer about a class: after it a connector is stored without the answer."""
@@ -53,8 +53,8 @@ class Connectors(Resource):
         definitions = await control.shared(_read_definitions)
         clusters, nodes = await asyncio.gather(lookups.worker_clusters(control), lookups.hostnames(control))
         return [
-            _json(key, one, clusters.get(one.spec.worker_cluster), nodes)
-            for key, one in lookups.shown(definitions).items()
+            _json(key, value, clusters.get(value.spec.worker_cluster), nodes)
+            for key, value in lookups.shown(definitions).items()
         ]
 
     async def get(self, key: ObjectKey) -> Json:
@@ -66,19 +66,19 @@ class Connectors(Resource):
 
     async def create(self, settings: Settings) -> Json:
         """Creates a connector, which no worker has yet."""
-        made = checked_settings(created(SENT, without_internal(settings)))
-        key = checked_key(made["group"], made["name"])
+        checked = checked_settings(created(SENT, without_internal(settings)))
+        key = checked_key(checked["group"], checked["name"])
         if await lookups.definition(self._control, key) is not None:
             raise exists(KIND, key)
-        cluster, wanted = await self._wanted(made)
-        spec = spec_of(key, wanted, cluster.name)
+        cluster, connector_settings = await self._wanted(checked)
+        spec = spec_of(key, connector_settings, cluster.name)
         request = pb.CreateConnectorDefinitionRequest(name=own_name(key), spec=spec)
         try:
             await self._control.ask(request)
         except AlreadyExists:
             raise exists(KIND, key) from None
         except (InvalidArgument, FailedPrecondition):
-            worker = key_of(made[WORKER_KEY], WORKER_KEY)
+            worker = key_of(checked[WORKER_KEY], WORKER_KEY)
             if await lookups.worker_cluster(self._control, worker) is None:  # deleted since it was read
                 raise not_stored("worker", [worker]) from None
             raise
@@ -95,9 +95,9 @@ class Connectors(Resource):
         previous = settings_of(key, definition, _worker_key(definition, former))
         filled = filled_of(definition)
         sent = {k: v for k, v in without_internal(settings).items() if not (k in filled and filled[k] == v)}
-        made = checked_settings(edited(SENT, previous, {**sent, **key.json}) | key.json)
-        cluster, wanted = await self._wanted(made, filled)
-        await self._update(definition, spec_of(key, wanted, cluster.name))
+        checked = checked_settings(edited(SENT, previous, {**sent, **key.json}) | key.json)
+        cluster, connector_settings = await self._wanted(checked, filled)
+        await self._update(definition, spec_of(key, connector_settings, cluster.name))
         return await self.get(key)
 
     async def delete(self, key: ObjectKey) -> None:
@@ -140,8 +140,8 @@ class Connectors(Resource):
         await self._check_brokers(cluster, topics)
         if not (definition.status.applying and definition.goal == RUNNING):
             definition = await self._undisturbed(key)
-            _, wanted = await self._wanted(settings, filled_of(definition))
-            spec = spec_of(key, wanted, definition.spec.worker_cluster)
+            _, connector_settings = await self._wanted(settings, filled_of(definition))
+            spec = spec_of(key, connector_settings, definition.spec.worker_cluster)
             if _is_made_here(definition) and spec.config != definition.spec.config:
                 definition = await self._update(definition, spec)
             await self._apply(key, definition, RUNNING)
@@ -182,32 +182,32 @@ class Connectors(Resource):
         worker = key_of(settings[WORKER_KEY], WORKER_KEY)
         if (cluster := await lookups.worker_cluster(self._control, worker)) is None:
             raise not_stored("worker", [worker])
-        keys = [key_of(one, TOPIC_KEYS) for one in settings[TOPIC_KEYS]]
+        keys = [key_of(topic_key, TOPIC_KEYS) for topic_key in settings[TOPIC_KEYS]]
         topics = {key: await lookups.topic(self._control, key) for key in dict.fromkeys(keys)}
-        if missing := [key for key, one in topics.items() if one is None]:
+        if missing := [key for key, topic in topics.items() if topic is None]:
             raise not_stored("topic", missing)
         info = None
         if answers(cluster):
             info = await self._classes.of_class(cluster, settings[CLASS], seconds=CLASS_SECONDS)
-        names = [one.spec.topic for one in topics.values() if one is not None]
+        names = [topic.spec.topic for topic in topics.values() if topic is not None]
         return cluster, ConnectorSettings(settings, info, names, filled or {})
 
     async def _running_topics(self, settings: Settings) -> dict[ObjectKey, Any]:
         """Returns the topics of a connector. Waits for topics that are just changing; raises OharaError for topics that
         do not exist or do not run."""
-        found: dict[ObjectKey, Any] = {}
-        for key in dict.fromkeys(key_of(one, TOPIC_KEYS) for one in settings[TOPIC_KEYS]):
+        running_topics: dict[ObjectKey, Any] = {}
+        for key in dict.fromkeys(key_of(topic_key, TOPIC_KEYS) for topic_key in settings[TOPIC_KEYS]):
             read = partial(lookups.topic, self._control, key)
-            found[key] = await settled(read, lambda one: one is not None and is_topic_changing(one))
-        if missing := [key for key, one in found.items() if one is None]:
+            running_topics[key] = await settled(read, lambda topic: topic is not None and is_topic_changing(topic))
+        if missing := [key for key, topic in running_topics.items() if topic is None]:
             raise not_stored("topic", missing)
-        if stopped := [key for key, one in found.items() if not runs(one)]:
+        if stopped := [key for key, topic in running_topics.items() if not runs(topic)]:
             raise must_run("topic", stopped)
-        return found
+        return running_topics
 
     async def _check_brokers(self, cluster: WorkerCluster, topics: Mapping[ObjectKey, Any]) -> None:
         """Raises OharaError for a topic on another broker cluster than the worker cluster's."""
-        other = [key for key, one in topics.items() if one.spec.broker_cluster != cluster.spec.broker_cluster]
+        other = [key for key, topic in topics.items() if topic.spec.broker_cluster != cluster.spec.broker_cluster]
         if not other:
             return
         brokers = await lookups.broker_clusters(self._control)
@@ -228,7 +228,7 @@ class Connectors(Resource):
     async def _undisturbed(self, key: ObjectKey) -> ConnectorDefinition:
         read = partial(self._definition, key)
         return await undisturbed(
-            self._control, read, _is_changing, lambda one: one.status.operation, f"connector {key}"
+            self._control, read, _is_changing, lambda definition: definition.status.operation, f"connector {key}"
         )
 
     async def _cluster_of(self, definition: ConnectorDefinition) -> WorkerCluster | None:

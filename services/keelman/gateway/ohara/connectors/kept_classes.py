@@ -39,10 +39,10 @@ class KeptClasses:
         if self._looked is not None and self._clock() < self._looked + AGAIN_SECONDS:
             return
         self._looked = self._clock()
-        for one in await self._stored.list():
-            versions = self._known.setdefault(one.key.name, {})
-            if one.key.group not in versions:
-                versions[one.key.group] = orjson.loads(one.content[TEXT])
+        for entry in await self._stored.list():
+            versions = self._known.setdefault(entry.key.name, {})
+            if entry.key.group not in versions:
+                versions[entry.key.group] = orjson.loads(entry.content[TEXT])
 
     def find(self, name: str, version: str) -> Json | None:
         """Returns the description of a class in this version, else in any version; None if no worker cluster reported

@@ -56,8 +56,8 @@ def life(
     is_to_be = definition.goal not in (DEFINITION_GOAL_ABSENT, 0)
     modified = {"lastModified": definition.update_time.ToMilliseconds()}
     if not answers(cluster):
-        why = "" if cluster is None else cluster.status.message
-        down = f"no worker of its worker cluster can be reached{f': {why}' if why else ''}"
+        reason = "" if cluster is None else cluster.status.message
+        down = f"no worker of its worker cluster can be reached{f': {reason}' if reason else ''}"
         return absent(down if is_to_be and is_wanted(cluster) else "") | modified
     if not is_to_be and not status.applying:
         return absent(status.message) | modified
@@ -84,10 +84,10 @@ def present(
         *(_status(task, nodes, coordinator=False) for task in connector.tasks),
         _status(connector, nodes, coordinator=True),
     ]
-    alive = sorted({one["nodeName"] for one in statuses if one["state"] == RUNNING and "nodeName" in one})
-    trace = next((one["error"] for one in statuses if "error" in one), error)
+    alive = sorted({status["nodeName"] for status in statuses if status["state"] == RUNNING and "nodeName" in status})
+    trace = next((status["error"] for status in statuses if "error" in status), error)
     fields = {
-        "state": _summary([one["state"] for one in statuses], applying=applying),
+        "state": _summary([status["state"] for status in statuses], applying=applying),
         "aliveNodes": alive,
         "tasksStatus": statuses,
         "nodeMetrics": node_metrics(connector, nodes, query_time),
@@ -110,11 +110,11 @@ def _meter(name: str, value: int, unit: str, document: str, query_time: int) -> 
     return {"name": name, "value": float(value), "unit": unit, "document": document, "queryTime": query_time}
 
 
-def _status(found: Any, nodes: Mapping[str, str], *, coordinator: bool) -> dict[str, Any]:
+def _status(entry: Any, nodes: Mapping[str, str], *, coordinator: bool) -> dict[str, Any]:
     """Returns the status of a connector or of one of its tasks."""
-    node = _node(found.worker_id, nodes) or "unknown"  # Ohara's clients need the field
-    status = {"state": STATES.get(found.state, UNASSIGNED), "nodeName": node, "coordinator": coordinator}
-    return status | ({"error": found.trace} if found.trace else {})
+    node = _node(entry.worker_id, nodes) or "unknown"  # Ohara's clients need the field
+    status = {"state": STATES.get(entry.state, UNASSIGNED), "nodeName": node, "coordinator": coordinator}
+    return status | ({"error": entry.trace} if entry.trace else {})
 
 
 def _node(worker_id: str, nodes: Mapping[str, str]) -> str:

@@ -60,20 +60,20 @@ class ConnectorSettings:
     """The defaults of its class that were known before; unused if `info` is known, which has its own."""
 
 
-def spec_of(key: ObjectKey, wanted: ConnectorSettings, worker_cluster: str) -> ConnectorDefinitionSpec:
+def spec_of(key: ObjectKey, connector_settings: ConnectorSettings, worker_cluster: str) -> ConnectorDefinitionSpec:
     """Returns the spec of a connector's definition."""
-    settings = {k: v for k, v in wanted.settings.items() if k not in (*INTERNAL, *_NAMES)}
-    filled = dict(wanted.filled) if wanted.info is None else defaults(wanted.info)
+    settings = {k: v for k, v in connector_settings.settings.items() if k not in (*INTERNAL, *_NAMES)}
+    filled = dict(connector_settings.filled) if connector_settings.info is None else defaults(connector_settings.info)
     settings = {k: v for k, v in settings.items() if not (k in filled and filled[k] == v)}
-    made = _made(wanted, settings)
-    config = kafka_config(key, settings, wanted.topics) | made
-    kept = {k: v for k, v in settings.items() if not isinstance(v, str) or config.get(k) != v}
+    derived = _made(connector_settings, settings)
+    config = kafka_config(key, settings, connector_settings.topics) | derived
+    remaining = {k: v for k, v in settings.items() if not isinstance(v, str) or config.get(k) != v}
     return ConnectorDefinitionSpec(
         worker_cluster=worker_cluster,
         connector=kafka_name(key),
         config=config,
         origin=key.origin,
-        extra=struct_of({KEPT: kept, FILLED: filled, MADE: sorted(made)}),
+        extra=struct_of({KEPT: remaining, FILLED: filled, MADE: sorted(derived)}),
     )
 
 
@@ -84,11 +84,11 @@ def settings_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectK
 
 def _settings(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey, extra: Mapping[str, Any]) -> Settings:
     spec = definition.spec
-    kept, made = extra.get(KEPT, {}), extra.get(MADE, [])
+    stored, derived = extra.get(KEPT, {}), extra.get(MADE, [])
     settings: Settings = {
-        name: text for name, text in spec.config.items() if text and name not in (*INTERNAL, *_NAMES, *made, *kept)
+        name: text for name, text in spec.config.items() if text and name not in (*INTERNAL, *_NAMES, *derived, *stored)
     }
-    for name, value in kept.items():
+    for name, value in stored.items():
         text = spec.config.get(name, "")
         settings[name] = value if config_text(name, value) == text else _parsed(value, text)
     settings = copy.deepcopy(_defaults()) | settings
@@ -99,8 +99,8 @@ def _settings(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey
 
 def filled_of(definition: ConnectorDefinition) -> dict[str, Any]:
     """Returns the defaults of the class that were known when the definition was written."""
-    found: dict[str, Any] = _extra(definition).get(FILLED, {})
-    return found
+    filled: dict[str, Any] = _extra(definition).get(FILLED, {})
+    return filled
 
 
 def _extra(definition: ConnectorDefinition) -> dict[str, Any]:
@@ -122,30 +122,37 @@ def answer_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey
     """Returns all settings of a connector for an answer, with its class's defaults and the derived settings."""
     config, extra = definition.spec.config, _extra(definition)
     filled = extra.get(FILLED, {})
-    own = {one: config.get(one) or filled.get(one) or WORKERS_OWN[one] for one in CONVERTERS}
+    own = {key: config.get(key) or filled.get(key) or WORKERS_OWN[key] for key in CONVERTERS}
     topics = [name for name in config.get(TOPICS, "").split(",") if name]
     answer = {**filled, **_settings(key, definition, worker, extra), **own}
     return answer | {CONNECTOR_KEY: key.json, TOPICS: topics}
 
 
-def _made(wanted: ConnectorSettings, settings: Mapping[str, Any]) -> dict[str, str]:
+def _made(connector_settings: ConnectorSettings, settings: Mapping[str, Any]) -> dict[str, str]:
     """Returns the keys of a configuration that the class needs and that were not sent."""
-    name, info = settings[CLASS], wanted.info
+    name, info = settings[CLASS], connector_settings.info
     if is_ohara_class(name) or (info is not None and is_ohara(info)):
-        return {one: BYTES_CONVERTER for one in CONVERTERS if one not in settings}
-    if info is not None and wanted.topics and ONE_TOPIC not in settings and _needs(info, ONE_TOPIC):
-        return {ONE_TOPIC: wanted.topics[0]}
+        return {key: BYTES_CONVERTER for key in CONVERTERS if key not in settings}
+    if info is not None and connector_settings.topics and ONE_TOPIC not in settings and _needs(info, ONE_TOPIC):
+        return {ONE_TOPIC: connector_settings.topics[0]}
     return {}
 
 
 def _needs(info: Json, key: str) -> bool:
-    return any(one["key"] == key and one["necessary"] == Necessary.REQUIRED.value for one in info["settingDefinitions"])
+    return any(
+        definition["key"] == key and definition["necessary"] == Necessary.REQUIRED.value
+        for definition in info["settingDefinitions"]
+    )
 
 
 @cache
 def _defaults() -> Settings:
     """Returns the defaults of all connectors: a definition created outside this API sets few of them."""
-    rows = ((one.key, default_of(one)) for one in CONNECTOR if one.necessary is Necessary.OPTIONAL and not one.internal)
+    rows = (
+        (setting.key, default_of(setting))
+        for setting in CONNECTOR
+        if setting.necessary is Necessary.OPTIONAL and not setting.internal
+    )
     return {key: default for key, default in rows if default is not None}
 
 
@@ -154,7 +161,7 @@ def _parsed(former: Any, text: str) -> Any:
     if isinstance(former, list) and not text.startswith("["):
         return [part for part in text.split(",") if part]
     try:
-        found = orjson.loads(text)
+        tree = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    return found if isinstance(found, type(former)) else text
+    return tree if isinstance(tree, type(former)) else text

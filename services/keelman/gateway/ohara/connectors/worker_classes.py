@@ -35,9 +35,11 @@ ALL_SECONDS = 12.0
 class WorkerClasses:
     """Reads connector classes, and the keys of each, from workers."""
 
-    def __init__(self, asking: Asking, kept: KeptClasses, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, asking: Asking, stored_classes: KeptClasses, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._asking = asking
-        self._kept = kept
+        self._kept = stored_classes
         self._clock = clock
         self._remembered: OrderedDict[tuple[str, str], tuple[float, Json]] = OrderedDict()
 
@@ -59,19 +61,19 @@ class WorkerClasses:
                 log.warning("connector_class_not_told", worker_cluster=cluster.name, plugin=name, error=str(error))
                 return generic_class(kind, name, version, ohara=is_ohara_class(name))
 
-        classes = {one["class"]: one for one in listed if one.get("type") in ("source", "sink")}
+        classes = {entry["class"]: entry for entry in listed if entry.get("type") in ("source", "sink")}
         deadline = asyncio.get_running_loop().time() + ALL_SECONDS
-        return await asyncio.gather(*(info(one, deadline) for one in classes.values()))
+        return await asyncio.gather(*(info(entry, deadline) for entry in classes.values()))
 
     async def of_class(self, cluster: WorkerCluster, name: str, *, seconds: float) -> Json | None:
         """Returns one class of a cluster; None if the cluster does not have it or no worker answers in time."""
         try:
             async with asyncio.timeout(seconds):
-                if (known := self._fresh(cluster, name)) is not None:
-                    return known
+                if (fresh := self._fresh(cluster, name)) is not None:
+                    return fresh
                 listed = await self.ask(cluster.name, "GET", "/connector-plugins")
-                if (one := named(listed, name)) is not None:
-                    return await self._class(cluster, one["type"], one["class"], one.get("version") or "")
+                if (entry := named(listed, name)) is not None:
+                    return await self._class(cluster, entry["type"], entry["class"], entry.get("version") or "")
         except (KeelmanError, TimeoutError) as error:
             log.info("connector_class_not_told", worker_cluster=cluster.name, plugin=name, error=str(error))
         return None
@@ -93,8 +95,8 @@ class WorkerClasses:
             raise Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
 
     async def _class(self, cluster: WorkerCluster, kind: str, name: str, version: str) -> Json:
-        if (known := self._fresh(cluster, name)) is not None:
-            return known
+        if (fresh := self._fresh(cluster, name)) is not None:
+            return fresh
         keys = await self.ask(cluster.name, "GET", f"/connector-plugins/{quote(name, safe='')}/config")
         info = class_of_keys(kind, name, version, keys)
         self._remembered[cluster.uid, name] = self._clock() + FRESH_SECONDS, info
@@ -111,11 +113,11 @@ class WorkerClasses:
 def named(listed: Sequence[Json], name: str) -> Json | None:
     """Returns the connector class with this full or short name, such as FileStreamSource. None for an unknown name, and
     for a short name of several classes."""
-    connectors = [one for one in listed if one.get("type") in ("source", "sink")]
+    connectors = [entry for entry in listed if entry.get("type") in ("source", "sink")]
     for names_of in (_full_name, _short_names):
-        found = [one for one in connectors if name in names_of(one["class"])]
-        if found:
-            return found[0] if len({one["class"] for one in found}) == 1 else None
+        matches = [entry for entry in connectors if name in names_of(entry["class"])]
+        if matches:
+            return matches[0] if len({entry["class"] for entry in matches}) == 1 else None
     return None
 
 

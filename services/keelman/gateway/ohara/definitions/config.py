@@ -29,7 +29,7 @@ def kafka_name(key: ObjectKey) -> str:
 
 def topic_keys(settings: Mapping[str, Any]) -> list[ObjectKey]:
     """Returns the keys of a connector's topics."""
-    return [key_of(one, TOPIC_KEYS) for one in settings.get(TOPIC_KEYS, ())]
+    return [key_of(topic_key, TOPIC_KEYS) for topic_key in settings.get(TOPIC_KEYS, ())]
 
 
 def kafka_config(key: ObjectKey, settings: Mapping[str, Any], topics: Iterable[str]) -> dict[str, str]:
@@ -72,16 +72,16 @@ def _listed(text: str) -> list[Any] | None:
     if not text.startswith("["):
         return None
     try:
-        found = orjson.loads(text)
+        tree = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, list) else None
+    return tree if isinstance(tree, list) else None
 
 
 def _joined(values: Iterable[Any], other: str) -> str:
     """Returns plain values joined by commas; `other` if any value is not plain."""
-    texts = [one if isinstance(one, str) else json_text(one) for one in values]
-    plain = all(isinstance(one, (str, bool)) or is_number(one) for one in values)
+    texts = [value if isinstance(value, str) else json_text(value) for value in values]
+    plain = all(isinstance(value, (str, bool)) or is_number(value) for value in values)
     return ",".join(texts) if plain else other
 
 

@@ -54,17 +54,17 @@ CONNECTOR = table(
         reference="WORKER",
     ),
     *(
-        SettingDef(one, Type.CLASS, f"the class that is this connector's {one.replace('.', ' ')}", internal=True)
-        for one in config.CONVERTERS
+        SettingDef(name, Type.CLASS, f"the class that is this connector's {name.replace('.', ' ')}", internal=True)
+        for name in config.CONVERTERS
     ),
     SettingDef(config.PARTITIONER, Type.CLASS, "the class that chooses the partition of a record"),
     TAGS,
 )  # fmt: skip
 """The settings of connectors of any kind."""
 OHARA_CONNECTOR = tuple(
-    replace(one, default={config.PARTITIONER: config.OHARA_PARTITIONER} .get(one.key, config.BYTES_CONVERTER))
-    if one.key in (*config.CONVERTERS, config.PARTITIONER) else one
-    for one in CONNECTOR
+    replace(setting, default={config.PARTITIONER: config.OHARA_PARTITIONER} .get(setting.key, config.BYTES_CONVERTER))
+    if setting.key in (*config.CONVERTERS, config.PARTITIONER) else setting
+    for setting in CONNECTOR
 )  # fmt: skip
 """The settings of Ohara's own connectors: they write and read bytes."""
 

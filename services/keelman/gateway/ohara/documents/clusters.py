@@ -49,7 +49,7 @@ class StoredCluster(StoredKind):
         if names == [part]:
             raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
         if part in names:
-            left = [one for one in names if one != part]
+            left = [name for name in names if name != part]
             await self._put(key, {**settings, NODE_NAMES: left}, etag=document.etag)
 
     def _check_new_node(self, key: ObjectKey) -> None:
@@ -63,11 +63,15 @@ class StoredCluster(StoredKind):
     async def _checked(self, settings: Settings) -> Settings:
         definitions = self._definitions(settings)
         await self._kinds.check(definitions, settings)
-        ports = {one.key: _port() for one in definitions if _has_random_port(one) and one.key not in settings}
+        ports = {
+            definition.key: _port()
+            for definition in definitions
+            if _has_random_port(definition) and definition.key not in settings
+        }
         return {**settings, **ports}
 
     async def _completed(self, objects: Sequence[Json]) -> Sequence[Json]:
-        return [{**one, "aliveNodes": [], "nodeMetrics": {}} for one in objects]
+        return [{**cluster, "aliveNodes": [], "nodeMetrics": {}} for cluster in objects]
 
 
 class Streams(StoredCluster):
@@ -96,14 +100,14 @@ class Shabondis(StoredCluster):
                 raise bad_value(f"{other} is NOT supported")
             case _:
                 table = shabondi.SHABONDI
-        return [one for one in table if not one.internal]
+        return [setting for setting in table if not setting.internal]
 
     async def _checked(self, settings: Settings) -> Settings:
-        made = await super()._checked(settings)
-        if names := made.get(NODE_NAMES):
-            path = "" if made[shabondi.CLASS] == shabondi.SOURCE_CLASS else "groups/${groupName}"
-            made[shabondi.ENDPOINT] = f"http://{names[0]}:{made[shabondi.CLIENT_PORT]}/{path}"
-        return made
+        checked = await super()._checked(settings)
+        if names := checked.get(NODE_NAMES):
+            path = "" if checked[shabondi.CLASS] == shabondi.SOURCE_CLASS else "groups/${groupName}"
+            checked[shabondi.ENDPOINT] = f"http://{names[0]}:{checked[shabondi.CLIENT_PORT]}/{path}"
+        return checked
 
 
 def _has_random_port(setting: SettingDef) -> bool:

@@ -40,97 +40,103 @@ class Pipelines(StoredKind):
         document = await self._present(key)
         settings = dict(document.content)
         endpoints = settings.get(ENDPOINTS, [])
-        found = await self._look_up(endpoints)
-        there = [one for one in endpoints if _named(one) in found]
+        present = await self._look_up(endpoints)
+        there = [endpoint for endpoint in endpoints if _named(endpoint) in present]
         if there != endpoints:
             await self._put(key, {**settings, ENDPOINTS: there}, etag=document.etag)
 
     async def _checked(self, settings: Settings) -> Settings:
-        kept = {k: v for k, v in settings.items() if k not in (OBJECTS, JAR_KEYS)}
-        return {**kept, ENDPOINTS: _distinct(map(_endpoint, settings[ENDPOINTS]))}
+        remaining = {k: v for k, v in settings.items() if k not in (OBJECTS, JAR_KEYS)}
+        return {**remaining, ENDPOINTS: _distinct(map(_endpoint, settings[ENDPOINTS]))}
 
     async def _completed(self, objects: Sequence[Json]) -> Sequence[Json]:
-        found = await self._look_up(one for pipeline in objects for one in pipeline[ENDPOINTS])
-        clusters = {key_of(one[WORKER_KEY]) for one in found.values() if WORKER_KEY in one}
+        present = await self._look_up(endpoint for pipeline in objects for endpoint in pipeline[ENDPOINTS])
+        clusters = {key_of(cluster[WORKER_KEY]) for cluster in present.values() if WORKER_KEY in cluster}
         workers = await self._objects("worker", clusters)
         return [
             {
-                **one,
-                OBJECTS: [_abstract(*named, found[named]) for named in map(_named, one[ENDPOINTS]) if named in found],
-                JAR_KEYS: _jar_keys([found[n] for n in map(_named, one[ENDPOINTS]) if n in found], workers),
+                **pipeline,
+                OBJECTS: [
+                    _abstract(*named, present[named]) for named in map(_named, pipeline[ENDPOINTS]) if named in present
+                ],
+                JAR_KEYS: _jar_keys([present[n] for n in map(_named, pipeline[ENDPOINTS]) if n in present], workers),
             }
-            for one in objects
+            for pipeline in objects
         ]
 
     async def _look_up(self, endpoints: Iterable[Mapping[str, str]]) -> Found:
         """Returns the existing objects that endpoints name."""
-        wanted = set(map(_named, endpoints))
-        found: Found = {}
-        for kind in {kind for kind, _ in wanted}:
+        named_endpoints = set(map(_named, endpoints))
+        objects: Found = {}
+        for kind in {kind for kind, _ in named_endpoints}:
             if kind == self.KIND:  # without its own objects: pipelines may name each other
-                keys = [key for one, key in wanted if one == kind]
+                keys = [key for other_kind, key in named_endpoints if other_kind == kind]
                 stored = {key: await self._found(key) for key in keys}
-                found |= {
-                    (kind, key): {**one.content, "lastModified": one.modified}
-                    for key, one in stored.items()
-                    if one is not None
+                objects |= {
+                    (kind, key): {**entry.content, "lastModified": entry.modified}
+                    for key, entry in stored.items()
+                    if entry is not None
                 }
             elif kind in PLURALS:
-                keys = [key for one, key in wanted if one == kind]
-                found |= {(kind, key): one for key, one in (await self._objects(kind, keys)).items()}
-        return {named: one for named, one in found.items() if named in wanted}
+                keys = [key for other_kind, key in named_endpoints if other_kind == kind]
+                objects |= {(kind, key): entry for key, entry in (await self._objects(kind, keys)).items()}
+        return {named: entry for named, entry in objects.items() if named in named_endpoints}
 
     async def _objects(self, kind: str, keys: Collection[ObjectKey]) -> dict[ObjectKey, Json]:
         """Returns the existing objects with these keys: reads few of them one by one, picks many from a list of all."""
         if len(keys) > FEW:
-            return {_key(kind, one): one for one in await self._kinds.all(kind)}
-        wanted = list(keys)
-        found = await asyncio.gather(*(self._kinds.find(kind, key) for key in wanted))
-        return {key: one for key, one in zip(wanted, found, strict=True) if one is not None}
+            return {_key(kind, entry): entry for entry in await self._kinds.all(kind)}
+        key_list = list(keys)
+        objects = await asyncio.gather(*(self._kinds.find(kind, key) for key in key_list))
+        return {key: entry for key, entry in zip(key_list, objects, strict=True) if entry is not None}
 
 
 def _endpoint(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise bad_value(f'the {ENDPOINTS} must be JsObject type, but actual type is "{type_name(value)}"')
-    given = {"group": DEFAULT_GROUP, **value}
+    endpoint = {"group": DEFAULT_GROUP, **value}
     for field in ("group", "name", "kind"):
-        if not isinstance(given.get(field), str):
+        if not isinstance(endpoint.get(field), str):
             raise bad_value(f"{ENDPOINTS}: each has the strings name and kind, and may have group")
-    return {field: given[field] for field in ("group", "name", "kind")}
+    return {field: endpoint[field] for field in ("group", "name", "kind")}
 
 
 def _distinct(endpoints: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    return list({_named(one): one for one in endpoints}.values())
+    return list({_named(endpoint): endpoint for endpoint in endpoints}.values())
 
 
 def _named(endpoint: Mapping[str, str]) -> tuple[str, ObjectKey]:
     return endpoint["kind"], ObjectKey(endpoint["group"], endpoint["name"])
 
 
-def _key(kind: str, one: Json) -> ObjectKey:
-    return ObjectKey(DEFAULT_GROUP, one["hostname"]) if kind == "node" else ObjectKey(one["group"], one["name"])
+def _key(kind: str, document: Json) -> ObjectKey:
+    return (
+        ObjectKey(DEFAULT_GROUP, document["hostname"])
+        if kind == "node"
+        else ObjectKey(document["group"], document["name"])
+    )
 
 
-def _abstract(kind: str, key: ObjectKey, one: Json) -> Json:
+def _abstract(kind: str, key: ObjectKey, document: Json) -> Json:
     """Returns a pipeline's answer about an object; the kind of a connector is source or sink."""
     answer = {
         **key.json,
-        "kind": one.get(KIND, UNKNOWN) if kind == "connector" else kind,
-        "nodeMetrics": one.get("nodeMetrics", {}),
-        "lastModified": one["lastModified"],
-        "tags": one.get("tags", {}),
+        "kind": document.get(KIND, UNKNOWN) if kind == "connector" else kind,
+        "nodeMetrics": document.get("nodeMetrics", {}),
+        "lastModified": document["lastModified"],
+        "tags": document.get("tags", {}),
     }
-    if kind in CLASSES and CLASSES[kind] in one:
-        answer["className"] = one[CLASSES[kind]]
-    return answer | {field: one[field] for field in ("state", "error") if field in one}
+    if kind in CLASSES and CLASSES[kind] in document:
+        answer["className"] = document[CLASSES[kind]]
+    return answer | {field: document[field] for field in ("state", "error") if field in document}
 
 
 def _jar_keys(objects: Iterable[Json], workers: Mapping[ObjectKey, Json]) -> list[Json]:
     """Returns the files that the objects use; for connectors the files of their worker clusters."""
-    found: dict[ObjectKey, None] = {}
-    for one in objects:
-        if WORKER_KEY in one and (worker := workers.get(key_of(one[WORKER_KEY]))) is not None:
-            found |= {key_of(each): None for field in ("sharedJarKeys", "pluginKeys") for each in worker.get(field, [])}
-        if isinstance(jar := one.get(stream.JAR_KEY), dict):
-            found[key_of(jar)] = None
-    return [key.json for key in found]
+    keys: dict[ObjectKey, None] = {}
+    for document in objects:
+        if WORKER_KEY in document and (worker := workers.get(key_of(document[WORKER_KEY]))) is not None:
+            keys |= {key_of(each): None for field in ("sharedJarKeys", "pluginKeys") for each in worker.get(field, [])}
+        if isinstance(jar := document.get(stream.JAR_KEY), dict):
+            keys[key_of(jar)] = None
+    return [key.json for key in keys]

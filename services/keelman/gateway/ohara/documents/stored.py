@@ -28,7 +28,7 @@ class StoredKind(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Returns all objects of the kind."""
-        return await self._completed([_answer(one) for one in await self._stored.list()])
+        return await self._completed([_answer(document) for document in await self._stored.list()])
 
     async def get(self, key: ObjectKey) -> Json:
         """Returns one object. Raises no_such."""
@@ -36,18 +36,18 @@ class StoredKind(Resource):
 
     async def create(self, settings: Settings) -> Json:
         """Creates an object. Raises OharaError if its key is taken."""
-        made = await self._checked(created(self._definitions(settings), settings))
-        key = checked_key(made["group"], made["name"])
+        checked = await self._checked(created(self._definitions(settings), settings))
+        key = checked_key(checked["group"], checked["name"])
         try:
-            return await self._put(key, made, create_only=True)
+            return await self._put(key, checked, create_only=True)
         except AlreadyExists:
             raise exists(self.KIND, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
         """Changes or creates an object. Raises Conflict or AlreadyExists if another caller was faster."""
         if (document := await self._found(key)) is None:
-            made = await self._checked(created(self._definitions(settings), {**settings, **key.json}))
-            return await self._put(key, made, create_only=True)
+            checked = await self._checked(created(self._definitions(settings), {**settings, **key.json}))
+            return await self._put(key, checked, create_only=True)
         previous = dict(document.content)
         merged = edited(self._definitions(previous), previous, {**settings, **key.json})
         return await self._put(key, await self._checked({**merged, **key.json}), etag=document.etag)
@@ -61,7 +61,7 @@ class StoredKind(Resource):
 
     def _definitions(self, settings: Settings) -> Sequence[SettingDef]:
         """Returns the table of definitions that settings are checked against."""
-        return [one for one in self.DEFINITIONS if not one.internal]
+        return [setting for setting in self.DEFINITIONS if not setting.internal]
 
     async def _checked(self, settings: Settings) -> Settings:
         """Returns the settings to store. Raises OharaError for illegal values that the table does not cover."""

@@ -44,8 +44,8 @@ class Volumes(StoredKind):
 
     async def _check_users(self, key: ObjectKey, *, running: bool) -> None:
         for kind, field in USERS.items():
-            for one in await self._kinds.all(kind):
-                named = one.get(field, [])
+            for document in await self._kinds.all(kind):
+                named = document.get(field, [])
                 keys = [key_of(each, field) for each in (named if isinstance(named, list) else [named])]
-                if key in keys and (STATE in one or not running):
-                    raise illegal_argument(f"volume: {key} is used by {kind}: {key_of(one)}")
+                if key in keys and (STATE in document or not running):
+                    raise illegal_argument(f"volume: {key} is used by {kind}: {key_of(document)}")

@@ -43,7 +43,7 @@ class Zookeepers(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Returns all zookeepers."""
-        return [cluster_json(one) for one in (await read_known(self._control, ZOOKEEPER)).of(ZOOKEEPER)]
+        return [cluster_json(cluster) for cluster in (await read_known(self._control, ZOOKEEPER)).of(ZOOKEEPER)]
 
     async def get(self, key: ObjectKey) -> Json:
         """Returns one zookeeper."""
@@ -53,53 +53,53 @@ class Zookeepers(Resource):
 
     async def create(self, settings: Settings) -> Json:
         """Creates a stopped zookeeper."""
-        known = await read_known(self._control, ZOOKEEPER, PLACED)
-        made = created(SETTINGS, settings)
-        key = checked_key(made["group"], made["name"])
-        await self._check(made, known)
-        if known.get(ZOOKEEPER, key) is not None:
+        directory = await read_known(self._control, ZOOKEEPER, PLACED)
+        checked = created(SETTINGS, settings)
+        key = checked_key(checked["group"], checked["name"])
+        await self._check(checked, directory)
+        if directory.get(ZOOKEEPER, key) is not None:
             raise exists(ZOOKEEPER, key)
         try:
-            return await self._create(key, made, known)
+            return await self._create(key, checked, directory)
         except AlreadyExists:
             raise exists(ZOOKEEPER, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
         """Changes a stopped zookeeper, or creates one. Raises Conflict or AlreadyExists if another caller was
         faster."""
-        known = await read_known(self._control, ZOOKEEPER, PLACED)
-        if (cluster := known.get(ZOOKEEPER, key)) is None:
-            made = created(SETTINGS, {**settings, **key.json})
-            await self._check(made, known)
-            return await self._create(key, made, known)
+        directory = await read_known(self._control, ZOOKEEPER, PLACED)
+        if (cluster := directory.get(ZOOKEEPER, key)) is None:
+            checked = created(SETTINGS, {**settings, **key.json})
+            await self._check(checked, directory)
+            return await self._create(key, checked, directory)
         if cluster.life.state or cluster.made is None:
             raise must_be_stopped(ZOOKEEPER, key)
-        made = edited(SETTINGS, cluster.settings, {**settings, **key.json})
-        await self._check(made, known)
-        stored = await self._documents.put(key, made, etag=cluster.made.etag)
-        return {**made, "aliveNodes": [], "lastModified": stored.modified}
+        checked = edited(SETTINGS, cluster.settings, {**settings, **key.json})
+        await self._check(checked, directory)
+        stored = await self._documents.put(key, checked, etag=cluster.made.etag)
+        return {**checked, "aliveNodes": [], "lastModified": stored.modified}
 
     async def delete(self, key: ObjectKey) -> None:
         """Deletes a stopped zookeeper that no broker cluster names."""
-        known = await read_known(self._control, ZOOKEEPER)
-        if (cluster := known.get(ZOOKEEPER, key)) is None:
+        directory = await read_known(self._control, ZOOKEEPER)
+        if (cluster := directory.get(ZOOKEEPER, key)) is None:
             return
         check_not_running(cluster)
-        check_unused(cluster, known.users(BROKER, key, running=False))
+        check_unused(cluster, directory.users(BROKER, key, running=False))
         await self._documents.delete(key)
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts or stops a zookeeper; refuses to add a node."""
-        known = await read_known(self._control, ZOOKEEPER, PLACED)
-        cluster = known.found(ZOOKEEPER, key)
+        directory = await read_known(self._control, ZOOKEEPER, PLACED)
+        cluster = directory.found(ZOOKEEPER, key)
         match verb:
             case "start" if not cluster.life.state:
-                check_start(cluster, cluster.ports, known)
+                check_start(cluster, cluster.ports, directory)
                 if DATA_DIR in cluster.settings:
                     await check_volumes(self._control, [key_of(cluster.settings[DATA_DIR])], running=True)
                 await self._keep(cluster, {**cluster.settings, STATE: RUNNING})
             case "stop" if cluster.life.state:
-                check_unused(cluster, known.users(BROKER, key, running=True))
+                check_unused(cluster, directory.users(BROKER, key, running=True))
                 await self._keep(cluster, cluster.settings)
             case "start" | "stop":
                 return
@@ -119,9 +119,9 @@ class Zookeepers(Resource):
         state = {STATE: RUNNING} if cluster.life.state else {}
         await self._keep(cluster, {**cluster.settings, NODE_NAMES: left, **state})
 
-    async def _create(self, key: ObjectKey, settings: Settings, known: Known) -> Json:
+    async def _create(self, key: ObjectKey, settings: Settings, directory: Known) -> Json:
         for port in PORTS:
-            settings.setdefault(port, free_port(known, (settings.get(one, 0) for one in PORTS)))
+            settings.setdefault(port, free_port(directory, (settings.get(port_key, 0) for port_key in PORTS)))
         stored = await self._documents.put(key, settings, new=True)
         return {**settings, "aliveNodes": [], "lastModified": stored.modified}
 
@@ -132,8 +132,8 @@ class Zookeepers(Resource):
             )
         await self._documents.put(cluster.key, content, etag=cluster.made.etag)
 
-    async def _check(self, settings: Settings, known: Known) -> None:
-        known.hosts.check(settings[NODE_NAMES])
+    async def _check(self, settings: Settings, directory: Known) -> None:
+        directory.hosts.check(settings[NODE_NAMES])
         if DATA_DIR in settings:
             await check_volumes(self._control, [key_of(settings[DATA_DIR])], running=False)
 

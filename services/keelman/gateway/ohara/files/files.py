@@ -47,12 +47,12 @@ ClassInfos = Callable[[str, str], Json | None]
 class Files(Resource):
     """Files, each a plugin of the state service."""
 
-    def __init__(self, control: Control, kinds: Kinds, *, address: str, kept: KeptClasses) -> None:
+    def __init__(self, control: Control, kinds: Kinds, *, address: str, stored_classes: KeptClasses) -> None:
         """`address` is this API's address for users, host:port."""
         self._control = control
         self._kinds = kinds
         self._base = f"http://{address}/v0/downloadFile"
-        self._kept = kept
+        self._kept = stored_classes
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -72,7 +72,7 @@ class Files(Resource):
     async def list(self) -> Sequence[Json]:
         """Returns all files."""
         await self._kept.look()
-        return [self._json(key, one) for key, one in sorted((await files_by_key(self._control)).items())]
+        return [self._json(key, plugin) for key, plugin in sorted((await files_by_key(self._control)).items())]
 
     async def get(self, key: ObjectKey) -> Json:
         """Returns one file. Raises no_such."""
@@ -151,16 +151,16 @@ class Files(Resource):
         key = ObjectKey(call.variables["group"], call.variables["name"])
         plugin = await self._plugin(key)
         request = pb.DownloadPluginRequest(name=plugin.name, version=plugin.version)
-        asked = self._control.plugins.DownloadPlugin(request, timeout=UPLOAD_SECONDS)
-        pieces = translated_stream(asked)
+        download = self._control.plugins.DownloadPlugin(request, timeout=UPLOAD_SECONDS)
+        pieces = translated_stream(download)
         try:
             await anext(pieces)  # the plugin comes first; an error comes before the answer's head
         except BaseException:
-            asked.cancel()
+            download.cancel()
             raise
         media = mimetypes.guess_type(key.name)[0] or UNKNOWN_TYPE
         return StreamingResponse(
-            _bytes(asked, pieces), media_type=media, headers={"content-length": str(plugin.size_bytes)}
+            _bytes(download, pieces), media_type=media, headers={"content-length": str(plugin.size_bytes)}
         )
 
     async def _send(self, header: pb.UploadHeader, upload: Upload) -> Plugin:
@@ -170,10 +170,10 @@ class Files(Resource):
         return plugin
 
     async def _plugin(self, key: ObjectKey) -> Plugin:
-        found = await self._find(key)
-        if found is None:
+        plugin = await self._find(key)
+        if plugin is None:
             raise not_found("file", key)
-        return found
+        return plugin
 
     async def _find(self, key: ObjectKey) -> Plugin | None:
         request = pb.GetPluginRequest(name=own_name(key), version=VERSION)
@@ -207,15 +207,17 @@ class Files(Resource):
 
 def file_json(key: ObjectKey, size: int, classes: Sequence[PluginClass], reported: ClassInfos) -> Json:
     """Returns the JSON of any file, stored or not."""
-    infos: list[Any] = [_class_info(one, reported) for one in classes if one.type in SHOWN]
+    infos: list[Any] = [_class_info(plugin_class, reported) for plugin_class in classes if plugin_class.type in SHOWN]
     return {**key.json, "size": size, "classInfos": infos}
 
 
-def _class_info(one: PluginClass, reported: ClassInfos) -> Json:
-    info = reported(one.class_name, one.version)
+def _class_info(plugin_class: PluginClass, reported: ClassInfos) -> Json:
+    info = reported(plugin_class.class_name, plugin_class.version)
     if info is not None:
         return info
-    return generic_class(one.type, one.class_name, one.version, ohara=is_ohara_class(one.class_name))
+    return generic_class(
+        plugin_class.type, plugin_class.class_name, plugin_class.version, ohara=is_ohara_class(plugin_class.class_name)
+    )
 
 
 async def _pieces(header: pb.UploadHeader, upload: Upload) -> AsyncIterator[pb.UploadPluginRequest]:

@@ -83,8 +83,8 @@ def _tags(text: str) -> dict[str, Any]:
     value = parsed(text.encode())
     if not isinstance(value, dict):
         raise bad_value(f'the {TAGS} must be JsObject type, but actual type is "{type_name(value)}"')
-    found: dict[str, Any] = sent({TAGS: value}).get(TAGS, {})
-    return found
+    tags: dict[str, Any] = sent({TAGS: value}).get(TAGS, {})
+    return tags
 
 
 def _text(form: FormData, field: str) -> str:

@@ -33,5 +33,5 @@ def file_key(plugin: Plugin) -> ObjectKey | None:
 async def files_by_key(control: Control) -> dict[ObjectKey, Plugin]:
     """Returns all files; of two with one key the file uploaded here."""
     plugins = await control.all(pb.ListPluginsRequest)
-    plugins.sort(key=lambda one: one.origin.api)
-    return {key: one for one in plugins if (key := file_key(one)) is not None}
+    plugins.sort(key=lambda plugin: plugin.origin.api)
+    return {key: plugin for plugin in plugins if (key := file_key(plugin)) is not None}

@@ -60,17 +60,17 @@ class Rdb:
         cluster = checked_running("worker", key, await lookups.worker_cluster(self._control, key), is_wanted)
         if not query["url"].startswith("jdbc:"):
             raise illegal_argument("url: a JDBC URL is needed, such as jdbc:postgresql://host/name")
-        asked = {ours: query.get(theirs, "") for theirs, ours in FIELDS.items()}
+        queries = {ours: query.get(theirs, "") for theirs, ours in FIELDS.items()}
         try:
-            found = await self._classes.ask(cluster.name, "POST", "/database-tables", asked, seconds=QUERY_SECONDS)
+            answer = await self._classes.ask(cluster.name, "POST", "/database-tables", queries, seconds=QUERY_SECONDS)
         except KeelmanError as error:
             raise illegal_argument(
                 f"worker cluster:{key}: {error.message.replace(repr(cluster.name), str(key))}"
             ) from None
-        return ok({"name": found["name"], "tables": [_table(one) for one in found["tables"]]})
+        return ok({"name": answer["name"], "tables": [_table(table) for table in answer["tables"]]})
 
 
-def _table(found: Mapping[str, Any]) -> Json:
-    place = {"catalogPattern": found["catalog"], "schemaPattern": found["schema"], "name": found["name"]}
-    columns = [{"name": one["name"], "dataType": one["type"], "pk": one["key"]} for one in found["columns"]]
+def _table(table: Mapping[str, Any]) -> Json:
+    place = {"catalogPattern": table["catalog"], "schemaPattern": table["schema"], "name": table["name"]}
+    columns = [{"name": column["name"], "dataType": column["type"], "pk": column["key"]} for column in table["columns"]]
     return {name: text for name, text in place.items() if text} | {"columns": columns}

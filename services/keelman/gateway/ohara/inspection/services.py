@@ -33,7 +33,7 @@ log = get_logger()
 NO_CLASS = "N/A"
 MODE = "DOCKER"
 """Node agents run the processes, as Ohara's do in Docker."""
-TOPIC_CLASS = class_info("topic", NO_CLASS, [one.json for one in TOPIC])
+TOPIC_CLASS = class_info("topic", NO_CLASS, [setting.json for setting in TOPIC])
 CONNECTOR_SECONDS = 10.0
 
 
@@ -48,7 +48,7 @@ class Inspect:
     @property
     def endpoints(self) -> list[Endpoint]:
         """The calls, each under its plural and its singular."""
-        found = [Endpoint("GET", "inspect/configurator", self.configurator)]
+        endpoints = [Endpoint("GET", "inspect/configurator", self.configurator)]
         for word, all_of, one_of in (
             ("worker", self.workers, self.worker),
             ("broker", self.brokers, self.broker),
@@ -57,12 +57,12 @@ class Inspect:
             ("shabondi", self.shabondis, self.shabondis),
         ):
             for path in (f"{word}s", word):
-                found += [
+                endpoints += [
                     Endpoint("GET", f"inspect/{path}", all_of),
                     Endpoint("GET", f"inspect/{path}/{{name}}", one_of),
                 ]
         return [
-            *found,
+            *endpoints,
             *(Endpoint("GET", f"inspect/{w}/{{name}}", self.connector) for w in ("connectors", "connector")),
         ]
 
@@ -113,23 +113,24 @@ class Inspect:
         both = (("source", shabondi.SOURCE_CLASS, shabondi.SHABONDI_SOURCE),
                 ("sink", shabondi.SINK_CLASS, shabondi.SHABONDI_SINK))  # fmt: skip
         infos = [
-            class_info(kind, name, [one.json for one in (*table, *meta(kind, VERSION))]) for kind, name, table in both
+            class_info(kind, name, [setting.json for setting in (*table, *meta(kind, VERSION))])
+            for kind, name, table in both
         ]
         return _service("shabondi", shabondi.SHABONDI, infos)
 
     async def connector(self, call: Call) -> Response:
         """Returns the class of a connector, as its worker cluster reports it; else a generic description."""
         key = _key(call)
-        found = await self._kinds.find("connector", key)
-        if found is None:
+        kind = await self._kinds.find("connector", key)
+        if kind is None:
             raise not_found("connector", key)
-        name = found[CLASS]
-        cluster = await lookups.worker_cluster(self._control, key_of(found[WORKER_KEY], WORKER_KEY))
+        name = kind[CLASS]
+        cluster = await lookups.worker_cluster(self._control, key_of(kind[WORKER_KEY], WORKER_KEY))
         info = None
         if cluster is not None and cluster.status.ready_workers:
             info = await self._classes.of_class(cluster, name, seconds=CONNECTOR_SECONDS)
-        known = info or generic_class(found.get(KIND, UNKNOWN), name, ohara=is_ohara_class(name))
-        return _service("connect-worker", (), [known])
+        class_document = info or generic_class(kind.get(KIND, UNKNOWN), name, ohara=is_ohara_class(name))
+        return _service("connect-worker", (), [class_document])
 
     async def _load(self, key: ObjectKey) -> Sequence[Json]:
         """Returns the connector classes of a worker cluster; none if it does not exist or does not run."""
@@ -155,7 +156,7 @@ def _service(image: str, definitions: Definitions, infos: Sequence[Json] = ()) -
     return ok_with_nulls(
         {
             "imageName": f"oharastream/{image}:{VERSION}",
-            "settingDefinitions": [one.json for one in definitions],
+            "settingDefinitions": [definition.json for definition in definitions],
             "classInfos": list(infos),
         }
     )

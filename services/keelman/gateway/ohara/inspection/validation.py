@@ -49,26 +49,26 @@ class Validation:
         worker = key_of(settings[config.WORKER_KEY], config.WORKER_KEY)
         cluster = checked_running("worker", worker, await lookups.worker_cluster(self._control, worker), answers)
         names = []
-        for one in config.topic_keys(settings):
-            topic = await lookups.topic(self._control, one)
-            names.append(config.kafka_name(one) if topic is None else topic.spec.topic)
+        for topic_key in config.topic_keys(settings):
+            topic = await lookups.topic(self._control, topic_key)
+            names.append(config.kafka_name(topic_key) if topic is None else topic.spec.topic)
         info = await self._classes.of_class(cluster, settings[config.CLASS], seconds=CLASS_SECONDS)
         spec = spec_of(key, ConnectorSettings(settings, info, names), cluster.name)
         target = f"/connector-plugins/{quote(settings[config.CLASS], safe='')}/config/validate"
         try:
-            found = await self._classes.ask(cluster.name, "PUT", target, {**spec.config, "name": spec.connector})
+            answer = await self._classes.ask(cluster.name, "PUT", target, {**spec.config, "name": spec.connector})
         except (InvalidArgument, NotFound, Internal) as error:
             raise illegal_argument(error.message) from None  # a class that the worker cluster does not have
-        return ok_with_nulls(report(found, settings))
+        return ok_with_nulls(report(answer, settings))
 
 
-def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
+def report(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
     """Returns Connect's ConfigInfos in Ohara's form: the settings that all connectors share as Ohara defines them,
     others as the class defines them, each with its errors."""
     shared = by_key(CONNECTOR)
     shown: dict[str, Json] = {}
-    for one in found.get("configs", ()):
-        value, definition = one.get("value") or {}, one.get("definition") or {}
+    for entry in answer.get("configs", ()):
+        value, definition = entry.get("value") or {}, entry.get("definition") or {}
         name = value.get("name") or definition.get("name")
         if not name:
             continue
@@ -79,17 +79,20 @@ def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
         else:
             continue
         shown[name] = _setting_json(setting, name, value.get("value"), value.get("errors") or [])
-    for one in CONNECTOR:  # settings that Connect does not know
-        if one.key not in shown and one.key in settings:
-            shown[one.key] = _setting_json(one.json, one.key, config.plain_text(settings[one.key]) or None, [])
+    for own in CONNECTOR:  # settings that Connect does not know
+        if own.key not in shown and own.key in settings:
+            shown[own.key] = _setting_json(own.json, own.key, config.plain_text(settings[own.key]) or None, [])
     if config.TOPICS in shown and config.TOPIC_KEYS in shown:
         shown[config.TOPIC_KEYS]["value"]["errors"] += [
             e for e in shown[config.TOPICS]["value"]["errors"] if not settings[config.TOPIC_KEYS]
         ]
     rows = list(shown.values())
-    return {"errorCount": sum(bool(one["value"]["errors"]) for one in rows), "settings": rows}
+    return {"errorCount": sum(bool(row["value"]["errors"]) for row in rows), "settings": rows}
 
 
 def _setting_json(setting: Json, name: str, value: Any, errors: list[Any]) -> Json:
     shown = shown_value(name, value) or None if isinstance(value, str) else value
-    return {"definition": setting, "value": {"key": name, "value": shown, "errors": [str(one) for one in errors]}}
+    return {
+        "definition": setting,
+        "value": {"key": name, "value": shown, "errors": [str(problem) for problem in errors]},
+    }

@@ -38,36 +38,44 @@ def container_endpoints(control: Control) -> list[Endpoint]:
     """Returns the endpoints GET containers/{name} and container/{name}."""
 
     async def containers(call: Call) -> Response:
-        known = await read_known(control, PLACED, ZOOKEEPER)
+        directory = await read_known(control, PLACED, ZOOKEEPER)
         key = ObjectKey(call.group, call.variables["name"])
-        found = [known.get(kind, key) for kind in KINDS]
-        return ok([group_json(one, known) for one in found if one is not None and one.life.state])
+        clusters = [directory.get(kind, key) for kind in KINDS]
+        return ok(
+            [group_json(cluster, directory) for cluster in clusters if cluster is not None and cluster.life.state]
+        )
 
     return [Endpoint("GET", f"{word}/{{name}}", containers) for word in ("containers", "container")]
 
 
-def group_json(cluster: Cluster, known: Known) -> Json:
+def group_json(cluster: Cluster, directory: Known) -> Json:
     """Returns a cluster with its containers. A zookeeper's containers have no process."""
     if cluster.kind == ZOOKEEPER:
         ports = sorted(cluster.settings[name] for name in PORTS)
-        containers = [_container(cluster, node, node, ports, known) for node in cluster.life.alive_nodes]
+        containers = [_container(cluster, node, node, ports, directory) for node in cluster.life.alive_nodes]
     else:
         containers = [
-            _container(cluster, one.uid or one.name, known.hosts.shown(one.node), _ports(cluster, one), known)
-            | {"state": _STATES.get(one.status.state, "EXITED")}
-            for one in processes_of(cluster)
+            _container(
+                cluster,
+                process.uid or process.name,
+                directory.hosts.shown(process.node),
+                _ports(cluster, process),
+                directory,
+            )
+            | {"state": _STATES.get(process.status.state, "EXITED")}
+            for process in processes_of(cluster)
         ]
     return {"clusterKey": cluster.key.json, "clusterType": cluster.kind, "containers": containers}
 
 
 def processes_of(cluster: Cluster) -> list[Workload]:
     """Returns the present processes of a cluster, dead ones among them."""
-    return present(cluster.processes, wanted=is_wanted(cluster.made.status.state))
+    return present(cluster.processes, to_run=is_wanted(cluster.made.status.state))
 
 
-def _container(cluster: Cluster, uid: str, node: str, ports: Iterable[int], known: Known) -> Json:
+def _container(cluster: Cluster, uid: str, node: str, ports: Iterable[int], directory: Known) -> Json:
     digest = hashlib.sha256(f"{cluster.kind}/{cluster.key}/{uid}".encode()).hexdigest()
-    host = known.hosts.get(node)
+    host = directory.hosts.get(node)
     address = (host.node.status.address if host is not None else "") or node
     return {
         "nodeName": node,
@@ -86,8 +94,8 @@ def _container(cluster: Cluster, uid: str, node: str, ports: Iterable[int], know
 def _ports(cluster: Cluster, process: Workload) -> list[int]:
     """Returns the ports of a process, client ports first."""
     if cluster.kind == WORKER:
-        made = process.spec.worker
-        found = [made.port, made.metrics_port, made.admin_port, *made.reserved_ports]
+        worker = process.spec.worker
+        ports = [worker.port, worker.metrics_port, worker.admin_port, *worker.reserved_ports]
     else:
-        found = [process.spec.broker.port, process.spec.broker.metrics_port]
-    return [port for port in dict.fromkeys(found) if port]
+        ports = [process.spec.broker.port, process.spec.broker.metrics_port]
+    return [port for port in dict.fromkeys(ports) if port]

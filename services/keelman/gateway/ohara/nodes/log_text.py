@@ -16,10 +16,10 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z
 
 def moment_of(line: str) -> datetime | None:
     """Returns the first time in a log line, in UTC if it has no zone; None for a line without a time."""
-    found = _MOMENT.search(line[:_HEAD])
-    if found is None:
+    match = _MOMENT.search(line[:_HEAD])
+    if match is None:
         return None
-    day, clock, fraction, zone = found.groups()
+    day, clock, fraction, zone = match.groups()
     try:
         named = datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0')[:6].ljust(6, '0')}{zone or '+00:00'}")
         return named.astimezone(UTC)

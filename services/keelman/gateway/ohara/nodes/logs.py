@@ -42,14 +42,17 @@ def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
     def of(kind: str) -> Callable[[Call], Awaitable[Response]]:
         async def logs(call: Call) -> Response:
             moment, key = _moment(call), ObjectKey(call.group, call.variables["name"])
-            known = await read_known(control, PLACED if kind == WORKER else kind)
-            cluster = known.get(kind, key)
+            directory = await read_known(control, PLACED if kind == WORKER else kind)
+            cluster = directory.get(kind, key)
             if cluster is None or not cluster.life.state:
                 raise OharaError(400, NO_SUCH_CLUSTER, f"cluster:{key} does not exist")
             if kind == ZOOKEEPER:
                 return _answer(key, [(node, _lines(NO_PROCESS)) for node in cluster.life.alive_nodes])
-            found = [(known.hosts.shown(one.node), _log(one, known, read_log)) for one in processes_of(cluster)]
-            return _answer(key, [(host, since(lines, moment)) for host, lines in found])
+            logs = [
+                (directory.hosts.shown(process.node), _log(process, directory, read_log))
+                for process in processes_of(cluster)
+            ]
+            return _answer(key, [(host, since(lines, moment)) for host, lines in logs])
 
         return logs
 
@@ -75,9 +78,9 @@ def _moment(call: Call) -> datetime | None:
     return now - timedelta(seconds=seconds) if seconds < now.timestamp() else None
 
 
-async def _log(process: Workload, known: Known, read_log: ReadLog) -> AsyncIterator[bytes]:
+async def _log(process: Workload, directory: Known, read_log: ReadLog) -> AsyncIterator[bytes]:
     """Yields all lines of a process, or one line with the reason if they cannot be read."""
-    host = known.hosts.all.get(process.node)
+    host = directory.hosts.all.get(process.node)
     address = "" if host is None else host.node.status.agent_address
     if not address:
         yield f"the log of {process.name} cannot be read: its node's agent has no address\n".encode()

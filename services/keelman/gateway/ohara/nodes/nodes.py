@@ -46,20 +46,20 @@ class Nodes(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Returns all nodes, also those that only their agents registered."""
-        known = await read_known(self._control, *ALIVE)
-        return [self._json(host, known) for host in known.hosts.all.values()]
+        directory = await read_known(self._control, *ALIVE)
+        return [self._json(host, directory) for host in directory.hosts.all.values()]
 
     async def get(self, key: ObjectKey) -> Json:
         """Returns one node."""
-        known = await read_known(self._control, *ALIVE)
-        return self._json(_found(known, key), known)
+        directory = await read_known(self._control, *ALIVE)
+        return self._json(_found(directory, key), directory)
 
     async def create(self, settings: Settings) -> Json:
         """Creates a node, with or without its agent. Raises OharaError if it was created already."""
-        made = created(NODE, settings)
-        key = node_key(made[HOSTNAME])
+        checked = created(NODE, settings)
+        key = node_key(checked[HOSTNAME])
         try:
-            await self._create(key, made)
+            await self._create(key, checked)
         except (AlreadyExists, Conflict):
             raise exists(NODE_KIND, key) from None
         return await self.get(key)
@@ -67,15 +67,15 @@ class Nodes(Resource):
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
         """Changes a node that no running cluster has, or creates one. Raises Conflict or AlreadyExists if another
         caller was faster."""
-        known = await read_known(self._control, *ALIVE)
-        host = known.hosts.get(key.name)
+        directory = await read_known(self._control, *ALIVE)
+        host = directory.hosts.get(key.name)
         if host is None:
             for field in (USER, PASSWORD):
                 if field not in settings:
                     raise bad_value(f"{field} field is required")
             await self._create(key, created(NODE, {**settings, HOSTNAME: key.name}))
             return await self.get(key)
-        _check_unused(key, known, RUNNING_USERS, running=True)
+        _check_unused(key, directory, RUNNING_USERS, running=True)
         document = host.document
         previous = {PORT: SSH_PORT, USER: AGENT_USER, PASSWORD: COVERED, "tags": dict(host.node.spec.labels)}
         if document is not None:
@@ -87,11 +87,11 @@ class Nodes(Resource):
 
     async def delete(self, key: ObjectKey) -> None:
         """Deletes a node that no cluster has; a node with its agent is hidden until it is created again."""
-        known = await read_known(self._control)
-        host = known.hosts.get(key.name)
+        directory = await read_known(self._control)
+        host = directory.hosts.get(key.name)
         if host is None:
             return
-        _check_unused(key, known, STORED_USERS, running=False)
+        _check_unused(key, directory, STORED_USERS, running=False)
         try:
             await self._control.ask(pb.DeleteNodeRequest(name=host.node.name))
         except NotFound:
@@ -121,26 +121,26 @@ class Nodes(Resource):
             etag="" if old is None else old.etag, new=old is None,
         )  # fmt: skip
 
-    def _json(self, host: Host, known: Known) -> Json:
+    def _json(self, host: Host, directory: Known) -> Json:
         name = socket.gethostname()
         here = self._own_host in (host.node.status.address, host.node.name) or host.node.name == own_node(name)
-        return node_json(host, known, own=ObjectKey(NO_GROUP, name) if here else None, cover=self._cover)
+        return node_json(host, directory, own=ObjectKey(NO_GROUP, name) if here else None, cover=self._cover)
 
 
 def _document_key(key: ObjectKey) -> ObjectKey:
     return ObjectKey(key.group, own_node(key.name))
 
 
-def _found(known: Known, key: ObjectKey) -> Host:
-    if (host := known.hosts.get(key.name)) is None:
+def _found(directory: Known, key: ObjectKey) -> Host:
+    if (host := directory.hosts.get(key.name)) is None:
         raise not_found(NODE_KIND, key)
     return host
 
 
-def _check_unused(key: ObjectKey, known: Known, kinds: Sequence[str], *, running: bool) -> None:
+def _check_unused(key: ObjectKey, directory: Known, kinds: Sequence[str], *, running: bool) -> None:
     """Raises OharaError if a cluster of these kinds has the node."""
     for kind in kinds:
-        for one in known.of(kind):
-            mine = any(own_node(name) == own_node(key.name) for name in one.node_names)
-            if mine and one.made is not None and (one.life.state or not running):
+        for cluster in directory.of(kind):
+            mine = any(own_node(name) == own_node(key.name) for name in cluster.node_names)
+            if mine and cluster.made is not None and (cluster.life.state or not running):
                 raise illegal_argument(f"node:{key.name} is used by {kind} cluster.")

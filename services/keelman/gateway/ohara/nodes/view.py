@@ -21,30 +21,35 @@ AGENT_USER = "keelman"
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
-def node_json(host: Host, known: Known, *, own: ObjectKey | None, cover: bool) -> Json:
+def node_json(host: Host, directory: Known, *, own: ObjectKey | None, cover: bool) -> Json:
     """Returns the answer. `own`: the key of this gateway if it runs on this node; `cover`: hides the password."""
-    kept: dict[str, Any] = {} if host.document is None else dict(host.document.content)
+    document: dict[str, Any] = {} if host.document is None else dict(host.document.content)
     password = COVERED if host.document is None or cover else host.document.secrets.get(PASSWORD, COVERED)
     modified = host.node.update_time.ToMilliseconds() if host.document is None else host.document.modified
     defaults = {PORT: SSH_PORT, USER: AGENT_USER, "tags": dict(host.node.spec.labels)}
     return {
         **defaults,
-        **kept,
+        **document,
         HOSTNAME: host.hostname,
         PASSWORD: password,
-        "services": _services(host, known, own),
+        "services": _services(host, directory, own),
         **_state(host.node),
         "lastModified": modified,
         "resources": resources(host.node),
     }
 
 
-def _services(host: Host, known: Known, own: ObjectKey | None) -> list[Json]:
-    found = [
-        {"name": name, "clusterKeys": [one.key.json for one in known.of(kind) if host.hostname in one.life.alive_nodes]}
+def _services(host: Host, directory: Known, own: ObjectKey | None) -> list[Json]:
+    services = [
+        {
+            "name": name,
+            "clusterKeys": [
+                cluster.key.json for cluster in directory.of(kind) if host.hostname in cluster.life.alive_nodes
+            ],
+        }
         for kind, name in SERVICES.items()
     ]
-    return found if own is None else [*found, {"name": CONFIGURATOR, "clusterKeys": [own.json]}]
+    return services if own is None else [*services, {"name": CONFIGURATOR, "clusterKeys": [own.json]}]
 
 
 def _state(node: Node) -> Json:
@@ -52,12 +57,12 @@ def _state(node: Node) -> Json:
         case pb.NODE_STATE_ONLINE:
             return {"state": "AVAILABLE"}
         case pb.NODE_STATE_EXPECTED:
-            why = f"no agent has come from {node.name} yet: start one there"
+            reason = f"no agent has come from {node.name} yet: start one there"
         case pb.NODE_STATE_UNKNOWN:
-            why = "the state service was restarted a moment ago and has not heard from the node's agent yet"
+            reason = "the state service was restarted a moment ago and has not heard from the node's agent yet"
         case _:
-            why = node.status.message or "the node's agent is not connected"
-    return {"state": "UNAVAILABLE", "error": why}
+            reason = node.status.message or "the node's agent is not connected"
+    return {"state": "UNAVAILABLE", "error": reason}
 
 
 def resources(node: Node) -> list[Json]:

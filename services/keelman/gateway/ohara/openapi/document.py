@@ -59,22 +59,24 @@ def document() -> dict[str, Any]:
 
 def _calls(kinds: Iterable[Kind]) -> Iterable[Call]:
     for kind in kinds:
-        answer, one = ref(kind.schema), f"{kind.path}/{{{kind.variable}}}"
+        answer, path = ref(kind.schema), f"{kind.path}/{{{kind.variable}}}"
         group = {"group": GROUP} if kind.variable == "name" else {}
         yield Call(
             "GET", kind.path, f"Lists {kind.path}; each query parameter is a filter", array(answer), filters=True
         )
         yield Call("POST", kind.path, f"Creates one of {kind.path}", answer, ref(f"{kind.schema}Creation"))
-        yield Call("GET", one, f"One of {kind.path}", answer, query=group)
-        yield Call("PUT", one, f"Changes one of {kind.path}, or creates it", answer, ref(f"{kind.schema}Change"), group)
+        yield Call("GET", path, f"One of {kind.path}", answer, query=group)
         yield Call(
-            "DELETE", one, f"Deletes one of {kind.path}; nothing when there is none", None, query=group, status=204
+            "PUT", path, f"Changes one of {kind.path}, or creates it", answer, ref(f"{kind.schema}Change"), group
+        )
+        yield Call(
+            "DELETE", path, f"Deletes one of {kind.path}; nothing when there is none", None, query=group, status=204
         )
         for verb in kind.verbs:
             more = {**group, **(kind.queries if verb == "stop" else {})}
-            yield Call("PUT", f"{one}/{verb}", f"{verb} for one of {kind.path}", None, query=more, status=202)
+            yield Call("PUT", f"{path}/{verb}", f"{verb} for one of {kind.path}", None, query=more, status=202)
         if kind.has_nodes:
-            node = f"{one}/{{nodeName}}"
+            node = f"{path}/{{nodeName}}"
             yield Call("PUT", node, f"Adds a node to one of {kind.path}", None, query=group, status=202)
             yield Call("DELETE", node, f"Takes a node from one of {kind.path}", None, query=group, status=204)
 

@@ -79,7 +79,9 @@ def _kind(
         schema,
         sent_object((*definitions, *extra), required=True),
         sent_object((*definitions, *extra), required=False),
-        answered_object(definitions, live, {**optional, **{one.key: answered_setting(one) for one in extra}}),
+        answered_object(
+            definitions, live, {**optional, **{setting.key: answered_setting(setting) for setting in extra}}
+        ),
         verbs,
         has_nodes,
         variable,

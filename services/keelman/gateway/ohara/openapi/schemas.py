@@ -111,11 +111,11 @@ COMMON: dict[str, Schema] = {
 
 def sent_setting(setting: SettingDef) -> Schema:
     """Returns the schema of a setting's value in a request."""
-    found = _sent(setting)
+    sent = _sent(setting)
     more: Schema = {"description": setting.documentation} if setting.documentation else {}
     if setting.default is not None:
         more["default"] = setting.default
-    return {"allOf": [found], **more} if "$ref" in found else {**found, **more}
+    return {"allOf": [sent], **more} if "$ref" in sent else {**sent, **more}
 
 
 def _sent(setting: SettingDef) -> Schema:  # noqa: PLR0911
@@ -137,8 +137,8 @@ def _sent(setting: SettingDef) -> Schema:  # noqa: PLR0911
             return NUMBER
         case Type.POSITIVE_DOUBLE:
             return {"type": "number", "exclusiveMinimum": 0}
-        case one if one in INTEGERS:
-            least, greatest = INTEGERS[one]
+        case integer if integer in INTEGERS:
+            least, greatest = INTEGERS[integer]
             return {"type": "integer", "minimum": least, "maximum": greatest}
     if setting.regex is not None:
         return {"type": "string", "pattern": f"^{setting.regex.removesuffix('$')}$"}
@@ -186,8 +186,8 @@ def sent_object(definitions: Iterable[SettingDef], *, required: bool) -> Schema:
     kept."""
     settings = [s for s in definitions if not s.internal]
     needed = [s.key for s in settings if required and s.necessary is Necessary.REQUIRED]
-    found: Schema = {"type": "object", "properties": {s.key: sent_setting(s) for s in settings}}
-    return {**found, "required": needed} if needed else found
+    schema: Schema = {"type": "object", "properties": {s.key: sent_setting(s) for s in settings}}
+    return {**schema, "required": needed} if needed else schema
 
 
 def answered_object(

@@ -25,11 +25,11 @@ async def settled(
     """Reads a resource until no operation changes it, for at most `seconds`; returns the last state."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    found = await read()
-    while is_changing(found) and loop.time() < end:
+    state = await read()
+    while is_changing(state) and loop.time() < end:
         await asyncio.sleep(PAUSE_SECONDS)
-        found = await read()
-    return found
+        state = await read()
+    return state
 
 
 async def undisturbed(
@@ -41,13 +41,13 @@ async def undisturbed(
 ) -> T:
     """Returns a resource that no operation changes: cancels an operation that takes too long. Raises OharaError if it
     does not end even then."""
-    found = await settled(read, is_changing)
-    if not is_changing(found):
-        return found
-    request = pb.CancelOperationRequest(name=operation(found), reason="something else was asked for")
+    state = await settled(read, is_changing)
+    if not is_changing(state):
+        return state
+    request = pb.CancelOperationRequest(name=operation(state), reason="something else was asked for")
     with suppress(NotFound, FailedPrecondition):  # ended meanwhile
         await control.ask(request)
-    found = await settled(read, is_changing, seconds=CANCEL_SECONDS)
-    if is_changing(found):
-        raise illegal_state(f"{what} is being changed by operation {operation(found)}: try again")
-    return found
+    state = await settled(read, is_changing, seconds=CANCEL_SECONDS)
+    if is_changing(state):
+        raise illegal_state(f"{what} is being changed by operation {operation(state)}: try again")
+    return state

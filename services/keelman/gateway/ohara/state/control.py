@@ -33,8 +33,8 @@ class Control(Calls):
         """Returns the result of a read that begins after this call; concurrent callers of the same read share it."""
         if read not in self._shared:
             self._shared[read] = Shared(lambda: read(self))
-        found: T = await self._shared[read]()
-        return found
+        result: T = await self._shared[read]()
+        return result
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:

@@ -45,13 +45,13 @@ class Hosts:
     """The nodes by their names in the state service."""
 
     def __init__(self, nodes: Iterable[Node], documents: Iterable[StoredDocument]) -> None:
-        kept: Mapping[str, StoredDocument] = {one.key.name: one for one in documents}
+        stored: Mapping[str, StoredDocument] = {document.key.name: document for document in documents}
         self.all: dict[str, Host] = {}
         self.offline: set[str] = set()
         for node in nodes:
             if node.status.state == NODE_STATE_OFFLINE:
                 self.offline.add(node.name)
-            document = kept.get(node.name)
+            document = stored.get(node.name)
             if is_hostname(node.name) and not (document is not None and HIDDEN in document.content):
                 hostname = node.name if document is None else document.content["hostname"]
                 self.all[node.name] = Host(hostname, node, document)

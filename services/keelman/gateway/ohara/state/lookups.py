@@ -28,39 +28,39 @@ from keelman.model.errors import NotFound
 async def worker_cluster(control: Control, key: ObjectKey) -> WorkerCluster | None:
     """Returns the worker cluster of a key; None if it does not exist, or is being deleted."""
     request = partial(workers.GetWorkerClusterRequest, whole_extra=True)
-    found = await _find(control, request, key)
-    return None if found is None or _is_leaving(found) else found.worker_cluster
+    answer = await _find(control, request, key)
+    return None if answer is None or _is_leaving(answer) else answer.worker_cluster
 
 
 async def broker_cluster(control: Control, key: ObjectKey) -> BrokerCluster | None:
     """Returns the broker cluster of a key; None if it does not exist, or is being deleted."""
     request = partial(brokers.GetBrokerClusterRequest, whole_extra=True)
-    found = await _find(control, request, key)
-    return None if found is None or _is_leaving(found) else found.broker_cluster
+    answer = await _find(control, request, key)
+    return None if answer is None or _is_leaving(answer) else answer.broker_cluster
 
 
 async def topic(control: Control, key: ObjectKey) -> Topic | None:
     """Returns the topic of a key; None if it does not exist."""
-    found = await _find(control, partial(topics.GetTopicRequest, whole_extra=True), key)
-    return None if found is None else found.topic
+    answer = await _find(control, partial(topics.GetTopicRequest, whole_extra=True), key)
+    return None if answer is None else answer.topic
 
 
 async def definition(control: Control, key: ObjectKey) -> ConnectorDefinition | None:
     """Returns the connector definition of a key, with its secrets; None if it does not exist."""
-    found = await _find(control, definitions.GetConnectorDefinitionRequest, key)
-    return None if found is None else found.connector_definition
+    answer = await _find(control, definitions.GetConnectorDefinitionRequest, key)
+    return None if answer is None else answer.connector_definition
 
 
 async def worker_cluster_named(control: Control, name: str) -> WorkerCluster | None:
     """Returns the worker cluster of an own name; None if it does not exist."""
-    found = await _get(control, workers.GetWorkerClusterRequest(name=name))
-    return None if found is None else found.worker_cluster
+    answer = await _get(control, workers.GetWorkerClusterRequest(name=name))
+    return None if answer is None else answer.worker_cluster
 
 
 async def broker_cluster_named(control: Control, name: str) -> BrokerCluster | None:
     """Returns the broker cluster of an own name; None if it does not exist."""
-    found = await _get(control, brokers.GetBrokerClusterRequest(name=name))
-    return None if found is None else found.broker_cluster
+    answer = await _get(control, brokers.GetBrokerClusterRequest(name=name))
+    return None if answer is None else answer.broker_cluster
 
 
 async def worker_clusters(control: Control) -> dict[str, WorkerCluster]:
@@ -80,29 +80,31 @@ async def hostnames(control: Control) -> dict[str, str]:
 
 def shown(resources: Iterable[Any]) -> dict[ObjectKey, Any]:
     """Returns resources with a spec by their shown keys; of two with one key, the one created through this API."""
-    keyed = [(shown_key(one.name, one.spec.origin), one) for one in resources]
-    ordered = sorted(((key, one) for key, one in keyed if key is not None), key=lambda pair: pair[1].spec.origin.api)
+    keyed = [(shown_key(resource.name, resource.spec.origin), resource) for resource in resources]
+    ordered = sorted(
+        ((key, resource) for key, resource in keyed if key is not None), key=lambda pair: pair[1].spec.origin.api
+    )
     return dict(ordered)
 
 
 async def missing(control: Control, find: Any, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
     """Returns the keys for which `find` finds no resource."""
-    wanted = list(dict.fromkeys(keys))
-    found = await asyncio.gather(*(find(control, key) for key in wanted))
-    return [key for key, one in zip(wanted, found, strict=True) if one is None]
+    unique = list(dict.fromkeys(keys))
+    resources = await asyncio.gather(*(find(control, key) for key in unique))
+    return [key for key, resource in zip(unique, resources, strict=True) if resource is None]
 
 
 async def _find(control: Control, request_type: Any, key: ObjectKey) -> Any:
     """Returns the answer of a Get for the resource of a key; None if it does not exist."""
-    found = await _get(control, request_type(name=own_name(key)))
-    if found is not None and not _is_leaving(found):
-        return found
+    answer = await _get(control, request_type(name=own_name(key)))
+    if answer is not None and not _is_leaving(answer):
+        return answer
     others = (request_type(name=own_name(key, number)) for number in range(2, MAX_NAMES + 1))
-    for found in await asyncio.gather(*(_get(control, one) for one in others)):
-        if found is not None and not _is_leaving(found):
-            return found
-    found = await _get(control, request_type(name=key.name)) if key.group == DEFAULT_GROUP else None
-    return None if found is None or _shown_key(found) != key else found
+    for answer in await asyncio.gather(*(_get(control, other) for other in others)):
+        if answer is not None and not _is_leaving(answer):
+            return answer
+    answer = await _get(control, request_type(name=key.name)) if key.group == DEFAULT_GROUP else None
+    return None if answer is None or _shown_key(answer) != key else answer
 
 
 async def _get(control: Control, request: Any) -> Any:
@@ -124,18 +126,18 @@ def _is_leaving(answer: Any) -> bool:
 
 
 async def _read_worker_clusters(control: Control) -> dict[str, WorkerCluster]:
-    return {one.name: one for one in await control.all(workers.ListWorkerClustersRequest)}
+    return {cluster.name: cluster for cluster in await control.all(workers.ListWorkerClustersRequest)}
 
 
 async def _read_broker_clusters(control: Control) -> dict[str, BrokerCluster]:
-    return {one.name: one for one in await control.all(brokers.ListBrokerClustersRequest)}
+    return {cluster.name: cluster for cluster in await control.all(brokers.ListBrokerClustersRequest)}
 
 
 async def _read_hostnames(control: Control) -> dict[str, str]:
-    found, nodes, kept = await asyncio.gather(
+    processes, nodes, stored = await asyncio.gather(
         control.all(worker_service_pb2.ListWorkersRequest),
         control.all(node_service_pb2.ListNodesRequest),
         Stored(control, "node").list(),
     )
-    hosts = Hosts(nodes, kept)
-    return {urlsplit(one.rest_url).netloc: hosts.shown(one.node) for one in found if one.rest_url}
+    hosts = Hosts(nodes, stored)
+    return {urlsplit(worker.rest_url).netloc: hosts.shown(worker.node) for worker in processes if worker.rest_url}

@@ -36,8 +36,8 @@ class Stored:
 
     async def list(self) -> list[StoredDocument]:
         """Returns all documents, by group and name."""
-        found = await self._control.all(pb.ListDocumentsRequest, kind=self._kind, with_secrets=True)
-        return [_stored(one) for one in found]
+        documents = await self._control.all(pb.ListDocumentsRequest, kind=self._kind, with_secrets=True)
+        return [_stored(document) for document in documents]
 
     async def get(self, key: ObjectKey) -> StoredDocument | None:
         """Returns one document; None if it does not exist."""

@@ -16,28 +16,28 @@ NUMBER = "$number"
 def struct_of(value: Mapping[str, Any]) -> Struct:
     """Returns a JSON object as a Struct."""
     struct = Struct()
-    struct.update({key: _kept(one) for key, one in value.items()})
+    struct.update({key: _kept(item) for key, item in value.items()})
     return struct
 
 
 def value_of(struct: Struct) -> dict[str, Any]:
     """Returns the JSON object of a Struct."""
-    return {key: _given(one) for key, one in struct.fields.items()}
+    return {key: _given(field) for key, field in struct.fields.items()}
 
 
-def as_sent(made: R, spec: Any) -> R:
+def as_sent(answer: R, spec: Any) -> R:
     """Returns a just written resource with the `extra` of the sent spec: the answer to a write hides values that are
     named like secrets."""
-    resource: Any = made
+    resource: Any = answer
     resource.spec.extra.CopyFrom(spec.extra)
-    return made
+    return answer
 
 
 def _kept(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _kept(one) for key, one in value.items()}
+        return {key: _kept(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_kept(one) for one in value]
+        return [_kept(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > EXACT:
         return {NUMBER: str(value)}
     return value
@@ -53,14 +53,14 @@ def _given(value: Value) -> Any:
         case "bool_value":
             return value.bool_value
         case "list_value":
-            return [_given(one) for one in value.list_value.values]
+            return [_given(item) for item in value.list_value.values]
         case "struct_value":
             return _object(value.struct_value)
     return None
 
 
 def _object(struct: Struct) -> Any:
-    value = {key: _given(one) for key, one in struct.fields.items()}
+    value = {key: _given(field) for key, field in struct.fields.items()}
     if len(value) == 1 and isinstance(text := value.get(NUMBER), str) and text.removeprefix("-").isdecimal():
         return int(text)
     return value

@@ -48,7 +48,7 @@ class Peek:
         wait.FromMilliseconds(min(max(timeout, MIN_MS), MAX_MS))
         request = pb.PeekTopicRequest(name=topic.name, limit=min(limit, MAX_LIMIT), timeout=wait)
         answer = await self._control.ask(request)
-        return ok({"messages": [message(one) for one in answer.records]})
+        return ok({"messages": [message(record) for record in answer.records]})
 
 
 def message(record: PeekedRecord) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def message(record: PeekedRecord) -> dict[str, Any]:
     shown: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
     if record.HasField("timestamp_ms"):
         shown["timestamp"] = record.timestamp_ms  # as Ohara 0.12 shows it
-    headers = {one.key: one.value for one in record.headers if one.HasField("value")}
+    headers = {header.key: header.value for header in record.headers if header.HasField("value")}
     errors = []
     try:
         shown["value"] = without_empty(_value(record))
@@ -77,9 +77,9 @@ def message(record: PeekedRecord) -> dict[str, Any]:
 def without_empty(value: Any) -> Any:
     """Returns JSON without empty strings and nulls, which Ohara's clients cannot read."""
     if isinstance(value, dict):
-        return {k: kept for k, one in value.items() if k and (kept := without_empty(one)) not in (None, "")}
+        return {k: inner for k, item in value.items() if k and (inner := without_empty(item)) not in (None, "")}
     if isinstance(value, list):
-        return [kept for one in value if (kept := without_empty(one)) not in (None, "")]
+        return [inner for item in value if (inner := without_empty(item)) not in (None, "")]
     return value
 
 
@@ -99,12 +99,12 @@ def _value(record: PeekedRecord) -> Any:
     except UnicodeDecodeError:
         raise ValueError(f"the value is binary, {len(record.value)} bytes") from None
     try:
-        found = orjson.loads(text)
+        tree = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:  # as Connect's JsonConverter writes
-        return found["payload"]
-    return found
+    if isinstance(tree, dict) and tree.keys() == {"schema", "payload"}:  # as Connect's JsonConverter writes
+        return tree["payload"]
+    return tree
 
 
 def _number(call: Call, name: str, default: int) -> int:

@@ -35,9 +35,9 @@ class _Reader:
         self._at = 0
 
     def number(self, form: str) -> Any:
-        (found,) = struct.unpack_from(form, self._data, self._at)
+        (number,) = struct.unpack_from(form, self._data, self._at)
         self._at += struct.calcsize(form)
-        return found
+        return number
 
     def stretch(self, form: str) -> bytes:
         """Reads a byte string after its length."""
@@ -48,8 +48,8 @@ class _Reader:
         return self._data[self._at - length : self._at]
 
     def version(self) -> None:
-        if (found := self.number(">B")) != 0:
-            raise NoRow(f"the record's key is no row of Ohara's: version {found} is not known")
+        if (version := self.number(">B")) != 0:
+            raise NoRow(f"the record's key is no row of Ohara's: version {version} is not known")
 
 
 def _row(data: bytes, depth: int) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def _cell(data: bytes, depth: int) -> tuple[str, Any]:
     if kind == _CELL:
         if depth > MAX_DEPTH:
             raise NoRow(f"the row is nested deeper than {MAX_DEPTH} levels")
-        inner, found = _cell(value, depth + 1)
-        return name, {inner: found}
+        inner, inner_value = _cell(value, depth + 1)
+        return name, {inner: inner_value}
     if kind == _OBJECT:
         raise NoRow(f"the cell {name!r} has a serialized Java object, which is not read")
     raise NoRow(f"the cell {name!r} is of the type {kind}, which is not known")

@@ -66,28 +66,28 @@ def settings_of(key: ObjectKey, topic: Topic, broker: ObjectKey | None) -> Setti
     """The settings of a topic: as sent, and where somebody has changed them elsewhere, as they are."""
     spec = topic.spec
     if spec.origin.api == API:
-        kept = dict(value_of(spec.extra).get(SETTINGS, {}))
+        stored = dict(value_of(spec.extra).get(SETTINGS, {}))
     else:
-        kept = {one.key: default for one in TOPIC if (default := default_of(one)) is not None}
-        kept |= {
+        stored = {setting.key: default for setting in TOPIC if (default := default_of(setting)) is not None}
+        stored |= {
             "tags": {k: v for k, v in spec.labels.items() if v},
             REPLICATIONS: _replicas(topic),
             PARTITIONS: len(_partitions(topic)) or 1,
         }
-    kept |= {name: value for name, value in ((PARTITIONS, spec.partitions), (REPLICATIONS, spec.replication_factor))
+    stored |= {name: value for name, value in ((PARTITIONS, spec.partitions), (REPLICATIONS, spec.replication_factor))
              if value}  # fmt: skip
-    times = {kafka for name, kafka in _TIMES.items() if name in kept}
-    kept |= {name: _value(name, spec.config[name]) for name in _DIRECT if name in spec.config and name not in times}
+    times = {kafka for name, kafka in _TIMES.items() if name in stored}
+    stored |= {name: _value(name, spec.config[name]) for name in _DIRECT if name in spec.config and name not in times}
     if broker is not None:
-        kept[BROKER_CLUSTER_KEY] = broker.json
-    return kept | key.json
+        stored[BROKER_CLUSTER_KEY] = broker.json
+    return stored | key.json
 
 
 def milliseconds(duration: str) -> int:
     """The milliseconds of a duration such as "7 days"."""
-    found = re.fullmatch(r"(-?\d+(?:\.\d+)?) ?(\D+)", duration)
-    assert found is not None, "it was checked"
-    number, unit = found.groups()
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?) ?(\D+)", duration)
+    assert match is not None, "it was checked"
+    number, unit = match.groups()
     short = next((short for word, short in _LONG_UNITS if unit.startswith(word)), unit)
     return round(float(number) * _UNITS[short])
 
@@ -113,4 +113,4 @@ def _partitions(topic: Topic) -> list[Any]:
 
 
 def _replicas(topic: Topic) -> int:
-    return max((len(one.replicas) for one in _partitions(topic)), default=0) or 1
+    return max((len(partition.replicas) for partition in _partitions(topic)), default=0) or 1

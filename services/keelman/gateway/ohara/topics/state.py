@@ -34,7 +34,7 @@ def life(topic: pb.Topic) -> dict[str, Any]:
     """Returns the fields of an answer that are not settings."""
     there = runs(topic)
     fields: dict[str, Any] = {
-        "partitionInfos": [_partition(one) for one in topic.status.brokers.partitions] if there else [],
+        "partitionInfos": [_partition(partition) for partition in topic.status.brokers.partitions] if there else [],
         "nodeMetrics": {},
         "lastModified": topic.update_time.ToMilliseconds(),
     }
@@ -46,16 +46,20 @@ def life(topic: pb.Topic) -> dict[str, Any]:
     return fields
 
 
-def _partition(one: pb.TopicPartition) -> dict[str, Any]:
+def _partition(topic_partition: pb.TopicPartition) -> dict[str, Any]:
     return {
-        "id": one.partition,
-        "leader": _broker(one.leader) if one.HasField("leader") else NOBODY,
-        "replicas": [_broker(each) for each in one.replicas],
-        "inSyncReplicas": [_broker(each) for each in one.in_sync_replicas],
-        "beginningOffset": one.begin_offset if one.HasField("begin_offset") else UNKNOWN_OFFSET,
-        "endOffset": one.end_offset if one.HasField("end_offset") else UNKNOWN_OFFSET,
+        "id": topic_partition.partition,
+        "leader": _broker(topic_partition.leader) if topic_partition.HasField("leader") else NOBODY,
+        "replicas": [_broker(each) for each in topic_partition.replicas],
+        "inSyncReplicas": [_broker(each) for each in topic_partition.in_sync_replicas],
+        "beginningOffset": topic_partition.begin_offset if topic_partition.HasField("begin_offset") else UNKNOWN_OFFSET,
+        "endOffset": topic_partition.end_offset if topic_partition.HasField("end_offset") else UNKNOWN_OFFSET,
     }
 
 
-def _broker(one: pb.TopicBroker) -> dict[str, Any]:
-    return {"id": one.node_id, "host": one.host or NOBODY["host"], "port": one.port or NOBODY["port"]}
+def _broker(topic_broker: pb.TopicBroker) -> dict[str, Any]:
+    return {
+        "id": topic_broker.node_id,
+        "host": topic_broker.host or NOBODY["host"],
+        "port": topic_broker.port or NOBODY["port"],
+    }

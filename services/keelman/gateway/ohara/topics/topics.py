@@ -48,7 +48,9 @@ class Topics(Resource):
         """Returns all topics."""
         control = self._control
         topics, brokers = await asyncio.gather(control.shared(_read_topics), lookups.broker_clusters(control))
-        return [_json(key, one, brokers.get(one.spec.broker_cluster)) for key, one in lookups.shown(topics).items()]
+        return [
+            _json(key, value, brokers.get(value.spec.broker_cluster)) for key, value in lookups.shown(topics).items()
+        ]
 
     async def get(self, key: ObjectKey) -> Json:
         """Returns one topic. Raises no_such."""
@@ -56,10 +58,10 @@ class Topics(Resource):
 
     async def create(self, settings: Settings) -> Json:
         """Creates a topic, which Kafka does not have yet."""
-        made = created(TOPIC, settings)
-        key = checked_key(made["group"], made["name"])
-        cluster = await self._broker(made)
-        request = pb.CreateTopicRequest(name=own_name(key), spec=spec_of(key, made, cluster.name))
+        checked = created(TOPIC, settings)
+        key = checked_key(checked["group"], checked["name"])
+        cluster = await self._broker(checked)
+        request = pb.CreateTopicRequest(name=own_name(key), spec=spec_of(key, checked, cluster.name))
         if await lookups.topic(self._control, key) is not None:
             raise exists(KIND, key)
         try:
@@ -77,9 +79,9 @@ class Topics(Resource):
             raise must_be_stopped(KIND, key)
         former = await lookups.broker_cluster_named(self._control, topic.spec.broker_cluster)
         previous = settings_of(key, topic, _shown(former))
-        made = edited(TOPIC, previous, {**settings, **key.json}) | key.json
-        cluster = await self._broker(made)
-        spec = spec_of(key, made, cluster.name)
+        checked = edited(TOPIC, previous, {**settings, **key.json}) | key.json
+        cluster = await self._broker(checked)
+        spec = spec_of(key, checked, cluster.name)
         spec.topic = topic.spec.topic
         if cluster.name != topic.spec.broker_cluster:  # not in Kafka: another topic takes its place
             await self._forget(topic)
@@ -96,7 +98,7 @@ class Topics(Resource):
         if await lookups.topic(self._control, key) is None:
             return
         read, name = partial(self._topic, key), f"topic {key}"
-        topic = await undisturbed(self._control, read, is_changing, lambda one: one.status.operation, name)
+        topic = await undisturbed(self._control, read, is_changing, lambda resource: resource.status.operation, name)
         if runs(topic):
             raise must_be_stopped(KIND, key)
         await self._check_users(key, running=False)
@@ -125,7 +127,7 @@ class Topics(Resource):
         if is_changing(topic) and topic.goal == goal:
             return
         read, name = partial(self._topic, key), f"topic {key}"
-        topic = await undisturbed(self._control, read, is_changing, lambda one: one.status.operation, name)
+        topic = await undisturbed(self._control, read, is_changing, lambda resource: resource.status.operation, name)
         await self._control.ask(pb.ApplyTopicRequest(name=topic.name, goal=goal))
 
     async def _topic(self, key: ObjectKey) -> Topic:
@@ -149,10 +151,10 @@ class Topics(Resource):
     async def _check_users(self, key: ObjectKey, *, running: bool) -> None:
         for kind, fields in USERS.items():
             users = [
-                key_of(one)
-                for one in await self._kinds.all(kind)
-                if ("state" in one or not running)
-                and key in [key_of(each, field) for field in fields for each in one.get(field, [])]
+                key_of(document)
+                for document in await self._kinds.all(kind)
+                if ("state" in document or not running)
+                and key in [key_of(each, field) for field in fields for each in document.get(field, [])]
             ]
             if users:
                 named = ",".join(map(str, users))

@@ -75,7 +75,7 @@ def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) 
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(below)
     headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-    segments = tuple(_decoded(one) for one in path.removeprefix("/").split("/"))
+    segments = tuple(_decoded(part) for part in path.removeprefix("/").split("/"))
     return Call(
         scope["method"], segments, f"{below}{path}".lstrip("/"), _query(scope["query_string"].decode("latin-1")),
         headers, receive, max_body_bytes,
@@ -83,11 +83,11 @@ def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) 
 
 
 def _query(text: str) -> tuple[tuple[str, str], ...]:
-    found = []
+    parameters = []
     for part in filter(None, text.split("&")):
         key, _, value = part.partition("=")
-        found.append((_text(key), _text(value)))
-    return tuple(found)
+        parameters.append((_text(key), _text(value)))
+    return tuple(parameters)
 
 
 def _text(text: str) -> str:

@@ -56,9 +56,9 @@ def is_number(value: Any) -> bool:
 def without_nulls(value: Any) -> Any:
     """Returns a JSON value without the nulls in its objects and lists."""
     if isinstance(value, dict):
-        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [without_nulls(one) for one in value if one is not None]
+        return [without_nulls(item) for item in value if item is not None]
     return value
 
 
@@ -67,11 +67,11 @@ def empty_strings(value: Any, key: str = "") -> Iterator[str]:
     if value == "":
         yield key
     elif isinstance(value, dict):
-        for name, one in value.items():
-            yield from empty_strings(one, name)
+        for name, item in value.items():
+            yield from empty_strings(item, name)
     elif isinstance(value, list):
-        for one in value:
-            yield from empty_strings(one, key)
+        for item in value:
+            yield from empty_strings(item, key)
 
 
 def _check(value: Any, depth: int) -> None:
@@ -85,8 +85,8 @@ def _check(value: Any, depth: int) -> None:
             if not name:
                 raise bad_json("a key of an object is empty")
             _check_text(name)
-        for one in value.values() if isinstance(value, dict) else value:
-            _check(one, depth + 1)
+        for item in value.values() if isinstance(value, dict) else value:
+            _check(item, depth + 1)
 
 
 def _check_text(text: str) -> None:

@@ -69,7 +69,7 @@ def key_of(value: Any, field: str = "key") -> ObjectKey:
         words: tuple[Any, Any] = (DEFAULT_GROUP, value)
     elif isinstance(value, dict):
         words = (value.get("group", DEFAULT_GROUP), value.get("name"))
-        if not all(isinstance(one, str) for one in words):
+        if not all(isinstance(word, str) for word in words):
             raise bad_value(
                 f"{field}: an object key is a name, or an object with the strings name and, if wanted, group"
             )

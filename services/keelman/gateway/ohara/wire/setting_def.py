@@ -115,9 +115,9 @@ Definitions = tuple[SettingDef, ...]
 
 def table(*settings: SettingDef) -> Definitions:
     """Returns settings in their order, each with its place in it."""
-    return tuple(replace(one, order=place) for place, one in enumerate(settings))
+    return tuple(replace(setting, order=place) for place, setting in enumerate(settings))
 
 
 def by_key(definitions: Iterable[SettingDef]) -> dict[str, SettingDef]:
     """Returns settings by their keys."""
-    return {one.key: one for one in definitions}
+    return {definition.key: definition for definition in definitions}

@@ -42,28 +42,32 @@ def sent(value: Any) -> Settings:
 def created(definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> Settings:
     """Returns all settings of a new object: the given ones, checked, and the defaults, without ports of RANDOM_DEFAULT,
     which the owner of the ports chooses. Raises OharaError."""
-    known = by_key(definitions)
-    given = {k: v for k, v in settings.items() if k not in known or known[k].permission is not Permission.READ_ONLY}
-    missing = [one.key for one in known.values() if one.necessary is Necessary.REQUIRED and one.key not in given]
+    by_name = by_key(definitions)
+    own = {k: v for k, v in settings.items() if k not in by_name or by_name[k].permission is not Permission.READ_ONLY}
+    missing = [
+        setting.key
+        for setting in by_name.values()
+        if setting.necessary is Necessary.REQUIRED and setting.key not in own
+    ]
     if missing:
         raise bad_value(f"Set({', '.join(missing)}) are required!!!")
-    made: Settings = {}
-    for setting in known.values():
-        if setting.key in given:
-            made[setting.key] = checked(setting, given[setting.key])
+    complete: Settings = {}
+    for setting in by_name.values():
+        if setting.key in own:
+            complete[setting.key] = checked(setting, own[setting.key])
         elif (default := default_of(setting)) is not None:
-            made[setting.key] = default
-    return made | {key: value for key, value in given.items() if key not in known}
+            complete[setting.key] = default
+    return complete | {key: value for key, value in own.items() if key not in by_name}
 
 
 def edited(definitions: Iterable[SettingDef], previous: Mapping[str, Any], settings: Mapping[str, Any]) -> Settings:
     """Returns all settings of a changed object: the previous ones, overridden by the given editable ones, checked as
     for a new object. Given settings that cannot be changed must be legal too. Raises OharaError."""
     definitions = tuple(definitions)
-    fixed = {one.key for one in definitions if one.permission is not Permission.EDITABLE}
-    for one in definitions:
-        if one.permission is Permission.CREATE_ONLY and one.key in settings:
-            checked(one, settings[one.key])
+    fixed = {definition.key for definition in definitions if definition.permission is not Permission.EDITABLE}
+    for definition in definitions:
+        if definition.permission is Permission.CREATE_ONLY and definition.key in settings:
+            checked(definition, settings[definition.key])
     return created(definitions, {**previous, **{k: v for k, v in settings.items() if k not in fixed}})
 
 
@@ -91,7 +95,7 @@ def checked(setting: SettingDef, value: Any) -> Any:
             _check_array(setting, value)
         case Type.OBJECT_KEYS:
             _check_type(key, value, "JsArray")
-            return [_key(setting, one).json for one in value]
+            return [_key(setting, item).json for item in value]
         case Type.OBJECT_KEY:
             return _key(setting, value).json
         case Type.TAGS:
@@ -102,8 +106,8 @@ def checked(setting: SettingDef, value: Any) -> Any:
             _check_type(key, value, "JsNumber")
             if setting.type is Type.POSITIVE_DOUBLE and value <= 0:
                 raise bad_value(f"{key}: the number must be positive, actual:{value}")
-        case one if one in INTEGERS:
-            return _integer(key, value, *INTEGERS[one])
+        case integer if integer in INTEGERS:
+            return _integer(key, value, *INTEGERS[integer])
         case _:
             _check_type(key, value, "JsString")
             _check_text(setting, value)
@@ -126,11 +130,11 @@ def _integer(key: str, value: Any, least: int, greatest: int) -> int:
 def _check_array(setting: SettingDef, value: list[Any]) -> None:
     if not value and setting.necessary is Necessary.REQUIRED:
         raise bad_value(f"empty array is illegal to {setting.key}")
-    for one in value:
+    for item in value:
         if setting.reference == "NODE":
-            _check_type(setting.key, one, "JsString")
-        if isinstance(one, str) and one in setting.deny:
-            raise bad_value(f"the {one} is protected word")
+            _check_type(setting.key, item, "JsString")
+        if isinstance(item, str) and item in setting.deny:
+            raise bad_value(f"the {item} is protected word")
 
 
 def _check_text(setting: SettingDef, text: str) -> None:
@@ -142,8 +146,8 @@ def _check_text(setting: SettingDef, text: str) -> None:
         raise bad_value(f'{setting.key}: "{text}" is no duration such as "10 seconds"')
 
 
-def _check_type(key: str, value: Any, wanted: str) -> None:
-    if wanted == "JsNumber" and is_number(value):
+def _check_type(key: str, value: Any, expected: str) -> None:
+    if expected == "JsNumber" and is_number(value):
         return
-    if (found := type_name(value)) != wanted:
-        raise bad_value(f'the {key} must be {wanted} type, but actual type is "{found}"')
+    if (actual := type_name(value)) != expected:
+        raise bad_value(f'the {key} must be {expected} type, but actual type is "{actual}"')

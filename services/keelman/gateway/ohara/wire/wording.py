@@ -42,13 +42,13 @@ def not_stored(kind: str, keys: Iterable[ObjectKey]) -> OharaError:
     return data_check(f"type:{kind} {','.join(f'{key} does not exist' for key in keys)} ")
 
 
-def checked_running(kind: str, key: ObjectKey, found: T | None, runs: Callable[[T], bool]) -> T:
+def checked_running(kind: str, key: ObjectKey, resource: T | None, runs: Callable[[T], bool]) -> T:
     """Returns the object found under a key. Raises OharaError if it does not exist or does not run."""
-    if found is None:
+    if resource is None:
         raise not_stored(kind, [key])
-    if not runs(found):
+    if not runs(resource):
         raise must_run(kind, [key])
-    return found
+    return resource
 
 
 def must_run(kind: str, keys: Iterable[ObjectKey]) -> OharaError:

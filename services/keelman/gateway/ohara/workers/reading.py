@@ -22,19 +22,20 @@ from keelman.gateway.ohara.wire.keys import ObjectKey, shown_key, unshown_key
 
 async def read_hosts(control: Control) -> Hosts:
     """Returns the nodes."""
-    nodes, kept = await asyncio.gather(control.all(node_service_pb2.ListNodesRequest), Stored(control, "node").list())
-    return Hosts(nodes, kept)
+    nodes, stored = await asyncio.gather(control.all(node_service_pb2.ListNodesRequest), Stored(control, "node").list())
+    return Hosts(nodes, stored)
 
 
 async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster | None]:
     """Returns the nodes, and the worker cluster of a key; None if it does not exist."""
-    hosts, made = await asyncio.gather(read_hosts(control), lookups.worker_cluster(control, key))
-    if made is None:
+    hosts, message = await asyncio.gather(read_hosts(control), lookups.worker_cluster(control, key))
+    if message is None:
         return hosts, None
     workloads, brokers = await asyncio.gather(
-        control.all(workload_service_pb2.ListWorkloadsRequest, worker_cluster=made.name), _brokers_of(control, made)
+        control.all(workload_service_pb2.ListWorkloadsRequest, worker_cluster=message.name),
+        _brokers_of(control, message),
     )
-    return hosts, worker_of(made, hosts, workloads, {brokers.name: key_of_brokers(brokers)})
+    return hosts, worker_of(message, hosts, workloads, {brokers.name: key_of_brokers(brokers)})
 
 
 async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list[ObjectKey]:
@@ -43,9 +44,9 @@ async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list
     if running and not answers(cluster.made):
         return []
     request_type = connector_definition_service_pb2.ListConnectorDefinitionsRequest
-    found = await control.all(request_type, worker_cluster=cluster.made.name)
-    used = [one for one in found if not running or _runs(one)]
-    return sorted(shown_key(one.name, one.spec.origin) or unshown_key(one.name) for one in used)
+    resources = await control.all(request_type, worker_cluster=cluster.made.name)
+    used = [resource for resource in resources if not running or _runs(resource)]
+    return sorted(shown_key(resource.name, resource.spec.origin) or unshown_key(resource.name) for resource in used)
 
 
 def key_of_brokers(brokers: BrokerCluster) -> ObjectKey:
@@ -60,6 +61,6 @@ def _runs(definition: ConnectorDefinition) -> bool:
     return definition.goal == DEFINITION_GOAL_RUNNING and is_up
 
 
-async def _brokers_of(control: Control, made: WorkerCluster) -> Any:
-    request = broker_cluster_service_pb2.GetBrokerClusterRequest(name=made.spec.broker_cluster)
+async def _brokers_of(control: Control, worker_cluster: WorkerCluster) -> Any:
+    request = broker_cluster_service_pb2.GetBrokerClusterRequest(name=worker_cluster.spec.broker_cluster)
     return (await control.ask(request)).broker_cluster

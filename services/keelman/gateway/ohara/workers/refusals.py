@@ -18,42 +18,42 @@ _TOPICS = {
 }
 
 
-def worded(error: KeelmanError, key: ObjectKey, known: Known, wanted: frozenset[int] = NO_PORTS) -> OharaError:
-    """Returns the error for a refused write of the worker cluster `key`. `known`: the present clusters; `wanted`: the
-    requested ports of the cluster."""
+def worded(error: KeelmanError, key: ObjectKey, directory: Known, own_ports: frozenset[int] = NO_PORTS) -> OharaError:
+    """Returns the error for a refused write of the worker cluster `key`. `directory`: the present clusters;
+    `own_ports`: the requested ports of the cluster."""
     facts = error.metadata
     match error.reason:
         case "GROUP_IN_USE":
-            return illegal_argument(f"group id:{facts['group']} is used by wk cluster:{_name(facts, known)}")
+            return illegal_argument(f"group id:{facts['group']} is used by wk cluster:{_name(facts, directory)}")
         case "TOPIC_IN_USE":
             words = _TOPICS.get(facts.get("property", ""), "topic")
-            return illegal_argument(f"{words}:{facts['topic']} is used by wk cluster:{_name(facts, known)}")
+            return illegal_argument(f"{words}:{facts['topic']} is used by wk cluster:{_name(facts, directory)}")
         case "PORT_IN_USE":
-            return _ports_in_use(int(facts["port"]), (facts["kind"], facts["name"]), wanted, known)
+            return _ports_in_use(int(facts["port"]), (facts["kind"], facts["name"]), own_ports, directory)
         case "ORIGIN_IN_USE":
             return exists(WORKER, key)
         case "BROKERS_STOPPED":
-            return must_run(BROKER, [_key(BROKER, facts["broker_cluster"], known)])
+            return must_run(BROKER, [_key(BROKER, facts["broker_cluster"], directory)])
     return exists(WORKER, key) if isinstance(error, AlreadyExists) else error_of(error)
 
 
-def _name(facts: dict[str, str], known: Known) -> str:
-    return _key(WORKER, facts["worker_cluster"], known).name
+def _name(facts: dict[str, str], directory: Known) -> str:
+    return _key(WORKER, facts["worker_cluster"], directory).name
 
 
-def _ports_in_use(port: int, holder: tuple[str, str], wanted: frozenset[int], known: Known) -> OharaError:
+def _ports_in_use(port: int, holder: tuple[str, str], own_ports: frozenset[int], directory: Known) -> OharaError:
     """Returns the error with all wanted ports of the first port's holder: a cluster, or the Spark service of a node."""
     noun, name = holder
     kind = _KINDS.get(noun)
     if kind is None:
         return illegal_argument(in_use([port], f"the Spark service of {noun}:{name}"))
-    key = _key(kind, name, known)
-    cluster = known.get(kind, key)
-    ports = {port} if cluster is None else {port} | (wanted & cluster.ports)
+    key = _key(kind, name, directory)
+    cluster = directory.get(kind, key)
+    ports = {port} if cluster is None else {port} | (own_ports & cluster.ports)
     return illegal_argument(in_use(sorted(ports), f"{kind} cluster:{key}"))
 
 
-def _key(kind: str, name: str, known: Known) -> ObjectKey:
+def _key(kind: str, name: str, directory: Known) -> ObjectKey:
     """Returns the key with which a cluster of ours is shown."""
-    found = (one.key for one in known.of(kind) if one.made is not None and one.made.name == name)
-    return next(found, ObjectKey("default", name))
+    keys = (cluster.key for cluster in directory.of(kind) if cluster.made is not None and cluster.made.name == name)
+    return next(keys, ObjectKey("default", name))

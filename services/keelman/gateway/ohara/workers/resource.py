@@ -49,7 +49,7 @@ class Workers(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Returns all worker clusters, sorted by key."""
-        return [_answer(one) for one in (await read_known(self._control)).of(WORKER)]
+        return [_answer(cluster) for cluster in (await read_known(self._control)).of(WORKER)]
 
     async def get(self, key: ObjectKey) -> Json:
         """Returns one worker cluster."""
@@ -115,7 +115,7 @@ class Workers(Resource):
                 return
             if len(present.node_names) == 1:
                 raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
-            if await self._has_nodes(present, [one for one in present.node_names if one != name]):
+            if await self._has_nodes(present, [node_name for node_name in present.node_names if node_name != name]):
                 return
         raise illegal_state(f"{key} is being changed by others: try again")
 
@@ -143,24 +143,24 @@ class Workers(Resource):
     async def _is_deleted(self, name: str) -> bool:
         """Tells whether a worker cluster is being deleted, or is gone."""
         try:
-            found = (await self._control.ask(pb.GetWorkerClusterRequest(name=name))).worker_cluster
+            worker_cluster = (await self._control.ask(pb.GetWorkerClusterRequest(name=name))).worker_cluster
         except NotFound:
             return True
-        return bool(found.status.state == CLUSTER_STATE_DELETING)
+        return bool(worker_cluster.status.state == CLUSTER_STATE_DELETING)
 
     async def _start(self, key: ObjectKey) -> None:
-        known = await read_known(self._control)
-        present = known.found(WORKER, key)
+        directory = await read_known(self._control)
+        present = directory.found(WORKER, key)
         if present.life.state:
             if present.made.status.state == CLUSTER_STATE_STOPPING:
                 raise illegal_state(f"KeyKind({key},worker) is stopping")
             return
-        known.hosts.check(present.node_names)
-        _check_images(present.node_names, present.settings["imageName"], known.hosts)
-        check_ports(present.holder, known.holders())
+        directory.hosts.check(present.node_names)
+        _check_images(present.node_names, present.settings["imageName"], directory.hosts)
+        check_ports(present.holder, directory.holders())
         broker = key_of(present.settings[BROKER_CLUSTER_KEY])
-        found = known.get(BROKER, broker)
-        if found is not None and found.life.state != RUNNING:  # else the state service judges it
+        broker_cluster = directory.get(BROKER, broker)
+        if broker_cluster is not None and broker_cluster.life.state != RUNNING:  # else the state service judges it
             raise must_run(BROKER, [broker])
         await self._ask(pb.StartWorkerClusterRequest(name=present.made.name), key)
 
@@ -202,15 +202,17 @@ class Workers(Resource):
             return unchanged
         request = pb.UpdateWorkerClusterRequest(name=present.made.name, etag=present.made.etag, spec=spec)
         request.update_mask.paths.extend(fields)
-        made: WorkerCluster = (await self._ask(request, present.key, worker_specs.ports_of(spec))).worker_cluster
-        return as_sent(made, spec)
+        worker_cluster: WorkerCluster = (
+            await self._ask(request, present.key, worker_specs.ports_of(spec))
+        ).worker_cluster
+        return as_sent(worker_cluster, spec)
 
     async def _read(self, key: ObjectKey) -> tuple[Hosts, Cluster]:
         """Returns the nodes and a worker cluster. Raises OharaError if it does not exist."""
-        hosts, found = await read_worker(self._control, key)
-        if found is None:
+        hosts, cluster = await read_worker(self._control, key)
+        if cluster is None:
             raise not_found(WORKER, key)
-        return hosts, found
+        return hosts, cluster
 
     async def _references(self, settings: Mapping[str, Any], hosts: Hosts) -> tuple[Refs, BrokerCluster]:
         """Returns the files and the broker cluster that settings name. Raises OharaError for the first that does not
@@ -248,34 +250,38 @@ def _check_images(hostnames: Sequence[str], image: str, hosts: Hosts) -> None:
             raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
 
 
-def _shown(made: WorkerCluster, hosts: Hosts, brokers: BrokerCluster) -> Json:
+def _shown(worker_cluster: WorkerCluster, hosts: Hosts, brokers: BrokerCluster) -> Json:
     """Returns the answer for a worker cluster that was just written and does not run."""
-    cluster = worker_of(made, hosts, [], {brokers.name: key_of_brokers(brokers)})
+    cluster = worker_of(worker_cluster, hosts, [], {brokers.name: key_of_brokers(brokers)})
     if cluster is None:  # deleted in between
-        raise not_found(WORKER, shown_key(made.name, made.spec.origin) or unshown_key(made.name))
+        raise not_found(
+            WORKER, shown_key(worker_cluster.name, worker_cluster.spec.origin) or unshown_key(worker_cluster.name)
+        )
     return _answer(cluster)
 
 
 def _answer(cluster: Cluster) -> Json:
     """Returns the answer for a worker cluster."""
-    made = cluster.made
-    modified = int(time.time() * 1000) if cluster.life.state else made.update_time.ToMilliseconds()
+    message = cluster.made
+    modified = int(time.time() * 1000) if cluster.life.state else message.update_time.ToMilliseconds()
     return {**cluster.settings, **cluster.life.fields, "lastModified": modified}
 
 
 async def refs_of(control: Control, settings: Mapping[str, Any]) -> Refs:
     """Returns the plugins by the settings that name them, each once. Raises OharaError for a file that
     does not exist."""
-    named = {key: [key_of(one, key) for one in settings.get(key, [])] for key in (PLUGIN_KEYS, SHARED_JAR_KEYS)}
+    named = {
+        key: [key_of(reference, key) for reference in settings.get(key, [])] for key in (PLUGIN_KEYS, SHARED_JAR_KEYS)
+    }
     if not any(named.values()):
         return {key: [] for key in named}
-    known = await files_by_key(control)
-    found: Refs = {}
+    plugins = await files_by_key(control)
+    refs: Refs = {}
     for setting, keys in named.items():
-        found[setting] = []
+        refs[setting] = []
         for key in dict.fromkeys(keys):
-            if key not in known:
+            if key not in plugins:
                 raise not_found("file", key)
-            plugin = known[key]
-            found[setting].append(PluginRef(name=plugin.name, version=plugin.version, sha256=plugin.sha256))
-    return found
+            plugin = plugins[key]
+            refs[setting].append(PluginRef(name=plugin.name, version=plugin.version, sha256=plugin.sha256))
+    return refs
