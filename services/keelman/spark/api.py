@@ -61,8 +61,8 @@ class CopyRunApi(CopyRunServiceServicer):
 
     async def ListCopyRuns(self, request: ListCopyRunsRequest, context: Context) -> ListCopyRunsResponse:
         """Returns a page of copy runs."""
-        found = self._book.matching(request.worker_cluster, request.connector, include_ended=request.include_ended)
-        runs, token = page(found, copy_run_key, request.page_size, request.page_token)
+        matching = self._book.matching(request.worker_cluster, request.connector, include_ended=request.include_ended)
+        runs, token = page(matching, copy_run_key, request.page_size, request.page_token)
         return ListCopyRunsResponse(copy_runs=runs, next_page_token=token)
 
     async def WatchCopyRuns(

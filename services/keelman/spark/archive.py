@@ -38,17 +38,17 @@ async def make_archive(*, heap_mb: int = 512) -> Path:
     archive.file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.file.parent, prefix="making-") as name:
         folder = Path(name)
-        made = folder / "classes.jsa"
-        options = [f"-XX:ArchiveClassesAtExit={made}"]
+        file = folder / "classes.jsa"
+        options = [f"-XX:ArchiveClassesAtExit={file}"]
         line = command(java, heap_mb=heap_mb, folder=folder, options=options)
         executors = Executors.of(Settings(), MASTER, None, [str(p) for p in package_roots()], ())
         async with jvm(line, executors.variables, folder) as (process, gateway):
             configuration = session_configuration(MASTER.url, str(folder)) | executors.configuration
             await asyncio.to_thread(_exercise, gateway, configuration)
             await end(process, WRITE_SECONDS)
-        if not made.is_file():
+        if not file.is_file():
             raise Internal(f"Java {java.version} wrote no class data archive: see its lines above")
-        os.replace(made, archive.file)
+        os.replace(file, archive.file)
     return archive.file
 
 

@@ -98,11 +98,11 @@ class Dispatcher:
         else:
             self._pass_on(run, order)
 
-    def _open(self, owner: Owner, order: RunOrder, known: Run | None) -> None:
+    def _open(self, owner: Owner, order: RunOrder, present: Run | None) -> None:
         order.start.run_uid = uid = order.run_uid
-        if known is not None:
-            if known.owner == owner:
-                self.leases.send(owner, self._life.last(known))
+        if present is not None:
+            if present.owner == owner:
+                self.leases.send(owner, self._life.last(present))
             else:
                 self._life.refuse(owner, uid, "ALREADY_EXISTS", "another worker has a copy run of this uid", False)
         elif self.draining:
@@ -124,15 +124,15 @@ class Dispatcher:
                 self._look_at(run.task, data, partial(self._looked_at, run, order.start))
             self.place()
 
-    def _looked_at(self, run: Run, ticket: StartTicket, found: Split | Unread) -> None:
+    def _looked_at(self, run: Run, ticket: StartTicket, split: Split | Unread) -> None:
         """Takes Spark's answer: how it splits a data set, or why it cannot read it."""
         if not run.live:
             return
-        if isinstance(found, Split):
-            ticket.task_config[PARTS], ticket.task_config[SPLIT] = str(found.parts), found.digest
+        if isinstance(split, Split):
+            ticket.task_config[PARTS], ticket.task_config[SPLIT] = str(split.parts), split.digest
         else:
-            ticket.task_config[PROBLEM] = found.why
-            if not found.lasting:
+            ticket.task_config[PROBLEM] = split.why
+            if not split.lasting:
                 ticket.task_config[PASSING] = "true"
         run.held = False
         self.place()
@@ -193,21 +193,21 @@ class Dispatcher:
 
         self._jobs.write(run.uid, WriteJob.FromString(job.SerializeToString()), done)
 
-    def slot_lost(self, slot: Slot, why: str) -> None:
+    def slot_lost(self, slot: Slot, reason: str) -> None:
         """Fails the copy runs of a slot that the pool gave up."""
         self._placing.lost(slot, self._runs_in(slot))
         for run in self._runs_in(slot):
-            self._life.fail(run, "SLOT_LOST", f"slot {slot.id} was lost: {why}")
+            self._life.fail(run, "SLOT_LOST", f"slot {slot.id} was lost: {reason}")
         self.place()
 
-    def slot_unstarted(self, slot: Slot, why: str) -> None:
+    def slot_unstarted(self, slot: Slot, reason: str) -> None:
         """Has the copy runs of a slot that did not start wait for another. A run that should read its rows fails
         instead: the reason is Spark's."""
         if slot.data:
             for run in self._runs_in(slot):
-                self._life.fail(run, "DATA_UNREAD", why)
+                self._life.fail(run, "DATA_UNREAD", reason)
             return
-        self._placing.unstarted(slot, self._runs_in(slot), why)
+        self._placing.unstarted(slot, self._runs_in(slot), reason)
         slot.runs.clear()
 
     def slot_ended(self, slot: Slot) -> None:
@@ -216,8 +216,8 @@ class Dispatcher:
         self.place()
 
     def _runs_in(self, slot: Slot) -> list[Run]:
-        found = [self.book.get(uid) for uid in sorted(slot.runs)]
-        return [run for run in found if run is not None and run.live]
+        runs = [self.book.get(uid) for uid in sorted(slot.runs)]
+        return [run for run in runs if run is not None and run.live]
 
     def place(self) -> None:
         """Gives every copy run without a slot its place, or records why there is none."""
@@ -248,7 +248,7 @@ class Dispatcher:
             message = f"worker {owner.worker} did not renew its lease for {self._times.lease:g} s"
             self._end_owner(owner, "LEASE_LAPSED", message)
         for slot in list(self.pool.slots.values()):
-            self.pool.judge(slot, now, kept=self._placing.keeps(slot))
+            self.pool.judge(slot, now, is_reserved=self._placing.keeps(slot))
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
             self._look(now)
@@ -270,10 +270,10 @@ class Dispatcher:
             if run.copy_run.state == COPY_RUN_STATE_RUNNING and not run.copy_run.part:
                 self._busy.note(run.task, run.copy_run.progress.bytes_per_second, now)
         self._busy.forget(now)
-        for run, why in self._placing.misplaced():
-            run.moving = why
+        for run, reason in self._placing.misplaced():
+            run.moving = reason
             cluster, connector, _ = run.task
-            log.info("copy_run_moves", copy_run=run.uid, worker_cluster=cluster, connector=connector, why=why)
+            log.info("copy_run_moves", copy_run=run.uid, worker_cluster=cluster, connector=connector, why=reason)
             self._pass_on(run, RunOrder(run_uid=run.uid, drain=Drain()))
 
     def drain(self) -> None:

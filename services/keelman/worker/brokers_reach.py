@@ -84,8 +84,8 @@ class BrokersReach:
     async def _problem(self) -> ReachNote | None:
         """Returns why the brokers do not answer; None where they do. Tries silent brokers twice: where processors are
         short an answer may be late once."""
-        found = await self._asked()
-        return await self._asked() if found is not None and found.reason == BROKERS_UNREACHABLE else found
+        problem = await self._asked()
+        return await self._asked() if problem is not None and problem.reason == BROKERS_UNREACHABLE else problem
 
     async def _asked(self) -> ReachNote | None:
         try:

@@ -29,13 +29,15 @@ class FileConnector:
 
 def read_connectors(files: Sequence[str]) -> list[FileConnector]:
     """Returns the connectors of all files, in order. Raises InvalidArgument naming the file and its problem."""
-    found = [read_connector(Path(file)) for file in files]
-    names = [one.name for one in found]
-    for one in found:
-        if names.count(one.name) > 1:
-            both = " and ".join(other.file for other in found if other.name == one.name)
-            raise InvalidArgument(f"{both}: each of them is connector {one.name!r}; a name stands for one connector")
-    return found
+    connectors = [read_connector(Path(file)) for file in files]
+    names = [connector.name for connector in connectors]
+    for connector in connectors:
+        if names.count(connector.name) > 1:
+            both = " and ".join(other.file for other in connectors if other.name == connector.name)
+            raise InvalidArgument(
+                f"{both}: each of them is connector {connector.name!r}; a name stands for one connector"
+            )
+    return connectors
 
 
 def read_connector(file: Path) -> FileConnector:
@@ -57,11 +59,11 @@ def read_connector(file: Path) -> FileConnector:
 
 
 def _made(file: Path, name: str | None, config: Mapping[str, str | None], state: str | None) -> FileConnector:
-    given = config.get("name")
-    named = (name or given or "").strip()
+    name_in_config = config.get("name")
+    named = (name or name_in_config or "").strip()
     if not named:
         raise InvalidArgument(f"{file}: name is missing: the connector's name")
-    if name and given is not None and given != named:
+    if name and name_in_config is not None and name_in_config != named:
         raise InvalidArgument(
             f"{file}: Connector name configuration in 'config' doesn't match the one specified in 'name' at the top "
             "level."
@@ -73,9 +75,13 @@ async def begin_connectors(connectors: Sequence[FileConnector], herder: Herder, 
     """Creates them once the worker has joined. Raises InvalidArgument naming the file of a connector that cannot be
     created."""
     await herder.joined.wait()
-    for one in connectors:
+    for connector in connectors:
         try:
-            await operations.put_config(one.name, one.config, create=True, initial_state=one.initial_state)
+            await operations.put_config(
+                connector.name, connector.config, create=True, initial_state=connector.initial_state
+            )
         except (RestError, KeelmanError) as error:
-            raise InvalidArgument(f"{one.file}: connector {one.name} cannot be created: {error.message}") from None
-        log.info("connector_created", connector=one.name, file=one.file)
+            raise InvalidArgument(
+                f"{connector.file}: connector {connector.name} cannot be created: {error.message}"
+            ) from None
+        log.info("connector_created", connector=connector.name, file=connector.file)

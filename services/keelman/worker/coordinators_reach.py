@@ -38,8 +38,8 @@ class CoordinatorsReach:
     async def _of_own_group(self) -> ReachNote | None:
         if time.monotonic() - max(self._answered, self._heard()) < SILENT_SECONDS:
             return None
-        if why := await self._group.problem(seconds=ASK_SECONDS):
-            return ReachNote(os.getpid(), BROKERS_UNREACHABLE, why)
+        if problem := await self._group.problem(seconds=ASK_SECONDS):
+            return ReachNote(os.getpid(), BROKERS_UNREACHABLE, problem)
         self._answered = time.monotonic()
         return None
 
@@ -49,9 +49,9 @@ class CoordinatorsReach:
             return None
         if (group := self._consumers()) != self._consumer_group or not group:
             self._consumer_group, self._answered_consumers = group, begun
-        why = await self._group.problem(group, seconds=ASK_SECONDS) if group else ""
-        if not why:
+        problem = await self._group.problem(group, seconds=ASK_SECONDS) if group else ""
+        if not problem:
             self._asked, self._answered_consumers = begun, begun
         elif begun - self._answered_consumers >= SILENT_SECONDS:
-            return ReachNote(os.getpid(), CONSUMER_GROUP_UNREACHABLE, why)
+            return ReachNote(os.getpid(), CONSUMER_GROUP_UNREACHABLE, problem)
         return None

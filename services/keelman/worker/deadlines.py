@@ -17,10 +17,10 @@ _until: ContextVar[float] = ContextVar("until")
 def begin(headers: Mapping[str, str]) -> None:
     """Begins a request: it has Connect's 90 s, or the rest of them when another worker has forwarded it."""
     try:
-        given = float(headers.get(HEADER, SECONDS))
+        seconds_given = float(headers.get(HEADER, SECONDS))
     except ValueError:
-        given = SECONDS
-    seconds = given if 0 <= given <= SECONDS else SECONDS
+        seconds_given = SECONDS
+    seconds = seconds_given if 0 <= seconds_given <= SECONDS else SECONDS
     _until.set(time.monotonic() + seconds)
 
 

@@ -54,15 +54,15 @@ class RestartPolicy:
 
 def policy_of(config: Mapping[str, str], worker: Mapping[str, str]) -> RestartPolicy:
     """Returns the connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
-    given = (config.get(key, "") for key in _KEYS)
-    return _policy(*(text if text.strip() else worker.get(key, "") for key, text in zip(_KEYS, given, strict=True)))
+    texts = (config.get(key, "") for key in _KEYS)
+    return _policy(*(text if text.strip() else worker.get(key, "") for key, text in zip(_KEYS, texts, strict=True)))
 
 
 @lru_cache(maxsize=64)  # most connectors have the same
 def _policy(*texts: str) -> RestartPolicy:
-    given = dict(zip(_KEYS, texts, strict=True))
-    first, most, reset = (setting(key, given) / 1000 for key in (FIRST_MS, MAX_MS, RESET_MS))
-    return RestartPolicy(setting(ATTEMPTS, given), first, max(first, most), reset)
+    settings = dict(zip(_KEYS, texts, strict=True))
+    first, most, reset = (setting(key, settings) / 1000 for key in (FIRST_MS, MAX_MS, RESET_MS))
+    return RestartPolicy(setting(ATTEMPTS, settings), first, max(first, most), reset)
 
 
 @dataclass(slots=True)

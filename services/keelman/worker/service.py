@@ -128,7 +128,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             may_renew=lambda: membership.lasting,
             away_seconds=settings.spark_away_seconds,
             changed=wake.set,
-            why=spark.problem,
+            absence=spark.problem,
         )
         _follow(reach, group, membership, store, link)
         leader = Leader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)

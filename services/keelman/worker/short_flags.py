@@ -56,59 +56,61 @@ def main(words: Sequence[str]) -> int:
         parser.add_argument(f"-{name}", f"--{name}", dest=f"short_{name}", metavar=metavar, help=text)
     add_flags(parser, program.settings, without=NOT_BESIDE)
     options = vars(parser.parse_args(words))
-    given = {name: options.pop(f"short_{name}") for name, _, _ in FLAGS}
-    problems = wrong(given)
+    flags = {name: options.pop(f"short_{name}") for name, _, _ in FLAGS}
+    problems = wrong(flags)
     if problems:
         parser.error("; ".join(problems))
     return run_service(
         program,
         {
             **options,
-            "properties": properties(given),
+            "properties": properties(flags),
             "post_config": True,
-            "worker_cluster": given["cluster"] or options["worker_cluster"],
+            "worker_cluster": flags["cluster"] or options["worker_cluster"],
         },
     )
 
 
-def wrong(given: Mapping[str, str | None]) -> list[str]:
+def wrong(flags: Mapping[str, str | None]) -> list[str]:
     """Returns all missing or illegal flags, a sentence each."""
-    missing = [f"-{name}" for name in REQUIRED if not given[name]]
-    found = [f"{', '.join(missing)} must be given"] if missing else []
-    if brokers := given["brokers"]:
-        found += [f"-brokers: {server!r} is not legal: {HOST_AND_PORT}" for server in not_servers(brokers)]
-    found += [
-        f"-{name}: {given[name]!r} is not legal: {TOPIC_NAME}"
+    missing = [f"-{name}" for name in REQUIRED if not flags[name]]
+    problems = [f"{', '.join(missing)} must be given"] if missing else []
+    if brokers := flags["brokers"]:
+        problems += [f"-brokers: {server!r} is not legal: {HOST_AND_PORT}" for server in not_servers(brokers)]
+    problems += [
+        f"-{name}: {flags[name]!r} is not legal: {TOPIC_NAME}"
         for name in ("offsets", "configs")
-        if (topic := given[name]) and not is_topic(topic)
+        if (topic := flags[name]) and not is_topic(topic)
     ]
-    topics = [given["offsets"], given["configs"], f"{given['group']}-status"]
+    topics = [flags["offsets"], flags["configs"], f"{flags['group']}-status"]
     if not missing and len(set(topics)) < len(topics):
-        found.append(f"-offsets and -configs have to be two topics, and neither {topics[-1]}, which keeps the status")
-    if given["registry"] is not None and not _is_url(given["registry"]):
-        url = without_users(given["registry"])
-        found.append(f"-registry: {url!r} is not legal: a URL, http://host:port")
-    if given["port"] is not None and not is_port(given["port"]):
-        found.append(f"-port: {given['port']!r} is not legal: a number from 1 to 65535")
-    return found
+        problems.append(
+            f"-offsets and -configs have to be two topics, and neither {topics[-1]}, which keeps the status"
+        )
+    if flags["registry"] is not None and not _is_url(flags["registry"]):
+        url = without_users(flags["registry"])
+        problems.append(f"-registry: {url!r} is not legal: a URL, http://host:port")
+    if flags["port"] is not None and not is_port(flags["port"]):
+        problems.append(f"-port: {flags['port']!r} is not legal: a number from 1 to 65535")
+    return problems
 
 
-def properties(given: Mapping[str, str | None]) -> dict[str, str]:
+def properties(flags: Mapping[str, str | None]) -> dict[str, str]:
     """Returns the worker properties for these flags."""
-    converter = AVRO if given["registry"] else JSON
-    made = {
-        "bootstrap.servers": given["brokers"] or "",
-        "group.id": given["group"] or "",
-        "offset.storage.topic": given["offsets"] or "",
-        "config.storage.topic": given["configs"] or "",
-        "status.storage.topic": f"{given['group']}-status",
+    converter = AVRO if flags["registry"] else JSON
+    properties_now = {
+        "bootstrap.servers": flags["brokers"] or "",
+        "group.id": flags["group"] or "",
+        "offset.storage.topic": flags["offsets"] or "",
+        "config.storage.topic": flags["configs"] or "",
+        "status.storage.topic": f"{flags['group']}-status",
         "key.converter": converter,
         "value.converter": converter,
-        "listeners": f"http://:{given['port'] or 8083}",
+        "listeners": f"http://:{flags['port'] or 8083}",
     }
-    if given["registry"]:
-        made |= dict.fromkeys(REGISTRY_URLS, given["registry"])
-    return made
+    if flags["registry"]:
+        properties_now |= dict.fromkeys(REGISTRY_URLS, flags["registry"])
+    return properties_now
 
 
 def _is_url(text: str) -> bool:

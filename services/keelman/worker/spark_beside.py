@@ -98,21 +98,21 @@ class SparkBeside:
             code = await child.wait()
             if self._stopping:
                 return
-            reason, why = self._why(child.pid, code)
+            reason, error = self._why(child.pid, code)
             if reason in FATAL:
                 self.failure = FailedPrecondition(
-                    f"the Spark service beside this worker cannot run: {why}\n"
+                    f"the Spark service beside this worker cannot run: {error}\n"
                     "or name one that runs elsewhere on this host with --spark-address",
                     reason=reason,
                 )
                 stop.set()
                 return
-            self.problem = f"the one beside it has ended: {why}"
+            self.problem = f"the one beside it has ended: {error}"
             if time.monotonic() - begun > HEALTHY_SECONDS:
                 backoff.reset()
             pause = backoff.next()
             log.warning(
-                "spark_ended", exit_code=code, error=why, again_in_seconds=round(pause, 1), log=str(self.log_file)
+                "spark_ended", exit_code=code, error=error, again_in_seconds=round(pause, 1), log=str(self.log_file)
             )
             await asyncio.sleep(pause)
 

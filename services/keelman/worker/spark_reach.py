@@ -26,10 +26,10 @@ class SparkReach:
 
     async def problem(self) -> ReachNote | None:
         """Returns why it does not answer; None while it does, or has not been silent for long."""
-        why = self._why_away()
-        if not why:
+        why_away = self._why_away()
+        if not why_away:
             self._since, self._patience, self._why = self._clock(), SPARK_AWAY_SECONDS, ""
         elif self._clock() - self._since >= self._patience:
-            self._why = self._why or why  # it must not change with each try
+            self._why = self._why or why_away  # it must not change with each try
             return ReachNote(os.getpid(), SPARK_UNREACHABLE, self._why)
         return None

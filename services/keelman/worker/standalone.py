@@ -136,10 +136,10 @@ class MemoryTopics:
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> MemoryTable:
         """Returns an empty table, which the writer knows."""
-        kept = topic == self._offsets
-        made = FileTable(topic, apply, self._file) if kept else self._memory_table(topic, apply)
-        self.writer.tables[topic] = made
-        return made
+        is_offsets = topic == self._offsets
+        file_table = FileTable(topic, apply, self._file) if is_offsets else self._memory_table(topic, apply)
+        self.writer.tables[topic] = file_table
+        return file_table
 
 
 class StandaloneStore(Store):
@@ -187,10 +187,10 @@ class StandaloneStore(Store):
 
         Those of a sink are numbers: its group has them.
         """
-        known = CommittedOffsets(connector, self.offsets.of(connector))
-        for partition, offset in ((json.loads(one), json.loads(text)) for one, text in offsets.items()):
-            if isinstance(offset, dict | None) and known.offset(partition) != offset:
-                self._offset_table.append(known.record(partition, offset))
+        committed = CommittedOffsets(connector, self.offsets.of(connector))
+        for partition, offset in ((json.loads(name), json.loads(text)) for name, text in offsets.items()):
+            if isinstance(offset, dict | None) and committed.offset(partition) != offset:
+                self._offset_table.append(committed.record(partition, offset))
 
     def changed_about(self, connector: str) -> None:
         """Warns, once for each connector, of an offset topic of its own, which a standalone worker does not use."""

@@ -141,11 +141,11 @@ class RunBook:
         run.waiting.clear()
         run.last.ClearField("watch")
         self._live.pop(run.uid, None)
-        kept = self._ended.pop(run.task, deque())
-        self._ended[run.task] = kept
-        kept.append(run.uid)
-        if len(kept) > KEPT_ENDED:
-            self._runs.pop(kept.popleft(), None)
+        ended = self._ended.pop(run.task, deque())
+        self._ended[run.task] = ended
+        ended.append(run.uid)
+        if len(ended) > KEPT_ENDED:
+            self._runs.pop(ended.popleft(), None)
         if len(self._ended) > KEPT_TASKS:
             for uid in self._ended.pop(next(iter(self._ended))):
                 self._runs.pop(uid, None)

@@ -106,17 +106,17 @@ class Sessions:
     def new(self, data: DataSet | DataSink, jars: Sequence[Path]) -> Any:
         """Returns a session with the data set's settings, jars and Python source. Raises InvalidArgument and Spark's
         errors."""
-        made = self._session.newSession()
+        session = self._session.newSession()
         for key, value in {**SETTINGS, **data.settings}.items():
-            made.conf.set(key, value)
+            session.conf.set(key, value)
         for jar in jars:
             if jar not in self._added:
-                made.sql(f"ADD JAR '{jar}'").collect()
+                session.sql(f"ADD JAR '{jar}'").collect()
                 self._added.add(jar)
         self.enter()
         if data.python:
-            made.dataSource.register(python_source(data.python))
-        return made
+            session.dataSource.register(python_source(data.python))
+        return session
 
     def enter(self) -> None:
         """Sets this thread's class loader, in which drivers and formats look for their classes, so that it finds the
@@ -137,30 +137,30 @@ class DataSets:
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
         """Looks at the data set again; `jars` are those of its packages. Raises Spark's errors."""
         frame = self._frame(data, jars)
-        found = described(frame, shape(data))
+        split = described(frame, shape(data))
         with self._lock:
-            self._frames[task] = found, frame
+            self._frames[task] = split, frame
             self._frames.move_to_end(task)
             while len(self._frames) > KEPT:
                 self._frames.popitem(last=False)
-        return found
+        return split
 
-    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
+    def read(self, job: str, part_request: PartRequest, work: Work) -> None:
         """Runs a job over one part, in the job group of its name. Raises KeelmanError when the part has changed, and
         Spark's errors."""
         with self._lock:
-            kept = self._frames.get(wanted.task)
-            if kept is not None:
-                self._frames.move_to_end(wanted.task)
-        if kept is None or kept[0].digest != wanted.split:
+            entry = self._frames.get(part_request.task)
+            if entry is not None:
+                self._frames.move_to_end(part_request.task)
+        if entry is None or entry[0].digest != part_request.split:
             raise NotFound("this Spark has not looked at the data set, or it has changed since", reason="DATA_CHANGED")
-        frame = kept[1]
+        frame = entry[1]
         self._sessions.enter()
         context = self._sessions.context
         context.setJobGroup(job, job, interruptOnCancel=True)
         gateway = context._gateway
         parts = gateway.new_array(gateway.jvm.int, 1)
-        parts[0] = wanted.part
+        parts[0] = part_request.part
         rdd = frame.mapInArrow(work, SCHEMA)._jdf.queryExecution().toRdd()
         rdd.toJavaRDD().collectPartitions(parts)
 
@@ -192,8 +192,8 @@ def python_source(name: str) -> Any:
 def shape(data: DataSet) -> str:
     """Returns the part of a data set's description that decides which rows come in which order, without possible
     secrets."""
-    given = {**data.options, **data.settings}
-    open_ones = sorted((key, value) for key, value in given.items() if not SECRET.search(key))
+    settings = {**data.options, **data.settings}
+    open_ones = sorted((key, value) for key, value in settings.items() if not SECRET.search(key))
     return repr((data.format, data.schema, data.python, open_ones))
 
 

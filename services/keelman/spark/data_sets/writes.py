@@ -38,7 +38,7 @@ def records(session: Any, sink: DataSink, job: WriteJob) -> Any:
     """Returns the records as a frame, as many parts as there are readers."""
     from pyspark.sql import functions as sql  # noqa: PLC0415  (a second, and the driver has it loaded by now)
 
-    ranges = [Range(one.topic, one.partition, one.begin, one.end) for one in job.ranges]
+    ranges = [Range(stretch.topic, stretch.partition, stretch.begin, stretch.end) for stretch in job.ranges]
     count = max(1, min(sink.readers, len(ranges)))
     work = range_work(ranges, count, dict(job.client_properties))
     frame = session.range(0, count, 1, count).mapInArrow(work, SCHEMA)

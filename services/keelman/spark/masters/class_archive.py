@@ -42,8 +42,8 @@ class ClassArchive:
 
 def spark_jars() -> list[Path]:
     """Returns the jars of the installed PySpark, in a fixed order. Raises Internal when there are none."""
-    found = importlib.util.find_spec("pyspark")
-    folder = Path(next(iter(found.submodule_search_locations or ()))) / "jars" if found else None
+    spec = importlib.util.find_spec("pyspark")
+    folder = Path(next(iter(spec.submodule_search_locations or ()))) / "jars" if spec else None
     jars = sorted(folder.glob("*.jar")) if folder else []
     if not jars:
         raise Internal(f"PySpark's jars are not there ({folder}): install keelman[spark] again")
@@ -62,30 +62,30 @@ def linked_archive(java: Java) -> ClassArchive:
     """Returns the same archive, to be made now: links the jars into the cache, and removes archives of removed
     environments. Where jars cannot be linked, as to another file system, it belongs to the installed jars. Raises
     Internal, OSError."""
-    found = archive_of(java)
-    if found.made:
-        return found
-    root = found.file.parent.parent
+    archive = archive_of(java)
+    if archive.made:
+        return archive
+    root = archive.file.parent.parent
     root.mkdir(parents=True, exist_ok=True)
     _remove_unused(root)
-    if found.jars.is_dir():
-        return found
+    if archive.jars.is_dir():
+        return archive
     jars = _Jars.installed()
     with tempfile.TemporaryDirectory(dir=root, prefix="linking-") as name:
-        made = Path(name) / "jars"
-        made.mkdir()
+        folder = Path(name) / "jars"
+        folder.mkdir()
         try:
             for jar in jars.files:
-                os.link(jar, made / jar.name)
+                os.link(jar, folder / jar.name)
         except OSError:
             return jars.own_archive(java)
-        found.jars.parent.mkdir(exist_ok=True)
+        archive.jars.parent.mkdir(exist_ok=True)
         try:
-            os.replace(made, found.jars)
+            os.replace(folder, archive.jars)
         except OSError:
-            if not found.jars.is_dir():
+            if not archive.jars.is_dir():
                 raise  # else another process has linked them meanwhile
-    return found
+    return archive
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class _Jars:
     @staticmethod
     def installed() -> _Jars:
         files = spark_jars()
-        return _Jars(files, [f"{found.st_size} {found.st_mtime_ns}" for found in (file.stat() for file in files)])
+        return _Jars(files, [f"{status.st_size} {status.st_mtime_ns}" for status in (file.stat() for file in files)])
 
     def own_archive(self, java: Java) -> ClassArchive:
         """Returns the archive for the jars in their own folder."""

@@ -48,7 +48,7 @@ class ConnectServer:
         finally:
             self._operations.pop(job, None)
 
-    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
+    def read(self, job: str, part_request: PartRequest, work: Work) -> None:
         """Raises FailedPrecondition: of a server's plans only the server knows the parts."""
         raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
 
@@ -162,5 +162,5 @@ def _close(session: Any) -> None:
         session.client.close()
 
 
-def _lost(master: Master, why: str) -> Unavailable:
-    return Unavailable(f"Spark Connect server {master.shown}: {why}", reason="SPARK_LOST")
+def _lost(master: Master, reason: str) -> Unavailable:
+    return Unavailable(f"Spark Connect server {master.shown}: {reason}", reason="SPARK_LOST")

@@ -131,10 +131,10 @@ class Driver:
             self._session.sparkContext.setJobGroup(job, job, interruptOnCancel=True)
             self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA).collect()
 
-    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
+    def read(self, job: str, part_request: PartRequest, work: Work) -> None:
         """Runs a job over a part of a data set in a job group of its name."""
         with self._under_way(job):
-            self._data.read(job, wanted, work)
+            self._data.read(job, part_request, work)
 
     def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Runs a write job in a job group of its name."""

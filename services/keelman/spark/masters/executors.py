@@ -45,10 +45,12 @@ class Executors:
             if pack is not None:
                 configuration["spark.archives"] = f"{pack.file.absolute()}#{FOLDER}"
         # With SPARK_HOME set, slots would import pyspark from an uncompiled zip.
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "JAVA_TOOL_OPTIONS"))}
-        paths = [own["PYTHONPATH"], kept.get("PYTHONPATH", "")]
+        kept_variables = {
+            k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "JAVA_TOOL_OPTIONS"))
+        }
+        paths = [own["PYTHONPATH"], kept_variables.get("PYTHONPATH", "")]
         variables = {
-            **kept,
+            **kept_variables,
             **own,
             "PYTHONPATH": os.pathsep.join(p for p in paths if p),
             "SPARK_CONNECT_MODE": "0",

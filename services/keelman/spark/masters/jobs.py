@@ -35,7 +35,7 @@ class Runner(Protocol):
     def run(self, job: str, work: Work) -> None:
         """Runs a job of one partition to its end. Raises Spark's error when it failed or was cancelled."""
 
-    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
+    def read(self, job: str, part_request: PartRequest, work: Work) -> None:
         """Runs a job of one partition over a part of a data set. Raises as `run` does."""
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
@@ -150,10 +150,10 @@ class SparkJobs:
         try:
             jars = await packages(data.packages)
             look = partial(self._spark.split, task, data, jars)
-            found: Split | Unread = await asyncio.get_running_loop().run_in_executor(self._looks, look)
+            split: Split | Unread = await asyncio.get_running_loop().run_in_executor(self._looks, look)
         except (Exception, SystemExit) as error:
-            found = Unread(problem(error), lasting(error))
-        done(found)
+            split = Unread(problem(error), lasting(error))
+        done(split)
 
     async def _run(self, job: str, work: Work, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         error = await asyncio.get_running_loop().run_in_executor(self._threads, self._finish, job, work, data)

@@ -78,9 +78,9 @@ class Kept:
         """Runs a job to its end; blocks while there is no Spark. Raises Unavailable when it was cancelled meanwhile."""
         self._await(job).run(job, work)
 
-    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
+    def read(self, job: str, part_request: PartRequest, work: Work) -> None:
         """As `run`, over a part of a data set."""
-        self._await(job).read(job, wanted, work)
+        self._await(job).read(job, part_request, work)
 
     def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Runs a write job; blocks while there is no Spark."""

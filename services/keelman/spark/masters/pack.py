@@ -74,8 +74,8 @@ def make_pack(file: Path, *, level: int = 6) -> Pack:
     Raises FailedPrecondition when a package that slots need is not installed, InvalidArgument for a file that cannot be
     written.
     """
-    found = installed(ROOTS)
-    contents = {name: list(_files(dist)) for name, dist in sorted(found.items()) if name != "keelman"}
+    distributions = installed(ROOTS)
+    contents = {name: list(_files(dist)) for name, dist in sorted(distributions.items()) if name != "keelman"}
     contents["keelman"] = list(_own_files())
     sizes = {name: sum(path.stat().st_size for path, _ in files) for name, files in contents.items()}
     pack = Pack(
@@ -83,7 +83,7 @@ def make_pack(file: Path, *, level: int = 6) -> Pack:
         version=metadata.version("keelman"),
         python=python_version(),
         platform=sysconfig.get_platform(),
-        packages={name: dist.version for name, dist in sorted(found.items())},
+        packages={name: dist.version for name, dist in sorted(distributions.items())},
         sizes=sizes,
     )
     manifest = {k: v for k, v in asdict(pack).items() if k != "file"}
@@ -107,26 +107,26 @@ def installed(roots: Sequence[str]) -> dict[str, metadata.Distribution]:
     from packaging.requirements import Requirement  # noqa: PLC0415  (only here)
     from packaging.utils import canonicalize_name  # noqa: PLC0415
 
-    found: dict[str, metadata.Distribution] = {}
+    distributions: dict[str, metadata.Distribution] = {}
     done: set[tuple[str, str]] = set()
     waiting = [Requirement(root) for root in roots]
     while waiting:
-        wanted = waiting.pop()
-        name = str(canonicalize_name(wanted.name))
+        requirement = waiting.pop()
+        name = str(canonicalize_name(requirement.name))
         try:
-            dist = found.setdefault(name, metadata.distribution(name))
+            dist = distributions.setdefault(name, metadata.distribution(name))
         except metadata.PackageNotFoundError:
             raise FailedPrecondition(
-                f"{wanted.name} is not installed, which slots need: pip install 'keelman[spark]'",
+                f"{requirement.name} is not installed, which slots need: pip install 'keelman[spark]'",
                 reason="PACKAGE_MISSING",
             ) from None
-        for extra in {"", *wanted.extras}:
+        for extra in {"", *requirement.extras}:
             if (name, extra) in done:
                 continue
             done.add((name, extra))
             needs = [Requirement(line) for line in dist.requires or ()]
             waiting += [n for n in needs if n.marker is None or n.marker.evaluate({"extra": extra})]
-    return found
+    return distributions
 
 
 def python_version() -> str:

@@ -68,5 +68,5 @@ def _pem(name: str, file: Path) -> str:
     try:
         return file.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not one"
-        raise InvalidArgument.of(f"spark.{name}", str(file), f"a readable PEM file ({why})") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not one"
+        raise InvalidArgument.of(f"spark.{name}", str(file), f"a readable PEM file ({reason})") from None

@@ -26,7 +26,7 @@ class Bounder:
     def look(self, now: float) -> list[tuple[Slot, str]]:
         """Sends slots their shares; returns the slots to be ended for their memory, and why."""
         self._recycled = {owner: at for owner, at in self._recycled.items() if now - at < REST_SECONDS}
-        found = []
+        ends = []
         for owner in list(self._leases):
             bounds = self._leases.bounds(owner)
             mine = [s for s in self._pool.of(owner) if s.state is SlotState.ATTACHED]
@@ -42,8 +42,8 @@ class Bounder:
                     f"{largest.memory_bytes // MEBIBYTE} MiB, is started again"
                 )
                 log.warning("slot_over_memory", slot=largest.id, worker=owner.worker, message=message)
-                found.append((largest, message))
-        return found
+                ends.append((largest, message))
+        return ends
 
     def _share(self, cpus: float, mine: list[Slot]) -> None:
         shares = share_out(cpus, mine) if cpus > 0 else {s.id: 0.0 for s in mine}

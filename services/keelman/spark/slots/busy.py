@@ -33,9 +33,9 @@ class Busy:
         if self._most <= 0:
             return
         if bytes_per_second < self._most:
-            known = self._rates.get(task)
-            if known is not None:
-                known.busy_since = None
+            task_rate = self._rates.get(task)
+            if task_rate is not None:
+                task_rate.busy_since = None
             return
         rate = self._rates.setdefault(task, Rate())
         rate.busy_since = now if rate.busy_since is None else rate.busy_since

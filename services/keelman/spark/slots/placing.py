@@ -85,13 +85,15 @@ class Placing:
             if run is not None:
                 self._pass_waiting(run, slot)
 
-    def unstarted(self, slot: Slot, runs: Iterable[Run], why: str) -> None:
+    def unstarted(self, slot: Slot, runs: Iterable[Run], reason: str) -> None:
         """Has the copy runs of a slot that did not start placed again, after a while."""
         problem = self._problems.setdefault((slot.owner, slot.plugin), StartProblem())
         wait = problem.backoff.next()
         problem.until = self.clock() + wait
-        problem.message = f"its slot did not start: {why}; tried again in {wait:.1f} s"
-        log.warning("slot_start_failed", slot=slot.id, worker=slot.owner.worker, why=why, again_seconds=round(wait, 1))
+        problem.message = f"its slot did not start: {reason}; tried again in {wait:.1f} s"
+        log.warning(
+            "slot_start_failed", slot=slot.id, worker=slot.owner.worker, why=reason, again_seconds=round(wait, 1)
+        )
         for run in runs:
             run.copy_run.slot = ""
             self.life.explain(run, "SLOT_START_FAILED", problem.message)
@@ -104,7 +106,7 @@ class Placing:
 
     def forgive(self, owner: Owner) -> None:
         """Forgets a worker that is gone, and its problems."""
-        self._apart = {one for one in self._apart if one[0] != owner}
+        self._apart = {pair for pair in self._apart if pair[0] != owner}
         for key in [k for k in self._problems if k[0] == owner]:
             del self._problems[key]
 
@@ -116,7 +118,7 @@ class Placing:
     def misplaced(self) -> list[tuple[Run, str]]:
         """Returns copy runs to move now, one of each worker at a time, and why. Their new slots are attached
         already."""
-        found: list[tuple[Run, str]] = []
+        runs: list[tuple[Run, str]] = []
         movers: set[Owner] = {run.owner for run in self.book.live() if run.moving}
         for run in self.book.live():
             slot = self.pool.slots.get(run.copy_run.slot)
@@ -133,9 +135,9 @@ class Placing:
             calm = slot.alone and not need.busy
             if (crowded or calm) and self._is_ready(run, need):
                 movers.add(run.owner)
-                why = "busy: goes on in a slot of its own" if crowded else "calm again: goes on in a shared slot"
-                found.append((run, why))
-        return found
+                reason = "busy: goes on in a slot of its own" if crowded else "calm again: goes on in a shared slot"
+                runs.append((run, reason))
+        return runs
 
     def _is_ready(self, run: Run, need: Need) -> bool:
         """Returns whether the slot for a move is attached; starts a missing one ahead, so that the move is short."""

@@ -51,10 +51,10 @@ class Tenants(Protocol):
     def routes_of(self, owner: Owner) -> Mapping[str, str]:
         """Returns addresses of the host names that only the owner's slots have."""
 
-    def slot_lost(self, slot: Slot, why: str) -> None:
+    def slot_lost(self, slot: Slot, reason: str) -> None:
         """Called when the slot was given up with all its copy runs."""
 
-    def slot_unstarted(self, slot: Slot, why: str) -> None:
+    def slot_unstarted(self, slot: Slot, reason: str) -> None:
         """Called when the slot did not start; its copy runs have no slot any more."""
 
     def slot_ended(self, slot: Slot) -> None:
@@ -146,17 +146,17 @@ class SlotPool:
             self.lost(slot, self._ended(slot) or "its link broke")
         self._close(slot)
 
-    def lost(self, slot: Slot, why: str) -> None:
+    def lost(self, slot: Slot, reason: str) -> None:
         """Gives a slot up: its copy runs fail, its job is cancelled; its place is free once the job has ended."""
         if not slot.usable:
             return
         log.warning(
-            "slot_lost", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, why=why, copy_runs=len(slot.runs)
+            "slot_lost", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, why=reason, copy_runs=len(slot.runs)
         )
         self._retire(slot)
         # First, so that copy runs that are placed again meanwhile cannot wait for it.
         self.jobs.cancel(slot.id)
-        self.tenants.slot_lost(slot, why)
+        self.tenants.slot_lost(slot, reason)
         self._close(slot)
 
     def end(self, slot: Slot, reason: str) -> None:
@@ -192,8 +192,9 @@ class SlotPool:
         for slot in self.slots.values():
             slot.heard += seconds
 
-    def judge(self, slot: Slot, now: float, *, kept: bool) -> None:
-        """Ends, cancels or gives up a slot whose time is over; a slot that is `kept` may be empty for any time."""
+    def judge(self, slot: Slot, now: float, *, is_reserved: bool) -> None:
+        """Ends, cancels or gives up a slot whose time is over; a slot that is `is_reserved` may be empty for any
+        time."""
         if slot.state is SlotState.ENDING:
             if now - self._ending[slot.id] > ENDING_SECONDS:
                 self._ending[slot.id] = now
@@ -205,16 +206,16 @@ class SlotPool:
             held = ": its plugin may hold the interpreter" if slot.plugin else ""
             held = ": it was starting a Java virtual machine" if slot.standstill else held
             self.lost(slot, f"no beat for {now - slot.heard:.1f} s{held}")
-        elif not slot.runs and not kept and now - slot.empty_since > self.times.slot_idle:
+        elif not slot.runs and not is_reserved and now - slot.empty_since > self.times.slot_idle:
             self.end(slot, "IDLE")
 
     def _ended(self, slot: Slot) -> str:
-        found = self.end_of(slot.pid)
-        return f"its process {found}" if found else ""
+        end = self.end_of(slot.pid)
+        return f"its process {end}" if end else ""
 
-    def _on_start_failure(self, slot: Slot, why: str) -> None:
+    def _on_start_failure(self, slot: Slot, reason: str) -> None:
         self._retire(slot)
-        self.tenants.slot_unstarted(slot, why)
+        self.tenants.slot_unstarted(slot, reason)
         self.jobs.cancel(slot.id)
 
     def _retire(self, slot: Slot) -> None:

@@ -73,13 +73,13 @@ def share_out(cpus: float, slots: Iterable[Slot]) -> Mapping[str, float]:
     left, hungry = cpus, []
     for index, slot in enumerate(mine):
         fair = left / (len(mine) - index)
-        wanted = slot.cpu_rate + SLACK_CPUS
+        cpu_rate = slot.cpu_rate + SLACK_CPUS
         wants_more = slot.cpus <= 0 or slot.cpu_rate >= WANTS_MORE * slot.cpus
-        if wants_more or wanted >= fair:
+        if wants_more or cpu_rate >= fair:
             hungry.append(slot)
             continue
-        shares[slot.id] = wanted
-        left -= wanted
+        shares[slot.id] = cpu_rate
+        left -= cpu_rate
     for slot in hungry:
         shares[slot.id] = left / len(hungry)
     if not hungry and mine:

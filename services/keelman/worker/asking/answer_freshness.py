@@ -27,31 +27,31 @@ class Freshness:
         self._seconds = seconds
         self._late: dict[Kind, threading.Thread] = {}
 
-    async def of(self, kind: Kind, asked: Sequence[Configured]) -> Sequence[bool]:
+    async def of(self, kind: Kind, configureds: Sequence[Configured]) -> Sequence[bool]:
         """Returns for each of these connectors of a class whether its answer is still valid.
 
         False for all where the class fails, or hangs; a class that hung is not called again before it has come back.
         Called for one class once at a time.
         """
-        nobodys = [False] * len(asked)
+        nobodys = [False] * len(configureds)
         if kind in self._late and self._late[kind].is_alive():
             return nobodys
-        thread, said = in_thread(lambda: loaded(kind).settled(asked))
+        thread, said = in_thread(lambda: loaded(kind).settled(configureds))
         late = DeadlineExceeded(f"{kind[0]}, settled: no answer in {self._seconds:g} s", reason="PLUGIN_HUNG")
         try:
             async with deadline(self._seconds, late):
-                found = await said
-            if len(found) != len(asked):
-                raise ValueError(f"settled: {len(found)} answers for {len(asked)} connectors")
+                fresh = await said
+            if len(fresh) != len(configureds):
+                raise ValueError(f"settled: {len(fresh)} answers for {len(configureds)} connectors")
         except (KeelmanError, ConnectError, TimeoutError) as error:
             if error is late:
                 self._late[kind] = thread
-            log.warning("connectors_not_looked_at", kind=kind[0], connectors=len(asked), error=str(error))
+            log.warning("connectors_not_looked_at", kind=kind[0], connectors=len(configureds), error=str(error))
             return nobodys
         except Exception:  # a fault of one class must not end the worker
-            log.exception("connector_crashed", kind=kind[0], connectors=len(asked))
+            log.exception("connector_crashed", kind=kind[0], connectors=len(configureds))
             return nobodys
-        return found
+        return fresh
 
 
 def due_at(now: float, refresh: float) -> float:

@@ -56,6 +56,6 @@ def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str,
     errors."""
     most = max(1, int(config.get("tasks.max", "1")))
     task_class = kind.names[0].removesuffix("Connector") + "Task"
-    found = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
-    check_count(config, len(found), most)
-    return found
+    tasks = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
+    check_count(config, len(tasks), most)
+    return tasks

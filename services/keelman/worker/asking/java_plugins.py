@@ -33,17 +33,17 @@ async def ask_java(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
     if java.asked:
         return java
     try:
-        found = await host.java_answers()
+        java_answers = await host.java_answers()
     except (ConnectError, KeelmanError) as error:
         log.warning("java_plugin_not_asked", plugin=str(host.plugin), error=str(error))
         return java
-    return await asyncio.to_thread(keep_answers, java, found)
+    return await asyncio.to_thread(keep_answers, java, java_answers)
 
 
-def steps(known: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[registry.Step]:
+def steps(plugin_hosts: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[registry.Step]:
     """Returns the converters, transforms and predicates of these plugins that can be loaded; `wait` runs the query for
     their keys in a thread."""
-    return [step for host, java in known for step in java.usable_steps(partial(_keys, wait, host))]
+    return [step for host, java in plugin_hosts for step in java.usable_steps(partial(_keys, wait, host))]
 
 
 def with_steps(config: Mapping[str, str], plugins: Sequence[Plugin], *, ready: bool) -> Plugin | None:
@@ -55,7 +55,9 @@ def with_steps(config: Mapping[str, str], plugins: Sequence[Plugin], *, ready: b
         if full is None and not ready:
             raise NotFound(f"one of {', '.join(named)} is not known yet", reason=NOT_READY)
         if full is not None and registry.is_step(full):
-            whose = (one for one in plugins if one.java and any(s.class_name == full for s in one.java.steps))
+            whose = (
+                plugin for plugin in plugins if plugin.java and any(s.class_name == full for s in plugin.java.steps)
+            )
             return next(whose, None)
     return None
 

@@ -38,29 +38,38 @@ class PluginSet:
             if time.monotonic() >= end:
                 break
             await asyncio.sleep(LOOK_SECONDS)
-        found = self.found()
+        classes = self.found()
         for folder, name in self._named.items():
-            mine = [one for one in found if one.plugin == name]
-            if any(not one.problem for one in mine) or not (mine or _is_python(folder)):
+            mine = [worker_class for worker_class in classes if worker_class.plugin == name]
+            if any(not worker_class.problem for worker_class in mine) or not (mine or _is_python(folder)):
                 continue
-            why = "; ".join(dict.fromkeys(one.problem for one in mine)) or "there is no connector in it"
-            raise InvalidArgument(f"plugin {name} cannot be loaded: {why}", reason=PLUGIN_BROKEN)
+            reason = (
+                "; ".join(dict.fromkeys(worker_class.problem for worker_class in mine)) or "there is no connector in it"
+            )
+            raise InvalidArgument(f"plugin {name} cannot be loaded: {reason}", reason=PLUGIN_BROKEN)
 
     def _are_awaited(self) -> bool:
         """Returns whether no class of a plugin of the cluster can be used yet, but one may be later."""
         for folder in self._named:
             mine = [p for p in self._plugins.catalog.plugins if p.source.is_relative_to(folder)]
-            known = [self._plugins.known(plugin, name) for plugin in mine for name in plugin.classes]
-            problems = [one for one in known if isinstance(one, NotFound)]
-            if known and len(problems) == len(known) and any(one.reason == NOT_READY for one in problems):
+            kinds_known = [self._plugins.known(plugin, name) for plugin in mine for name in plugin.classes]
+            problems = [kind for kind in kinds_known if isinstance(kind, NotFound)]
+            if (
+                kinds_known
+                and len(problems) == len(kinds_known)
+                and any(problem.reason == NOT_READY for problem in problems)
+            ):
                 return True
         return False
 
     def found(self) -> Sequence[WorkerPlugin]:
         """Returns each class, and each file that cannot be read, as far as they are known."""
         catalog = self._plugins.catalog
-        found = [one for plugin in catalog.plugins for one in self._classes(plugin)]
-        return [*found, *(self._with_place(WorkerPlugin(problem=one.message), one.path) for one in catalog.broken)]
+        plugins = [worker_class for plugin in catalog.plugins for worker_class in self._classes(plugin)]
+        return [
+            *plugins,
+            *(self._with_place(WorkerPlugin(problem=fault.message), fault.path) for fault in catalog.broken),
+        ]
 
     def _classes(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
         java = self._plugins.java(plugin)
@@ -68,31 +77,38 @@ class PluginSet:
 
     def _of_wheel(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
         for name in plugin.classes:
-            known = self._plugins.known(plugin, name)
-            made = WorkerPlugin(class_name=name, version=plugin.version, language="python")
-            if isinstance(known, NotFound):
-                made.problem = known.message
+            kind = self._plugins.known(plugin, name)
+            reported = WorkerPlugin(class_name=name, version=plugin.version, language="python")
+            if isinstance(kind, NotFound):
+                reported.problem = kind.message
             else:
-                made.type, made.version = known.direction.value, known.version
-            yield self._with_place(made, plugin.source)
+                reported.type, reported.version = kind.direction.value, kind.version
+            yield self._with_place(reported, plugin.source)
 
     def _of_jars(self, plugin: Plugin, java: JavaPlugin) -> Iterator[WorkerPlugin]:
-        for one in java.classes:
-            made = WorkerPlugin(class_name=one.class_name, type=one.type, version=one.version, language="java")
-            name = registry.java_name(one.class_name)
-            known = self._plugins.known(plugin, name) if name in plugin.classes else None
-            made.problem = known.message if isinstance(known, NotFound) else java.problem_of(one.class_name)
-            yield self._with_place(made, plugin.source / one.path if plugin.source.is_dir() else plugin.source)
+        for plugin_class in java.classes:
+            reported = WorkerPlugin(
+                class_name=plugin_class.class_name,
+                type=plugin_class.type,
+                version=plugin_class.version,
+                language="java",
+            )
+            name = registry.java_name(plugin_class.class_name)
+            kind = self._plugins.known(plugin, name) if name in plugin.classes else None
+            reported.problem = kind.message if isinstance(kind, NotFound) else java.problem_of(plugin_class.class_name)
+            yield self._with_place(
+                reported, plugin.source / plugin_class.path if plugin.source.is_dir() else plugin.source
+            )
         for problem in java.problems:
             yield self._with_place(WorkerPlugin(problem=problem, language="java"), plugin.source)
 
-    def _with_place(self, made: WorkerPlugin, path: Path) -> WorkerPlugin:
+    def _with_place(self, reported: WorkerPlugin, path: Path) -> WorkerPlugin:
         """Returns it with its place: within a plugin of the cluster, or on this host."""
-        made.path = str(path)
+        reported.path = str(path)
         for folder, name in self._named.items():
             if path.is_relative_to(folder):
-                made.plugin, made.path = name, str(path.relative_to(folder))
-        return made
+                reported.plugin, reported.path = name, str(path.relative_to(folder))
+        return reported
 
 
 def _is_python(folder: Path) -> bool:

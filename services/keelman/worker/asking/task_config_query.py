@@ -128,8 +128,8 @@ class TaskConfigQuery:
 
     def hold(self, name: str) -> None:
         """Marks a connector as not ready, for lack of values: it is due again at the next call of `about`."""
-        if (asked := self._asked.get(name)) is not None:
-            asked.held = True
+        if (query := self._asked.get(name)) is not None:
+            query.held = True
 
     @property
     def names(self) -> set[str]:
@@ -138,17 +138,17 @@ class TaskConfigQuery:
 
     def again(self, name: str) -> None:
         """Queries a connector again though nothing about it has changed, with the whole restart budget."""
-        if (asked := self._asked.get(name)) is not None:
-            self._ask_at(name, asked, 0.0)
-            asked.tasks = None
-            asked.restarts.healthy()
+        if (query := self._asked.get(name)) is not None:
+            self._ask_at(name, query, 0.0)
+            query.tasks = None
+            query.restarts.healthy()
 
     def refused(self, name: str, trace: str) -> Answer:
         """Replaces an answer whose tasks cannot be stored, for this reason, until the connector is queried again: the
         part of them that was stored would have the leader try again at once, for ever."""
         answer = Answer(None, trace)
-        if (asked := self._asked.get(name)) is not None:
-            asked.answer, asked.tasks = answer, None
+        if (query := self._asked.get(name)) is not None:
+            query.answer, query.tasks = answer, None
         return answer
 
     def about(
@@ -159,25 +159,25 @@ class TaskConfigQuery:
 
         `attempts` is the part of its restart budget that it used with another leader.
         """
-        asked = self._asked.get(name)
-        if asked is None or asked.config != config:
-            known = asked is not None
-            asked = self._asked[name] = _Asked(config)
+        query = self._asked.get(name)
+        if query is None or query.config != config:
+            is_known = query is not None
+            query = self._asked[name] = _Asked(config)
             self._first.pop(name, None)
-            self._first[name] = asked.since
-            asked.restarts.attempts = 0 if known else attempts
-        asked.held = False
-        asked.restarts.policy = policy or asked.restarts.policy
-        due = asked.answer is None or (asked.due is not None and time.monotonic() >= asked.due)
-        if due and not asked.asking and not asked.hung:
+            self._first[name] = query.since
+            query.restarts.attempts = 0 if is_known else attempts
+        query.held = False
+        query.restarts.policy = policy or query.restarts.policy
+        due = query.answer is None or (query.due is not None and time.monotonic() >= query.due)
+        if due and not query.asking and not query.hung:
             assert self._siblings is not None
             REDACTOR.add(literal_secrets(config))  # another worker may have validated it
-            asked.asking, asked.due = True, None  # a running query is not due: many run at once
-            if asked.stands:
-                self._look_again(name, asked)
+            query.asking, query.due = True, None  # a running query is not due: many run at once
+            if query.stands:
+                self._look_again(name, query)
             else:
-                self._siblings.start(self._ask(name, asked), name=f"asks {name}")
-        return asked.answer
+                self._siblings.start(self._ask(name, query), name=f"asks {name}")
+        return query.answer
 
     def first_answers_soon(self) -> bool:
         """Returns whether a connector whose first query started a moment ago may answer any moment."""
@@ -194,11 +194,11 @@ class TaskConfigQuery:
         """Returns the connectors that are due for a query now."""
         now = time.monotonic()
         with contextlib.closing(self._upcoming()) as upcoming:
-            return [name for _, name in itertools.takewhile(lambda one: one[0] <= now, upcoming)]
+            return [name for _, name in itertools.takewhile(lambda entry: entry[0] <= now, upcoming)]
 
-    def _ask_at(self, name: str, asked: _Asked, due: float | None) -> None:
-        asked.due = due
-        if due is not None and self._asked.get(name) is asked:
+    def _ask_at(self, name: str, query: _Asked, due: float | None) -> None:
+        query.due = due
+        if due is not None and self._asked.get(name) is query:
             heapq.heappush(self._dues, (due, name))
 
     def _upcoming(self) -> Generator[tuple[float, str]]:
@@ -208,97 +208,97 @@ class TaskConfigQuery:
         try:
             while self._dues:
                 entry = heapq.heappop(self._dues)
-                asked = self._asked.get(entry[1])
-                if asked is None or asked.due != entry[0] or entry in seen:
+                query = self._asked.get(entry[1])
+                if query is None or query.due != entry[0] or entry in seen:
                     continue
                 seen[entry] = None
-                if asked.free:
+                if query.free:
                     yield entry
         finally:
             for entry in seen:
                 heapq.heappush(self._dues, entry)
 
-    def _look_again(self, name: str, asked: _Asked) -> None:
+    def _look_again(self, name: str, query: _Asked) -> None:
         """Checks the answer again, together with all others of its class that this turn of the leader finds due."""
         assert self._siblings is not None
-        kind = kind_of(asked.config)
+        kind = kind_of(query.config)
         if kind not in self._together:
             self._together[kind] = {}
             self._siblings.start(self._ask_those_that_changed(kind), name=f"looks at {kind[0]}")
-        self._together[kind][name] = asked
+        self._together[kind][name] = query
 
     async def _ask_those_that_changed(self, kind: Kind) -> None:
         assert self._siblings is not None
         async with self._looking[kind]:  # one check at a time: connectors that become due meanwhile share the next
             due = self._together.pop(kind)
-            stands = await self._standing.of(kind, [(one.config, one.tasks or []) for one in due.values()])
-        for (name, asked), still in zip(due.items(), stands, strict=True):
-            if self._asked.get(name) is not asked:
+            stands = await self._standing.of(kind, [(query.config, query.tasks or []) for query in due.values()])
+        for (name, query), still in zip(due.items(), stands, strict=True):
+            if self._asked.get(name) is not query:
                 continue
             if not still:
-                self._siblings.start(self._ask(name, asked), name=f"asks {name}")
+                self._siblings.start(self._ask(name, query), name=f"asks {name}")
                 continue
-            asked.asking = False
-            if asked.stands:  # else a new query has been requested
-                self._ask_at(name, asked, _due(asked))
+            query.asking = False
+            if query.stands:  # else a new query has been requested
+                self._ask_at(name, query, _due(query))
         self._answered(())
 
-    async def _ask(self, name: str, asked: _Asked) -> None:
-        async with self._places[asked.config.get("connector.class", "")]:
-            former = asked.tasks
+    async def _ask(self, name: str, query: _Asked) -> None:
+        async with self._places[query.config.get("connector.class", "")]:
+            former = query.tasks
             try:
-                asked.thread, said = in_thread(lambda: _said(asked, former, creates_topics=self._creates_topics))
+                query.thread, said = in_thread(lambda: _said(query, former, creates_topics=self._creates_topics))
                 try:
                     async with asyncio.timeout(self._seconds) as scope:
-                        tasks, asked.refresh = await said
-                    asked.thread = None
+                        tasks, query.refresh = await said
+                    query.thread = None
                 except TimeoutError:
                     if not scope.expired():
                         raise
-                    late = f"{asked.config.get('connector.class')}, {asked.at}: no answer in {self._seconds:g} s"
+                    late = f"{query.config.get('connector.class')}, {query.at}: no answer in {self._seconds:g} s"
                     raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
-                asked.answer = Answer(tasks)
-                if former is None or asked.tasks is not None:  # else a new query has been requested
-                    asked.tasks = tasks
-                    self._ask_at(name, asked, _due(asked))
-                asked.logged = ""
-                asked.restarts.healthy()
+                query.answer = Answer(tasks)
+                if former is None or query.tasks is not None:  # else a new query has been requested
+                    query.tasks = tasks
+                    self._ask_at(name, query, _due(query))
+                query.logged = ""
+                query.restarts.healthy()
             except (KeelmanError, ConnectError, ValueError) as error:
-                self._failed(name, asked, error, trace_of(error))
+                self._failed(name, query, error, trace_of(error))
             except Exception as error:  # a fault of one connector's code must not end the worker
                 log.exception("connector_crashed", connector=name)
-                self._failed(name, asked, error, f"{type(error).__name__}: {error}\n")
-        asked.asking = False
-        if self._asked.get(name) is asked:
+                self._failed(name, query, error, f"{type(error).__name__}: {error}\n")
+        query.asking = False
+        if self._asked.get(name) is query:
             self._first.pop(name, None)
         self._answered((name,))
 
-    def _failed(self, name: str, asked: _Asked, error: Exception, trace: str) -> None:
+    def _failed(self, name: str, query: _Asked, error: Exception, trace: str) -> None:
         reason, passes = reason_of(error)
-        _, delay = asked.restarts.failed(reason, retriable=passes, alone=True, healthy_seconds=0.0)
-        attempt = Attempt.made(reason, asked.restarts, delay, datetime.now(UTC))
-        if asked.logged != trace:
+        _, delay = query.restarts.failed(reason, retriable=passes, alone=True, healthy_seconds=0.0)
+        attempt = Attempt.made(reason, query.restarts, delay, datetime.now(UTC))
+        if query.logged != trace:
             log.warning("connector_not_asked", connector=name, error=trace.strip(), next=attempt.next)
-        more = {"restart": attempt.value()} if delay is not None or asked.restarts.unhealthy else {}
-        asked.logged, asked.answer = trace, Answer(None, attempt.explained(trace), more)
-        self._ask_at(name, asked, None if delay is None else time.monotonic() + delay)
+        more = {"restart": attempt.value()} if delay is not None or query.restarts.unhealthy else {}
+        query.logged, query.answer = trace, Answer(None, attempt.explained(trace), more)
+        self._ask_at(name, query, None if delay is None else time.monotonic() + delay)
 
 
-def _due(asked: _Asked) -> float | None:
-    return None if asked.refresh is None else due_at(time.monotonic(), asked.refresh)
+def _due(query: _Asked) -> float | None:
+    return None if query.refresh is None else due_at(time.monotonic(), query.refresh)
 
 
-def _said(one: _Asked, tasks: Tasks | None, *, creates_topics: bool) -> tuple[Tasks, float | None]:
-    config, one.at = one.config, "tend" if tasks is None else "tend_again"
+def _said(query: _Asked, tasks: Tasks | None, *, creates_topics: bool) -> tuple[Tasks, float | None]:
+    config, query.at = query.config, "tend" if tasks is None else "tend_again"
     kind = loaded(kind_of(config))
     if creates_topics and kind.direction is Direction.SOURCE and (idle := TopicCreation(config).without_effect):
         log.warning("topic_creation_without_effect", connector=config.get("name"), keys=", ".join(idle))
     if tasks is None or not kind.tend_again(config, tasks):
-        one.at = "tend"
+        query.at = "tend"
         kind.tend(config)
-        one.at = "task_configs"
+        query.at = "task_configs"
         tasks = tasks_of(kind, config)
-    one.at = "refresh_seconds"
+    query.at = "refresh_seconds"
     return tasks, kind.refresh_seconds(config)
 
 

@@ -134,7 +134,7 @@ class ThirdParty:
         for plugin in catalog.plugins:
             for full in plugin.classes:
                 if catalog.find(full) == (plugin, full):
-                    registry.add(full, *(partial(self._stand_in, one, full) for one in catalog.with_class(full)))
+                    registry.add(full, *(partial(self._stand_in, plugin, full) for plugin in catalog.with_class(full)))
 
     @staticmethod
     @contextlib.asynccontextmanager
@@ -142,19 +142,19 @@ class ThirdParty:
         plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS, libraries: Sequence[str] = ()
     ) -> AsyncIterator[ThirdParty]:
         """Finds the plugins and begins to describe their classes; callers that need one meanwhile wait in a thread."""
-        found = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds, libraries)
+        third_party = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds, libraries)
         async with contextlib.AsyncExitStack() as stack:
-            for host in (found._apart, *found._hosts.values(), *found._started.values()):
+            for host in (third_party._apart, *third_party._hosts.values(), *third_party._started.values()):
                 stack.push_async_callback(host.close)
-            stack.push_async_callback(found._stop_started)
-            _open.append(found)
-            stack.callback(_open.remove, found)
-            siblings = await stack.enter_async_context(found._siblings)
-            for host in found._hosts.values():
-                siblings.start(found._describe(host), name=f"describes {host.plugin}")
-            if found._started:
-                siblings.start(found._rest_java(), name="rests plugin hosts")
-            yield found
+            stack.push_async_callback(third_party._stop_started)
+            _open.append(third_party)
+            stack.callback(_open.remove, third_party)
+            siblings = await stack.enter_async_context(third_party._siblings)
+            for host in third_party._hosts.values():
+                siblings.start(third_party._describe(host), name=f"describes {host.plugin}")
+            if third_party._started:
+                siblings.start(third_party._rest_java(), name="rests plugin hosts")
+            yield third_party
 
     async def read(self) -> None:
         """Returns when all plugins have described their classes, or their time is up."""
@@ -177,13 +177,15 @@ class ThirdParty:
     def jars(self) -> list[list[str]]:
         """All jars that Java code is loaded from, grouped as they are loaded together: shared ones first."""
         shared = [jar for folder in self._libraries for jar in sorted(Path(folder).expanduser().rglob("*.jar"))]
-        own = [[*one.java.jars, *one.java.libraries] for one in self.catalog.plugins if one.java is not None]
+        own = [
+            [*plugin.java.jars, *plugin.java.libraries] for plugin in self.catalog.plugins if plugin.java is not None
+        ]
         return [[str(jar) for jar in together] for together in (shared, *own) if together]
 
     def with_steps(self, config: Mapping[str, str]) -> Plugin | None:
         """As `java_plugins.with_steps`."""
-        java = [one for one in self.catalog.plugins if one.java is not None]
-        ready = all(self._tried[one.folder].is_set() for one in java)
+        java = [plugin for plugin in self.catalog.plugins if plugin.java is not None]
+        ready = all(self._tried[plugin.folder].is_set() for plugin in java)
         return java_plugins.with_steps(config, java, ready=ready)
 
     def java(self, plugin: Plugin) -> JavaPlugin | None:
@@ -205,15 +207,15 @@ class ThirdParty:
 
         Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used.
         """
-        known = self._known.get((plugin.folder, name))
-        if known is None and not _in_loop():
+        stand_in = self._known.get((plugin.folder, name))
+        if stand_in is None and not _in_loop():
             self.wait(self._await_description(plugin))
-            known = self._known.get((plugin.folder, name))
-        if known is None:
+            stand_in = self._known.get((plugin.folder, name))
+        if stand_in is None:
             raise NotFound(f"plugin {plugin} has not yet said what {name} is", reason=NOT_READY)
-        if isinstance(known, NotFound):
-            raise NotFound(known.message, reason=known.reason)
-        return known
+        if isinstance(stand_in, NotFound):
+            raise NotFound(stand_in.message, reason=stand_in.reason)
+        return stand_in
 
     async def _describe(self, host: PluginHost) -> None:
         """Describes each class of a plugin, again while its process hangs or dies."""
@@ -233,7 +235,7 @@ class ThirdParty:
         faults: dict[str, list[str]] = {}
         for name in names:
             try:
-                found = await host.describe(name)
+                description = await host.describe(name)
             except KeelmanError as error:
                 self._known[plugin.folder, name] = NotFound(error.message, reason=NOT_READY)
                 again.append(name)
@@ -241,10 +243,10 @@ class ThirdParty:
                 faults.setdefault(error.why if isinstance(error, PluginFault) else str(error), []).append(name)
                 self._known[plugin.folder, name] = NotFound(str(error), reason=PLUGIN_BROKEN)
             else:
-                self._known[plugin.folder, name] = self._made(host, name, found)
-                log.info("plugin", plugin=str(plugin), connector=name, version=found.version)
-        for why, broken in faults.items():  # classes of one module share its fault
-            log.warning("plugin_broken", plugin=str(plugin), connector=", ".join(broken), error=why)
+                self._known[plugin.folder, name] = self._made(host, name, description)
+                log.info("plugin", plugin=str(plugin), connector=name, version=description.version)
+        for fault, broken in faults.items():  # classes of one module share its fault
+            log.warning("plugin_broken", plugin=str(plugin), connector=", ".join(broken), error=fault)
         self._judge_usable(names)
         self._changed()
         return again
@@ -253,17 +255,17 @@ class ThirdParty:
         """Orders the registry's entries of a Java class by the versions that it reports itself, the latest first."""
 
         def version_of(plugin: Plugin) -> Ordered:
-            known = self._known.get((plugin.folder, name))
-            return ordered(plugin.version if known is None or isinstance(known, NotFound) else known.version)
+            kind = self._known.get((plugin.folder, name))
+            return ordered(plugin.version if kind is None or isinstance(kind, NotFound) else kind.version)
 
         plugins = sorted(self.catalog.with_class(name), key=version_of, reverse=True)
         if len(plugins) > 1:
-            registry.add(name, *(partial(self._stand_in, one, name) for one in plugins))
+            registry.add(name, *(partial(self._stand_in, plugin, name) for plugin in plugins))
 
     def _judge_usable(self, names: Sequence[str]) -> None:
         for name in names:
-            versions = [self.known(one, name) for one in self.catalog.with_class(name)]
-            broken_all = all(isinstance(one, NotFound) and one.reason == PLUGIN_BROKEN for one in versions)
+            versions = [self.known(plugin, name) for plugin in self.catalog.with_class(name)]
+            broken_all = all(isinstance(kind, NotFound) and kind.reason == PLUGIN_BROKEN for kind in versions)
             registry.set_usable(name, usable=not broken_all)
 
     async def _describe_java(self, host: PluginHost, java: JavaPlugin, names: Sequence[str]) -> list[str]:
@@ -276,19 +278,21 @@ class ThirdParty:
                 text = f"{name} of plugin {host.plugin} cannot run: {error.message}"
                 self._known[host.plugin.folder, name] = NotFound(text, reason=NOT_READY)
             return list(names)
-        for one in java.connectors:
-            name = registry.java_name(one.class_name)
-            if problem := java.problem_of(one.class_name):
+        for connector in java.connectors:
+            name = registry.java_name(connector.class_name)
+            if problem := java.problem_of(connector.class_name):
                 self._known[host.plugin.folder, name] = NotFound(problem, reason=PLUGIN_BROKEN)
                 log.warning("plugin_broken", plugin=str(host.plugin), connector=name, error=problem)
                 continue
-            found = Description((name,), one.version or UNDEFINED, Direction(one.type), "anywhere")
-            self._known[host.plugin.folder, name] = self._made(host, name, found)
-            log.info("plugin", plugin=str(host.plugin), connector=name, version=found.version)
+            description = Description((name,), connector.version or UNDEFINED, Direction(connector.type), "anywhere")
+            self._known[host.plugin.folder, name] = self._made(host, name, description)
+            log.info("plugin", plugin=str(host.plugin), connector=name, version=description.version)
         for name in names:
             self._order(name)
         self._judge_usable(names)
-        registry.add_steps(java_plugins.steps(((self._hosts[f], one) for f, one in self._java.items()), self.wait))
+        registry.add_steps(
+            java_plugins.steps(((self._hosts[f], plugin) for f, plugin in self._java.items()), self.wait)
+        )
         self._changed()
         return []
 
@@ -307,12 +311,17 @@ class ThirdParty:
 
     def stand_in(self, kind: type[Connector]) -> type[Connector]:
         """Returns a stand-in that runs one of our own connectors in a separate process."""
-        found = Description(kind.names, kind.version, kind.direction, kind.runs_on)
-        return self._made(self._apart, kind.names[0], found)
+        description = Description(kind.names, kind.version, kind.direction, kind.runs_on)
+        return self._made(self._apart, kind.names[0], description)
 
-    def _made(self, host: PluginHost, name: str, found: Description) -> type[StandIn]:
+    def _made(self, host: PluginHost, name: str, description: Description) -> type[StandIn]:
         names = (name, *(alias for alias, full in host.plugin.names().items() if full == name and alias != name))
-        attributes = {"names": names, "version": found.version, "direction": found.direction, "runs_on": found.runs_on}
+        attributes = {
+            "names": names,
+            "version": description.version,
+            "direction": description.direction,
+            "runs_on": description.runs_on,
+        }
         hosts = {"_host": host, "_started": self._started.get(host.plugin.folder, host)}
         return type(name, (StandIn,), {**attributes, **hosts, "plugin": host.plugin, "_plugins": self})
 
@@ -328,15 +337,15 @@ class ThirdParty:
         if not _in_loop():
             return self.wait(host.supports_exactly_once(name, config))
         connector = config.get("name", "")
-        asked = self._exactly.get(connector)
-        if asked is None or asked[0] != config:
+        answer = self._exactly.get(connector)
+        if answer is None or answer[0] != config:
             self._exactly[connector] = (config, None)
             self._siblings.start(self._ask_exactly_once(host, name, config), name=f"asks {connector}")
-        elif isinstance(asked[1], Exception):
+        elif isinstance(answer[1], Exception):
             del self._exactly[connector]
-            raise asked[1]
-        elif asked[1] is not None:
-            return asked[1]
+            raise answer[1]
+        elif answer[1] is not None:
+            return answer[1]
         raise NotFound(f"plugin {host.plugin} has not yet answered for {connector}", reason=NOT_READY)
 
     async def _ask_exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> None:

@@ -69,8 +69,8 @@ def _entry(text: str, location: str) -> dict[str, str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    for found in _TOKEN.finditer(text):
-        quoted, symbol, word = found.groups()
+    for match in _TOKEN.finditer(text):
+        quoted, symbol, word = match.groups()
         if quoted is not None:
             yield re.sub(r"\\(.)", r"\1", quoted)
         elif symbol or word:

@@ -29,13 +29,13 @@ def placed_properties(file: Path) -> dict[str, tuple[str, int]]:
         raise InvalidArgument(
             f"{file}: it is not a .properties file: there are NUL bytes in it; save it as ASCII or UTF-8"
         )
-    found: dict[str, tuple[str, int]] = {}
+    placed: dict[str, tuple[str, int]] = {}
     line = 1
     try:
         for element in javaproperties.parse(content):
             if isinstance(element, javaproperties.KeyValue):
-                found[element.key] = (element.value.strip(), line)
+                placed[element.key] = (element.value.strip(), line)
             line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError as error:
         raise InvalidArgument(f"{file}, line {line}: it is not a .properties file: {error}") from None
-    return found
+    return placed

@@ -24,19 +24,24 @@ def with_values(properties: Mapping[str, str]) -> dict[str, str]:
         raise InvalidArgument(str(error), metadata={"field": error.key}) from None
     except ConnectError as error:
         raise InvalidArgument(str(error)) from None
-    wanted = references_of(properties)
-    if not wanted:
+    needed = references_of(properties)
+    if not needed:
         REDACTOR.add(literal_secrets(properties))
         return dict(properties)
     try:
-        values = read(providers, wanted)
+        values = read(providers, needed)
     except ConnectError as error:
         keys = ", ".join(sorted(key for key, text in properties.items() if references(text)))
         raise InvalidArgument(f"{error} (there are references in {keys})") from None
-    found = resolved(properties, values)
+    with_secrets = resolved(properties, values)
     for key, text in properties.items():
         # Only values under a key for secrets: addresses may come from elsewhere too, and logs are full of them.
         if is_secret_key(key) and (held := references(text)):
-            REDACTOR.add({found[key]: text, **{values[one]: str(one) for one in held if one in values}})
+            REDACTOR.add(
+                {
+                    with_secrets[key]: text,
+                    **{values[reference]: str(reference) for reference in held if reference in values},
+                }
+            )
     REDACTOR.add(literal_secrets(properties))
-    return found
+    return with_secrets

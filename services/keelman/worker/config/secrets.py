@@ -72,12 +72,14 @@ class Secrets:
     def versions(self, connector: Mapping[str, str], *others: Mapping[str, str]) -> tuple[int, ...] | None:
         """Returns a stamp that changes once a value differs that a reference in these configurations stands for; None
         while one is read for the first time. Constant for a connector that must not be restarted for that."""
-        wanted = self._known(connector, *others)
-        if wanted is None:
+        needed = self._known(connector, *others)
+        if needed is None:
             return None
         if connector.get(RELOAD, "").strip().lower() == "none":
             return ()
-        return tuple(self._sources[one.provider, one.path].versions.get(one.key, 0) for one in wanted)
+        return tuple(
+            self._sources[reference.provider, reference.path].versions.get(reference.key, 0) for reference in needed
+        )
 
     def resolved(self, config: Mapping[str, str]) -> Mapping[str, str] | None:
         """Returns the configuration with all known values; None while one is read for the first time.
@@ -96,18 +98,18 @@ class Secrets:
     def hidden(self, *configs: Mapping[str, str]) -> dict[str, str]:
         """Returns all secret values of the worker's properties and of these configurations, once they are resolved,
         each with the text that is shown in its place."""
-        found = dict(self._own)
+        own = dict(self._own)
         for config in configs:
-            found |= literal_secrets(config)
-            found |= {value: str(one) for one, value in (self._values(config) or {}).items()}
-        REDACTOR.add(found)
-        return found
+            own |= literal_secrets(config)
+            own |= {value: str(reference) for reference, value in (self._values(config) or {}).items()}
+        REDACTOR.add(own)
+        return own
 
     async def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """As `resolved`, but waits for values that have not been read yet."""
         REDACTOR.add(literal_secrets(config))
-        found = self.resolved(config)
-        return await self.read(config) if found is None else found
+        config_now = self.resolved(config)
+        return await self.read(config) if config_now is None else config_now
 
     async def read(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """Returns the configuration with the present values; it need not be a connector's yet.
@@ -115,12 +117,12 @@ class Secrets:
         Raises ConfigProviderError.
         """
         REDACTOR.add(literal_secrets(config), passing=True)
-        wanted = self._provided(config)
-        if not wanted:
+        needed = self._provided(config)
+        if not needed:
             return config
-        _, reading = in_thread(lambda: read(self._providers, wanted))
+        _, reading = in_thread(lambda: read(self._providers, needed))
         values = await reading
-        REDACTOR.add({value: str(one) for one, value in values.items()})
+        REDACTOR.add({value: str(reference) for reference, value in values.items()})
         return resolved(config, values)
 
     async def run(self) -> None:
@@ -129,42 +131,44 @@ class Secrets:
             await wait_or_stop(self._some, self._look_seconds if self._sources else None)
             self._some.clear()
             now = time.monotonic()
-            self._sources = {where: one for where, one in self._sources.items() if now - one.used < UNUSED_SECONDS}
+            self._sources = {
+                where: source for where, source in self._sources.items() if now - source.used < UNUSED_SECONDS
+            }
             await self._read(self._due(await self._look_at(), now))
 
     def _provided(self, *configs: Mapping[str, str]) -> tuple[Reference, ...]:
-        return tuple(one for one in references_of(*configs) if one.provider in self._providers)
+        return tuple(reference for reference in references_of(*configs) if reference.provider in self._providers)
 
     def _known(self, *configs: Mapping[str, str]) -> tuple[Reference, ...] | None:
         """Returns the references in the configurations; None, and has them read soon, unless all are known."""
         if not self._providers:
             return ()
-        wanted, now, known = self._provided(*configs), time.monotonic(), True
-        for one in wanted:
-            source = self._sources.setdefault((one.provider, one.path), _Source(set(), now))
+        needed, now, complete = self._provided(*configs), time.monotonic(), True
+        for reference in needed:
+            source = self._sources.setdefault((reference.provider, reference.path), _Source(set(), now))
             source.used = now
-            if one.key not in source.known:
-                source.keys.add(one.key)
+            if reference.key not in source.known:
+                source.keys.add(reference.key)
                 self._some.set()
-                known = False
-        return wanted if known else None
+                complete = False
+        return needed if complete else None
 
     def _values(self, config: Mapping[str, str]) -> Values | None:
-        wanted = self._known(config)
-        if wanted is None:
+        needed = self._known(config)
+        if needed is None:
             return None
-        found: dict[Reference, str] = {}
-        for one in wanted:
-            source = self._sources[one.provider, one.path]
+        values: dict[Reference, str] = {}
+        for reference in needed:
+            source = self._sources[reference.provider, reference.path]
             if source.error is not None:
                 raise source.error
-            if one.key in source.values:
-                found[one] = source.values[one.key]
-        return found
+            if reference.key in source.values:
+                values[reference] = source.values[reference.key]
+        return values
 
     async def _look_at(self) -> dict[_Where, Stamp]:
-        asked = [(where, sorted(source.keys)) for where, source in self._sources.items()]
-        _, looking = in_thread(lambda: {(p, path): self._providers[p].stamp(path, keys) for (p, path), keys in asked})
+        sources = [(where, sorted(source.keys)) for where, source in self._sources.items()]
+        _, looking = in_thread(lambda: {(p, path): self._providers[p].stamp(path, keys) for (p, path), keys in sources})
         return await looking
 
     def _due(self, stamps: Mapping[_Where, Stamp], now: float) -> list[_Where]:
@@ -179,10 +183,10 @@ class Secrets:
         return due
 
     async def _read(self, due: Iterable[_Where]) -> None:
-        asked = [(where, sorted(self._sources[where].keys)) for where in due]
-        if not asked:
+        sources = [(where, sorted(self._sources[where].keys)) for where in due]
+        if not sources:
             return
-        _, reading = in_thread(lambda: [(where, keys, self._read_one(where, keys)) for where, keys in asked])
+        _, reading = in_thread(lambda: [(where, keys, self._read_one(where, keys)) for where, keys in sources])
         changed = [self._take(where, keys, look) for where, keys, look in await reading]
         if any(changed):
             self._changed()
@@ -200,30 +204,30 @@ class Secrets:
         source = self._sources.get(where)
         if source is None:
             return False
-        source.stamp, found = look
+        source.stamp, texts = look
         source.read, source.seen = time.monotonic(), source.stamp
         first = set(keys) - source.known
         source.known |= first
-        if isinstance(found, ConfigProviderError):
-            self._log_once(source, where, "", "secret_unreadable", error=str(found))
+        if isinstance(texts, ConfigProviderError):
+            self._log_once(source, where, "", "secret_unreadable", error=str(texts))
             if not source.values:
                 news = bool(first) or source.error is None
-                source.error = found
+                source.error = texts
                 return news
             return bool(first)
         mended, source.error = source.error is not None, None
         source.logged.discard("")
-        changed = [key for key in keys if key in found and found[key] != source.values.get(key)]
+        changed = [key for key in keys if key in texts and texts[key] != source.values.get(key)]
         for key in keys:
-            if key not in found:
+            if key not in texts:
                 self._log_once(source, where, key, "secret_missing")
             else:
                 source.logged.discard(key)
         for key in changed:
             reference = str(Reference(*where, key))
-            REDACTOR.add({found[key]: reference})
-            source.values[key] = found[key]
-            source.versions[key] = _version(found[key])
+            REDACTOR.add({texts[key]: reference})
+            source.values[key] = texts[key]
+            source.versions[key] = _version(texts[key])
             if key not in first:
                 log.info("secret_changed", reference=reference)
         return bool(changed or first or mended)

@@ -18,7 +18,7 @@ PROPERTY = "property"
 
 @dataclass(frozen=True, slots=True)
 class PropertySource:
-    """Properties as they are written: those of a file, and over them those `given` beside it.
+    """Properties as they are written: those of a file, and over them the `given` beside it.
 
     `flags` are the words that people know some of those given by."""
 
@@ -29,13 +29,11 @@ class PropertySource:
     written: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(
-        cls, file: Path | None, given: Mapping[str, str], flags: Mapping[str, str] | None = None
-    ) -> PropertySource:
+    def read(cls, file: Path | None, own: Mapping[str, str], flags: Mapping[str, str] | None = None) -> PropertySource:
         """Reads the properties. Raises InvalidArgument for a file that cannot be read."""
         placed = {} if file is None else placed_properties(file)
         lines = {key: line for key, (_, line) in placed.items()}
-        return cls(file, given, flags or {}, lines, {**{key: text for key, (text, _) in placed.items()}, **given})
+        return cls(file, own, flags or {}, lines, {**{key: text for key, (text, _) in placed.items()}, **own})
 
     @contextlib.contextmanager
     def named(self, *, all_ours: bool = False) -> Iterator[None]:
@@ -51,11 +49,12 @@ class PropertySource:
             raise
 
     def _message(self, problems: Sequence[Violation]) -> str:
-        found = list(dict.fromkeys((self._place(problem), self._text(problem)) for problem in problems))
-        if len(found) == 1 and found[0][0]:
-            return f"{f'{self.file}, ' if found[0][0] != GIVEN else ''}{found[0][0]}: {found[0][1]}"
-        texts = "; ".join(f"{place}: {text}" if place else text for place, text in found)
-        message = texts if len(found) == 1 else f"{len(found)} things are wrong: {texts}"
+        placed = list(dict.fromkeys((self._place(problem), self._text(problem)) for problem in problems))
+        if len(placed) == 1 and placed[0][0]:
+            place, text = placed[0]
+            return f"{f'{self.file}, ' if place != GIVEN else ''}{place}: {text}"
+        texts = "; ".join(f"{place}: {text}" if place else text for place, text in placed)
+        message = texts if len(placed) == 1 else f"{len(placed)} things are wrong: {texts}"
         return f"{self.file}: {message}" if self.file else message
 
     def _place(self, problem: Violation) -> str:

@@ -99,23 +99,23 @@ def assign(
     weight of anything that could move from the one to the other. Connectors and tasks are evened out separately, and a
     connector's tasks are spread where that costs no move.
     """
-    wanted = frozenset(configured)
+    configured_work = frozenset(configured)
     need = wants or {}
 
     def allows(work: Work, name: str) -> bool:
         return members[name].may_have(work, need.get(work.connector, NO_LABELS))
 
-    stopping = {name: _to_stop(name, members, wanted, memory) for name in members}
+    stopping = {name: _to_stop(name, members, configured_work, memory) for name in members}
     for name, view in members.items():
-        asked = view.owned if view.unfit else (work for work in view.owned if work.connector in need)
-        stopping[name] |= {work for work in asked if not allows(work, name)}
+        requested = view.owned if view.unfit else (work for work in view.owned if work.connector in need)
+        stopping[name] |= {work for work in requested if not allows(work, name)}
     keeping = {name: set(view.owned - stopping[name]) for name, view in members.items()}
-    free = wanted - {work for view in members.values() for work in view.owned}
+    free = configured_work - {work for view in members.values() for work in view.owned}
     held, deadline = _held(members, free, memory, now_ms, max_delay_ms)
     takers = sorted(name for name, view in members.items() if not view.leaving)
-    weights = _weights(members, wanted, memory)
+    weights = _weights(members, configured_work, memory)
     scales = Scales(takers, keeping, weights, allows)
-    given: dict[str, set[Work]] = {name: set() for name in members}
+    shares: dict[str, set[Work]] = {name: set() for name in members}
     by_url = {members[name].url: name for name in takers}
     unplaced = set()
     for work in sorted(free - held, key=lambda w: (-weights.get(w, 1), w)):
@@ -124,22 +124,22 @@ def assign(
         if taker is None:
             unplaced.add(work)
         else:
-            given[taker].add(work)
+            shares[taker].add(work)
             scales.put(taker, work)
     plan: dict[Work, str] = {}
     if not held:
-        for work, giver, taker in even_out(takers, keeping, given, scales, need):
-            if work in given[giver]:
-                given[giver].discard(work)
-                given[taker].add(work)
+        for work, giver, taker in even_out(takers, keeping, shares, scales, need):
+            if work in shares[giver]:
+                shares[giver].discard(work)
+                shares[taker].add(work)
             else:
                 keeping[giver].discard(work)
                 stopping[giver].add(work)
                 plan[work] = members[taker].url
-    owners = {work: members[name].url for name in members for work in (keeping[name] | given[name]) - stopping[name]}
+    owners = {work: members[name].url for name in members for work in (keeping[name] | shares[name]) - stopping[name]}
     owners |= {work: memory.owners[work] for work in held}
     return Round(
-        assigned={name: frozenset(works) for name, works in given.items()},
+        assigned={name: frozenset(works) for name, works in shares.items()},
         revoked={name: frozenset(works) for name, works in stopping.items()},
         delay_ms=max(1, deadline - now_ms) if held and deadline is not None else 0,
         memory=Memory(owners, deadline if held else None, weights, plan),
@@ -147,7 +147,7 @@ def assign(
     )
 
 
-def _to_stop(name: str, members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> set[Work]:
+def _to_stop(name: str, members: Mapping[str, MemberView], works: frozenset[Work], memory: Memory) -> set[Work]:
     """Returns the work that a member must stop at once: deleted work, work that another also runs, all work when it
     leaves.
 
@@ -159,7 +159,7 @@ def _to_stop(name: str, members: Mapping[str, MemberView], wanted: frozenset[Wor
     others = {work for other, o in members.items() if other != name for work in o.owned}
     mine = {work for work in view.owned & others if memory.owners.get(work) == view.url}
     same_address = any(o.url == view.url for other, o in members.items() if other != name)
-    return {w for w in view.owned if w not in wanted or (w in others and (same_address or w not in mine))}
+    return {w for w in view.owned if w not in works or (w in others and (same_address or w not in mine))}
 
 
 def _held(
@@ -175,22 +175,22 @@ def _held(
     return (lost, deadline) if now_ms < deadline else (frozenset(), None)
 
 
-def _weights(members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> dict[Work, int]:
+def _weights(members: Mapping[str, MemberView], works: frozenset[Work], memory: Memory) -> dict[Work, int]:
     """Returns each task's weight: its owner's measure, else its last known weight, else the mean of its siblings or of
     all."""
-    known = {work: weight for work, weight in memory.weights.items() if work in wanted}
+    weights = {work: weight for work, weight in memory.weights.items() if work in works}
     for view in members.values():
-        reported = {work: view.weights.get(work, 1) for work in view.owned & wanted if work.is_task}
-        known |= {work: weight for work, weight in reported.items() if weight > 0}
-    if all(weight == 1 for weight in known.values()):
+        reported = {work: view.weights.get(work, 1) for work in view.owned & works if work.is_task}
+        weights |= {work: weight for work, weight in reported.items() if weight > 0}
+    if all(weight == 1 for weight in weights.values()):
         return {}
     families: dict[str, list[int]] = {}
-    for work, weight in known.items():
+    for work, weight in weights.items():
         families.setdefault(work.connector, []).append(weight)
-    typical = _mean(list(known.values()))
+    typical = _mean(list(weights.values()))
     means = {connector: _mean(weights) for connector, weights in families.items()}
     return {
-        work: known[work] if work in known else means.get(work.connector, typical) for work in wanted if work.is_task
+        work: weights[work] if work in weights else means.get(work.connector, typical) for work in works if work.is_task
     }
 
 

@@ -74,19 +74,19 @@ class _Pile:
 def even_out(
     takers: Sequence[str],
     keeping: Mapping[str, set[Work]],
-    given: Mapping[str, set[Work]],
+    shares: Mapping[str, set[Work]],
     scales: Scales,
     wants: Mapping[str, Labels],
 ) -> Iterator[Move]:
     """Yields moves, each as work, giver and taker, until none pays; the scales follow.
 
-    Work that is `given` in this round does not run yet and moves first: that costs nothing. The caller brings both sets
-    up to date.
+    Work in `shares` that is new in this round does not run yet and moves first: that costs nothing. The caller brings
+    both sets up to date.
     """
     for tasks in (False, True):
         piles = {
             name: _pile(
-                [(runs, work) for runs, of in ((False, given), (True, keeping)) for work in of[name]],
+                [(runs, work) for runs, of in ((False, shares), (True, keeping)) for work in of[name]],
                 scales,
                 wants,
                 tasks=tasks,

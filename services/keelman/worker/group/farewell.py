@@ -138,8 +138,8 @@ async def _say_noted(properties_file: Path, file: Path) -> None:
     file.unlink(missing_ok=True)
 
 
-async def _say_given(given: bytes) -> None:
-    data = json.loads(given)
+async def _say_given(payload: bytes) -> None:
+    data = json.loads(payload)
     await _say(data["properties"], Note.of(data["note"]))
 
 
@@ -159,12 +159,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--given", action="store_true")
     parser.add_argument("--properties-file", type=Path)
     parser.add_argument("--member-file", type=Path)
-    asked = parser.parse_args(arguments)
-    if not asked.given and None in (asked.properties_file, asked.member_file):
+    options = parser.parse_args(arguments)
+    if not options.given and None in (options.properties_file, options.member_file):
         parser.error("--properties-file and --member-file, or --given")
     configure("worker", json=False, level="INFO")
     saying = (
-        _say_given(sys.stdin.buffer.read()) if asked.given else _say_noted(asked.properties_file, asked.member_file)
+        _say_given(sys.stdin.buffer.read())
+        if options.given
+        else _say_noted(options.properties_file, options.member_file)
     )
 
     async def within() -> None:

@@ -34,26 +34,26 @@ def fences(store: Store, name: str) -> bool:
     return config is not None and connector_facts.is_exactly_once_source(store.properties, config)
 
 
-def new_tasks(store: Store, name: str, wanted: Sequence[Mapping[str, str]]) -> list[Record]:
+def new_tasks(store: Store, name: str, configs: Sequence[Mapping[str, str]]) -> list[Record]:
     """Returns the records that store task configurations and put them into force, once all are in the topic. The
     leader's."""
     config = store.config
-    written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
+    written = [*records.task_records(name, configs), records.commit_record(name, len(configs))]
     before = config.fencing.get(name, 0)
-    alone = before == len(wanted) == 1  # which fences its predecessor by itself
-    nobody = before == 0 or (name not in config.unfenced and (alone or _copy_on(config, name, wanted)))
+    alone = before == len(configs) == 1  # which fences its predecessor by itself
+    nobody = before == 0 or (name not in config.unfenced and (alone or _copy_on(config, name, configs)))
     if nobody and fences(store, name):
-        written.append(records.fencing_record(name, len(wanted)))
+        written.append(records.fencing_record(name, len(configs)))
     return written
 
 
-def _copy_on(config: ConfigState, name: str, wanted: Sequence[Mapping[str, str]]) -> bool:
+def _copy_on(config: ConfigState, name: str, configs: Sequence[Mapping[str, str]]) -> bool:
     """Returns whether the tasks in force all keep running unchanged: there may be more of them now, but no other
     ones."""
     before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
     if before is None or now is None or tasks is None:
         return False
-    return not changed_tasks([(before, tasks)], (now, tuple(wanted)), len(tasks))
+    return not changed_tasks([(before, tasks)], (now, tuple(configs)), len(tasks))
 
 
 class Fencing:
@@ -130,7 +130,7 @@ class Fencing:
         properties = self._store.properties
         rows = merged_offsets(name, self._store.offsets.of(name), await own_offsets(properties, name, config))
         return [
-            one
+            identifier
             for task, count in plans(name, rows).items()
-            for one in part_ids(connector_facts.transactional_id(properties.group_id, Work(name, task)), count)
+            for identifier in part_ids(connector_facts.transactional_id(properties.group_id, Work(name, task)), count)
         ]

@@ -36,11 +36,11 @@ class FormerMembers:
 
     def may_lapse(self, members: Iterable[str], state: str, now: float) -> bool:
         """Returns whether these members may all be dead; from the first call on, until `forget`."""
-        found = frozenset(members)
+        present = frozenset(members)
         if self.since is None:
-            self.since, self._first = now, found
+            self.since, self._first = now, present
         limit = self.limit if state == STABLE else self.limit + self.rebalance
-        return found <= self._first and now - self.since < limit
+        return present <= self._first and now - self.since < limit
 
     def forget(self) -> None:
         """Forgets members that are gone: others that come later are new ones."""

@@ -115,9 +115,9 @@ class Herder:
         """Fails all waiting requests: the brokers refuse the group for a reason that does not pass by itself."""
         self.requests.refuse_all(lambda: Unavailable(problem))
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, reason: str) -> None:
         """Has the statuses show at once that the group has lost this worker."""
-        self.owned.lose(why)
+        self.owned.lose(reason)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Runs until `stop` is set: then drains, leaves the group and returns."""

@@ -129,11 +129,11 @@ class Leader:
         takers = [view for view in views if not view.leaving]
         reasons: dict[str, str] = {}
         for connector in {work.connector for work in unplaced}:
-            asked = wants.get(connector, NO_LABELS).items()
-            if unfit := {urlsplit(one.url).netloc: one.unfit for one in takers if asked <= one.labels.items()}:
+            needed = wants.get(connector, NO_LABELS).items()
+            if unfit := {urlsplit(taker.url).netloc: taker.unfit for taker in takers if needed <= taker.labels.items()}:
                 reasons[connector] = why_none_fit(unfit)
             elif connector in wants:
-                labels = [one.labels for one in takers]
+                labels = [taker.labels for taker in takers]
                 reasons[connector] = why_unplaced(self._store.config.placements[connector], labels)
         return {work: reasons[work.connector] for work in unplaced if work.connector in reasons}
 
@@ -171,8 +171,8 @@ class Leader:
         self._unknown &= config.lapsing
         used: dict[str, Answer] = {}
         written: dict[str, list[Record]] = {}
-        wanted = names & config.connectors.keys()
-        for name in wanted:
+        present = names & config.connectors.keys()
+        for name in present:
             if sum(map(len, written.values())) >= WRITTEN_AT_ONCE:
                 await self._write(written)
                 self._used |= used
@@ -188,7 +188,7 @@ class Leader:
                 self._write_problem(name, answer)
         await self._write(written)
         self._used |= used
-        for name in wanted & config.unfenced.keys():  # sinks, and connectors without exactly-once, stay there
+        for name in present & config.unfenced.keys():  # sinks, and connectors without exactly-once, stay there
             if (since := config.unfenced.get(name)) is not None:
                 await self._fencing.shut_out_former_tasks(name, since)
 
@@ -207,8 +207,8 @@ class Leader:
         if answer is not None and answer.tasks is not None:
             fresh = self._used.get(name) is not answer
             changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or about to be
-            wanted = name not in config.applied or lapsing or changed or name in config.inconsistent
-            return answer.tasks if wanted else None
+            writes = name not in config.applied or lapsing or changed or name in config.inconsistent
+            return answer.tasks if writes else None
         # There is no answer about its tasks. A member that has just joined may know none of those in force.
         return now if lapsing and (config.target(name) != STARTED or name in self._unknown) else None
 
@@ -296,9 +296,9 @@ class Leader:
 
     def report_unplaced(self, generation: int) -> None:
         """Writes the status UNASSIGNED, with the reason, for work that no member may have."""
-        shown = {why: REDACTOR.hide(why) for why in set(self._unplaced.values())}
-        for work, why in self._unplaced.items():
-            now, trace = self._store.statuses.statuses.get(work), shown[why]
+        shown = {reason: REDACTOR.hide(reason) for reason in set(self._unplaced.values())}
+        for work, reason in self._unplaced.items():
+            now, trace = self._store.statuses.statuses.get(work), shown[reason]
             if now is None or (now.state, now.trace) != (UNASSIGNED, trace):
                 self._status_writer.put(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, trace))
 
@@ -313,5 +313,5 @@ class Leader:
         for work, url in self._lost.items():
             now = self._store.statuses.statuses.get(work)
             if now is not None and now.state in (RUNNING, RESTARTING) and now.worker_id == urlsplit(url).netloc:
-                why = f"{ConnectError.java_name}: its worker is gone; another is given it soon\n"
-                self._status_writer.put(work, replace(now, state=UNASSIGNED, worker_id=mine, trace=why))
+                reason = f"{ConnectError.java_name}: its worker is gone; another is given it soon\n"
+                self._status_writer.put(work, replace(now, state=UNASSIGNED, worker_id=mine, trace=reason))

@@ -55,7 +55,7 @@ class GroupEvents(Protocol):
     def on_refused(self, problem: str) -> None:
         """Called with each try while the brokers refuse the group for a reason that does not pass by itself."""
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, reason: str) -> None:
         """Called when the place has just been lost, for this reason."""
 
 
@@ -230,8 +230,8 @@ class Membership:
 
     async def _shared(self, joined: Joined, share: Share) -> list[tuple[str, bytes]]:
         views = {member: decode_metadata(raw) for member, raw in joined.members}
-        given = await share(joined.member, views)
-        return [(member, encode_assignment(assignment)) for member, assignment in given.items()]
+        shares = await share(joined.member, views)
+        return [(member, encode_assignment(assignment)) for member, assignment in shares.items()]
 
     async def _on_refusal(self, error: int, events: GroupEvents) -> None:
         if error == codes.INCONSISTENT_PROTOCOL:
@@ -291,11 +291,11 @@ class Membership:
         self.member, self.place = "", None
         self._lose("the group knows it no more", events)
 
-    def _lose(self, why: str, events: GroupEvents) -> None:
+    def _lose(self, reason: str, events: GroupEvents) -> None:
         if not self.lost:
-            log.warning("group_lost", group=self._group_id, member=self.member, why=why)
+            log.warning("group_lost", group=self._group_id, member=self.member, why=reason)
             self.losses += 1
-            events.on_lost(why)
+            events.on_lost(reason)
         self.lost, self.rejoin = True, True
         self._wake()
 
@@ -318,8 +318,8 @@ class Membership:
 
     def _answered(self, code: int, sent: float, events: GroupEvents) -> None:
         clock = self._clock
-        known = code in (codes.NONE, codes.REBALANCE_IN_PROGRESS)
-        if known or (code == codes.ILLEGAL_GENERATION and self._joining):
+        final = code in (codes.NONE, codes.REBALANCE_IN_PROGRESS)
+        if final or (code == codes.ILLEGAL_GENERATION and self._joining):
             if clock.failing:
                 log.info("group_answers", group=self._group_id)
             clock.answered(sent)
@@ -361,5 +361,5 @@ def allocation(works: frozenset[Work], place: GroupPlace | None, offset: int) ->
     """Returns the work that a member reports as running; None for nothing."""
     if not works or place is None:
         return None
-    given = place.assignment
-    return Assignment(given.leader, given.leader_url, offset, tuple(sorted(works)))
+    assignment = place.assignment
+    return Assignment(assignment.leader, assignment.leader_url, offset, tuple(sorted(works)))

@@ -45,6 +45,6 @@ def why_unplaced(text: str, members: Iterable[Labels]) -> str:
 
 def why_none_fit(unfit: Mapping[str, str]) -> str:
     """Returns, for people, why no worker runs any tasks, from each worker_id's own reason."""
-    named = [f"{worker}: {why}" for worker, why in sorted(unfit.items())[:MOST_NAMED]]
+    named = [f"{worker}: {reason}" for worker, reason in sorted(unfit.items())[:MOST_NAMED]]
     more = len(unfit) - len(named)
     return f"No worker of the group can run it now: {'; '.join(named)}{f'; and {more} more' if more else ''}"

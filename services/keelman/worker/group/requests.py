@@ -156,36 +156,39 @@ class Requests:
         """
         self._require_leader()
         decided = [_decided(request) for request in requests] if self._topic.is_current else []
-        if not all(isinstance(one, Change) and one.records for one in decided) or not decided:
+        if not all(isinstance(decision, Change) and decision.records for decision in decided) or not decided:
             await self._topic.read(since=max(request.since for request in requests))  # a read before may do
             decided = [_decided(request) for request in requests]
         waiting = list(zip(requests, decided, strict=True))
         try:
             await self._write(waiting)
         except Exhausted:
-            waiting = [one for one in waiting if not one[0].result.done()]
+            waiting = [entry for entry in waiting if not entry[0].result.done()]
             if len(waiting) == 1:
                 raise
-            for one in waiting:  # the topic refuses one record among these
+            for entry in waiting:  # the topic refuses one record among these
                 try:
-                    await self._write([one])
+                    await self._write([entry])
                 except Exhausted as error:
-                    one[0].fail(error)
+                    entry[0].fail(error)
 
     async def _write(self, decided: Sequence[tuple[Request, Change[Any] | Exception]]) -> None:
         """Answers the refused requests, writes the others in one write.
 
         Where the claim has to be made first, another leader may have written since: all is decided again after it.
         """
-        if any(isinstance(one, Change) and one.records for _, one in decided) and await self._topic.claim_if_lost():
+        if (
+            any(isinstance(decision, Change) and decision.records for _, decision in decided)
+            and await self._topic.claim_if_lost()
+        ):
             await self._topic.read()
             decided = [(request, _decided(request)) for request, _ in decided]
         changes: list[tuple[Request, Change[Any]]] = []
-        for request, one in decided:
-            if isinstance(one, Change):
-                changes.append((request, one))
+        for request, decision in decided:
+            if isinstance(decision, Change):
+                changes.append((request, decision))
             else:
-                request.fail(one)
+                request.fail(decision)
         written = [record for _, change in changes for record in change.records]
         if written:
             await self._topic.write(written)
@@ -210,14 +213,14 @@ def taken(waiting: deque[Request]) -> tuple[Request, ...]:
     No two changes of the same connector: the second depends on the result of the first. No request is served before an
     earlier one. Requests that are over are removed from the queue and left out.
     """
-    found: dict[str, Request] = {}
-    while waiting and len(found) < MAX_TOGETHER:
+    requests: dict[str, Request] = {}
+    while waiting and len(requests) < MAX_TOGETHER:
         request = waiting[0]
         if not request.over:
-            if found and (request.decide is None or request.connector in found):
+            if requests and (request.decide is None or request.connector in requests):
                 break
-            found[request.connector] = request
+            requests[request.connector] = request
         waiting.popleft()
-        if request.decide is None and found:
+        if request.decide is None and requests:
             break
-    return tuple(found.values())
+    return tuple(requests.values())

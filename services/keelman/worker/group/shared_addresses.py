@@ -39,7 +39,7 @@ class SharedAddresses:
         """Takes the addresses at which a round has more than one worker; clears all others."""
         now = self._clock()
         self._since = {url: self._since.get(url, now) for url in urls}
-        self._problems = {url: why for url, why in self._problems.items() if url in self._since}
+        self._problems = {url: problem for url, problem in self._problems.items() if url in self._since}
 
     def problem(self, url: str) -> str:
         """Returns why nothing is passed on to this address; empty where there is no reason."""
@@ -54,13 +54,14 @@ class SharedAddresses:
         self._looked = now
         members = await self._members()
         for url in due if members else ():
-            found = members.get(url, ())
-            if len(found) < 2:
+            sharers = members.get(url, ())
+            if len(sharers) < 2:
                 del self._since[url]
                 continue
-            names = ", ".join(f"{one.member} on {one.host.lstrip('/')}" for one in found)
+            names = ", ".join(f"{member.member} on {member.host.lstrip('/')}" for member in sharers)
             self._problems[url] = (
-                f"{len(found)} live workers of this group advertise {url} ({names}): no request is passed on to them, "
-                "for any may answer: set rest.advertised.host.name or rest.advertised.port so that each has its own"
+                f"{len(sharers)} live workers of this group advertise {url} ({names}): no request is passed on to "
+                "them, for any may answer: set rest.advertised.host.name "
+                "or rest.advertised.port so that each has its own"
             )
             log.error("address_shared", url=url, error=self._problems[url])

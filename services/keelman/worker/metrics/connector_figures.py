@@ -78,7 +78,9 @@ class CpuShare:
             len(self._seen) > 1 and now - self._seen[1][0] >= NEWEST_SECONDS and now - self._seen[0][0] > OLDEST_SECONDS
         ):
             self._seen.popleft()
-        at, before = next((one for one in reversed(self._seen) if now - one[0] >= NEWEST_SECONDS), self._seen[0])
+        at, before = next(
+            (sample for sample in reversed(self._seen) if now - sample[0] >= NEWEST_SECONDS), self._seen[0]
+        )
         if now - self._seen[-1][0] >= 1.0:
             self._seen.append((now, seconds))
         return (seconds - before) / (now - at) if now > at else 0.0

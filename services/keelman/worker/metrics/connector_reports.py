@@ -81,13 +81,13 @@ class ConnectorReports:
             self._report_one(name)
 
     def _report_one(self, name: str) -> None:
-        found = self.connector(name)
-        if found is None:
+        connector = self.connector(name)
+        if connector is None:
             if self._reported.pop(name, None) is not None:
                 self._publish(self._key(name), None)
-        elif self._reported.get(name) != found:
-            self._reported[name] = found
-            about = ConnectorReport(connector=found, round=self._round)
+        elif self._reported.get(name) != connector:
+            self._reported[name] = connector
+            about = ConnectorReport(connector=connector, round=self._round)
             self._publish(self._key(name), self._report(self._key(name), connector=about))
 
     def connector(self, name: str) -> pb.Connector | None:
@@ -98,7 +98,7 @@ class ConnectorReports:
         own, tasks = self._store.statuses.of(name)
         if config.get("connector.class", "") not in self._types:
             self._types[config.get("connector.class", "")] = connector_type(config)
-        found = pb.Connector(
+        connector = pb.Connector(
             worker_cluster=self._cluster,
             name=name,
             type=TYPES.get(self._types[config.get("connector.class", "")], pb.CONNECTOR_TYPE_UNKNOWN),
@@ -108,18 +108,18 @@ class ConnectorReports:
             uid=self._store.config.identities.get(name, NOT_KNOWN).uid,
         )
         if own is not None:
-            found.worker_id, found.trace = own.worker_id, (own.trace or "")[:TRACE]
-        return found
+            connector.worker_id, connector.trace = own.worker_id, (own.trace or "")[:TRACE]
+        return connector
 
-    def _tasks(self, name: str, known: list[tuple[int, Status]]) -> Iterator[pb.ConnectorTask]:
+    def _tasks(self, name: str, numbered: list[tuple[int, Status]]) -> Iterator[pb.ConnectorTask]:
         """Yields tasks with a status; before there is any, the configured ones, as in REST's answers."""
-        for number, status in known:
+        for number, status in numbered:
             trace = (status.trace or "")[:TRACE]
             yield add_notes(
                 pb.ConnectorTask(task=number, state=_state(status), worker_id=status.worker_id, trace=trace),
                 status.more,
             )
-        if not known:
+        if not numbered:
             for number in range(len(self._store.config.tasks.get(name, ()))):
                 yield pb.ConnectorTask(task=number, state=pb.CONNECTOR_STATE_UNASSIGNED)
 

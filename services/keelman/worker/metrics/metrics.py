@@ -62,11 +62,11 @@ class Metrics:
                 self._of_the_worker(out, clock())
                 await self._of_works(out, clock())
                 await self._of_connectors(out)
-                made = []
+                pieces = []
                 for piece in out.families():
-                    made.append(piece)
+                    pieces.append(piece)
                     await asyncio.sleep(0)
-                self._made, self._made_at = made, clock()
+                self._made, self._made_at = pieces, clock()
             return self._made
 
     def knows(self, connector: str) -> bool:

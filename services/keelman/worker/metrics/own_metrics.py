@@ -23,17 +23,17 @@ class OwnMetrics:
     def add(self, out: Exposition, labels: str, metrics: Iterable[OwnMetric]) -> None:
         """Adds those of one task, with these labels. Of two with equal names and tags, the first stays."""
         there: set[tuple[str, str]] = set()
-        for one in metrics:
-            name = PREFIX + _ILLEGAL.sub("_", one.name)
-            tags = {_label(key): escaped(value) for key, value in sorted(one.tags.items())}
+        for metric in metrics:
+            name = PREFIX + _ILLEGAL.sub("_", metric.name)
+            tags = {_label(key): escaped(value) for key, value in sorted(metric.tags.items())}
             more = "".join(f',{key}="{value}"' for key, value in tags.items())
             if (name, more) not in there:
                 there.add((name, more))
-                family = self._families.setdefault(name, Family(name, UNTYPED, one.description or ABOUT))
-                out.add(family, one.value, labels + more)
+                family = self._families.setdefault(name, Family(name, UNTYPED, metric.description or ABOUT))
+                out.add(family, metric.value, labels + more)
 
 
 def _label(key: str) -> str:
     """Returns a tag's name as a legal label, which is neither the task's nor Prometheus' own."""
-    found = _ILLEGAL.sub("_", key)
-    return f"tag_{found}" if found in ("", "connector", "task") or found[0].isdigit() or found[0] == "_" else found
+    label = _ILLEGAL.sub("_", key)
+    return f"tag_{label}" if label in ("", "connector", "task") or label[0].isdigit() or label[0] == "_" else label

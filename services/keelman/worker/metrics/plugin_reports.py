@@ -26,7 +26,7 @@ async def report_plugins(plugins: PluginSet, publisher: ReportPublisher, *, work
             now = Timestamp()
             now.GetCurrentTime()
             name = worker + SUFFIX
-            made = Report(time=now, reporter=worker, name=name, worker_plugins=about)
-            publisher.publish(WORKER_REPORTS, name, made.SerializeToString())
+            report = Report(time=now, reporter=worker, name=name, worker_plugins=about)
+            publisher.publish(WORKER_REPORTS, name, report.SerializeToString())
             last, reported = about, time.monotonic()
         await tick(LOOK_SECONDS)

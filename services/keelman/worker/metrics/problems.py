@@ -35,14 +35,14 @@ def problems_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: 
 
     A problem is a failed or stalled connector or task, or a restart after more than one failure.
     """
-    found = []
+    entries = []
     for work in works:
         status = statuses.get(work)
         if status is not None and (state := _state(status)):
-            found.append((work, state, status))
-    found.sort(key=lambda one: one[0])
-    named = tuple(_problem(work, state, status, worker) for work, state, status in found[:MOST])
-    return Problems(named, len({work.connector for work, *_ in found}))
+            entries.append((work, state, status))
+    entries.sort(key=lambda entry: entry[0])
+    named = tuple(_problem(work, state, status, worker) for work, state, status in entries[:MOST])
+    return Problems(named, len({work.connector for work, *_ in entries}))
 
 
 def _problem(work: Work, state: ConnectorProblemState.ValueType, status: Status, worker: str) -> ConnectorProblem:
@@ -71,5 +71,5 @@ def _state(status: Status) -> ConnectorProblemState.ValueType | None:
 
 def _stalled(more: Mapping[str, object]) -> str:
     stalled = more.get("stalled")
-    why = stalled.get("reason") if isinstance(stalled, dict) else None
-    return f"it has something to copy and copies nothing{f': {why}' if why else ''}"
+    reason = stalled.get("reason") if isinstance(stalled, dict) else None
+    return f"it has something to copy and copies nothing{f': {reason}' if reason else ''}"

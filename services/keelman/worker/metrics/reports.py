@@ -95,11 +95,11 @@ def usage_of(link: SparkLink, meters: Meters) -> WorkerUsage:
 
 def lags_of(meters: Meters) -> list[ConnectorLag]:
     """Returns the lag of each connector here, where that is measured; those with most first."""
-    found = [
+    lags = [
         ConnectorLag(connector=name, records=left.get(LAG_UNIT_RECORDS), bytes=left.get(LAG_UNIT_BYTES))
         for name, left in meters.lags().items()
     ]
-    return sorted(found, key=lambda one: (-max(one.records, one.bytes), one.connector))[:MAX_LAGS]
+    return sorted(lags, key=lambda lag: (-max(lag.records, lag.bytes), lag.connector))[:MAX_LAGS]
 
 
 def _report(reporter: str, name: str, **subject: WorkerReport | LagReport) -> bytes:

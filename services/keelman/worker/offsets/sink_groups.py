@@ -86,12 +86,12 @@ class SinkGroups:
     async def _keep(self, place: Place) -> None:
         name, group = place
         async with self._at_once:
-            given = self._store.config.connectors.get(name)
-            if given is None or not self._leads():
+            connector_config = self._store.config.connectors.get(name)
+            if connector_config is None or not self._leads():
                 return
             worker = self._store.properties.raw
             try:
-                config = await self._store.secrets.resolve(given)
+                config = await self._store.secrets.resolve(connector_config)
                 if group == replay_group(name):
                     properties = fencing_client(worker, config)  # dead letters are where its producers write
                 else:
@@ -99,7 +99,7 @@ class SinkGroups:
                 # Changing them needs a group without members.
                 late = DeadlineExceeded("no answer in time")
                 async with self._store.group_offsets[name], deadline(KEEP_SECONDS, late):
-                    kept = await keep_offsets(properties, group, client_id=f"keep-{group}")
+                    kept_offsets = await keep_offsets(properties, group, client_id=f"keep-{group}")
             except (KeelmanError, ConnectError) as error:
                 self._failed[place] = self._failed.get(place, 0) + 1
                 if self._failed[place] == TRIES:  # before that it may be a coordinator that moves
@@ -107,25 +107,27 @@ class SinkGroups:
                 self._due[place] = now() + AGAIN_SECONDS
                 return
         self._failed.pop(place, None)
-        self._due[place] = now() + kept.retention_seconds * SHARE
-        if kept.renewed:
-            log.info("sink_offsets_kept", connector=name, group=group, retention_s=round(kept.retention_seconds))
+        self._due[place] = now() + kept_offsets.retention_seconds * SHARE
+        if kept_offsets.renewed:
+            log.info(
+                "sink_offsets_kept", connector=name, group=group, retention_s=round(kept_offsets.retention_seconds)
+            )
 
 
 def places(store: Store) -> list[Place]:
     """Returns the sinks with their groups, and connectors with dead letters with that of their replays. An unknown
     class may be a sink's; where it is a source's there is no such group."""
     kinds: dict[tuple[str | None, str | None], str] = {}  # to look for an unknown class takes half a millisecond
-    found = []
+    groups_due = []
     for name, config in store.config.connectors.items():
         named = config.get("connector.class"), config.get("connector.plugin.version")
         if named not in kinds:
             kinds[named] = connector_type(config)
         if kinds[named] != "source":
-            found.append((name, sink_group(store.properties.raw, config, name)))
+            groups_due.append((name, sink_group(store.properties.raw, config, name)))
         if config.get(DEAD_LETTERS, "").strip():
-            found.append((name, replay_group(name)))
-    return found
+            groups_due.append((name, replay_group(name)))
+    return groups_due
 
 
 def only_sink_group(store: Store) -> str:

@@ -30,7 +30,7 @@ _INT, _LONG = 31, 63
 
 def parsed_sink_offsets(entries: Sequence[OffsetEntry]) -> dict[TopicPart, int | None]:
     """Returns the offsets in a request's entries; None deletes. Numbers may be text. Raises 400 in Connect's words."""
-    found: dict[TopicPart, int | None] = {}
+    parsed: dict[TopicPart, int | None] = {}
     for entry in entries:
         partition = entry.partition
         if partition is None:
@@ -52,8 +52,8 @@ def parsed_sink_offsets(entries: Sequence[OffsetEntry]) -> dict[TopicPart, int |
                     400, "The offset for a sink connector should either be null or contain the key 'kafka_offset'"
                 )
             offset = _whole("offset", entry.offset["kafka_offset"], _LONG)
-        found[java_text(partition["kafka_topic"]), number] = offset
-    return found
+        parsed[java_text(partition["kafka_topic"]), number] = offset
+    return parsed
 
 
 def _whole(what: str, value: Any, bits: int) -> int:
@@ -90,19 +90,19 @@ class SinkOffsets:
         except KeelmanError as error:
             self._failed(f"Failed to list consumer group offsets for connector {self._connector}", error)
 
-    async def alter(self, wanted: Mapping[TopicPart, int | None], still: Step) -> None:
+    async def alter(self, changes: Mapping[TopicPart, int | None], still: Step) -> None:
         """Commits and deletes offsets; `still` raises when it must not. Raises 500, naming a task that still runs."""
-        kept = {where: offset for where, offset in wanted.items() if offset is not None}
-        gone = [where for where, offset in wanted.items() if offset is None]
-        if any(offset < 0 for offset in kept.values()):
+        offsets = {where: offset for where, offset in changes.items() if offset is not None}
+        gone = [where for where, offset in changes.items() if offset is None]
+        if any(offset < 0 for offset in offsets.values()):
             await still()
             raise RestError(500, f"Failed to modify offsets for sink connector {self._connector}")
 
         note = self._note()
 
         async def change() -> None:
-            if kept:
-                await self._changes.commit(kept, note)
+            if offsets:
+                await self._changes.commit(offsets, note)
             if gone:
                 await self._changes.forget(gone)
                 if note:
@@ -129,7 +129,7 @@ class SinkOffsets:
         """Returns all partitions that the sink may keep offsets for: those of its group, and of all its topics. Raises
         500."""
         assert self._keeps is not None
-        found = set(await self.read())
+        partitions = set(await self.read())
         try:
             async with low_level_client(self._client, client_id="sink-topics", timeout_ms=ANSWER_MS) as client:
                 cluster = await client.fetch_all_metadata()
@@ -138,8 +138,8 @@ class SinkOffsets:
                 f"Failed to list the topics of connector {self._connector}", Unavailable(f"no broker answers: {error}")
             )
         for topic in Subscription(self._keeps).names(cluster.topics()):
-            found |= {(topic, number) for number in cluster.partitions_for_topic(topic) or ()}
-        return found
+            partitions |= {(topic, number) for number in cluster.partitions_for_topic(topic) or ()}
+        return partitions
 
     async def _change(self, verb: str, change: Step, still: Step) -> None:
         backoff, until = Backoff(first=0.1, most=0.5), time.monotonic() + LEAVING_SECONDS

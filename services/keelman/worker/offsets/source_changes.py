@@ -36,7 +36,9 @@ class SourceOffsets:
         workers, own = await self._rows()
         return parsed_rows(merged_offsets(self._name, workers, own))
 
-    async def alter(self, wanted: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]], still: Confirm) -> None:
+    async def alter(
+        self, changes: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]], still: Confirm
+    ) -> None:
         """Writes offsets, tombstones for None, under the key bytes that each topic has already.
 
         `still` is awaited as the last step before it counts and raises when it must not. Raises 500, KeelmanError,
@@ -46,8 +48,8 @@ class SourceOffsets:
         keys_of_own = own if self._workers_topic else workers
         # The plan of a split task is void: none of its parts runs.
         plans = [(key, None) for key, _ in keys_of_own if _is_plan(key)]
-        in_own = [*self._records(wanted, keys_of_own), *plans]
-        in_workers = self._records(wanted, workers) if self._workers_topic else []
+        in_own = [*self._records(changes, keys_of_own), *plans]
+        in_workers = self._records(changes, workers) if self._workers_topic else []
         await self._write(in_own, in_workers, still)
 
     async def reset(self, still: Confirm) -> None:
@@ -63,13 +65,13 @@ class SourceOffsets:
         return self._store.offsets.of(self._name), own
 
     def _records(
-        self, wanted: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]], rows: Sequence[OffsetRow]
+        self, changes: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]], rows: Sequence[OffsetRow]
     ) -> list[Record]:
-        known = CommittedOffsets(self._name, rows)
+        committed = CommittedOffsets(self._name, rows)
         newest: dict[bytes, bytes | None] = {}
         try:
-            for partition, offset in wanted:
-                key, value = known.record(dict(partition), None if offset is None else dict(offset))
+            for partition, offset in changes:
+                key, value = committed.record(dict(partition), None if offset is None else dict(offset))
                 newest[key] = value
         except DataError as error:
             raise RestError(500, str(error)) from None
@@ -83,8 +85,8 @@ class SourceOffsets:
             await self._store.offset_topic.write(gone)
         if own:
             await self._write_own(own, still)
-        if kept := [record for record in workers if record[1] is not None]:
-            await self._store.offset_topic.write(kept)
+        if records_left := [record for record in workers if record[1] is not None]:
+            await self._store.offset_topic.write(records_left)
         await self._store.offset_topic.read()
 
     async def _write_own(self, records: Sequence[Record], still: Confirm) -> None:

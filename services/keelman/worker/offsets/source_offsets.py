@@ -54,8 +54,8 @@ async def own_offsets(properties: WorkerProperties, name: str, connector: Mappin
 def merged_offsets(name: str, workers: Iterable[OffsetRow], own: Iterable[OffsetRow]) -> list[OffsetRow]:
     """Returns the rows of both topics; for a partition in both the connector's counts."""
     wins = list(own)
-    known = {_partition(key, name) for key, _ in wins}
-    return [*(row for row in workers if _partition(row[0], name) not in known), *wins]
+    partitions = {_partition(key, name) for key, _ in wins}
+    return [*(row for row in workers if _partition(row[0], name) not in partitions), *wins]
 
 
 async def committed_rows(store: Store, name: str, connector: Mapping[str, str]) -> list[OffsetRow]:

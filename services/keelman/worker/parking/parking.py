@@ -51,8 +51,8 @@ class Parking:
             return
         watches = merged(task.watch for task in tasks.values() if task.watch is not None)
         lot = _Lot(tasks)
-        for one, task in tasks.items():
-            self._parked[one] = lot
+        for number, task in tasks.items():
+            self._parked[number] = lot
             task.park(watches)
         lot.watched = self._watcher.watch(watches, lambda: self._wake(lot))
 
@@ -90,14 +90,18 @@ def merged(watches: Iterable[Watch]) -> list[Watch]:
             others.append(watch)
             continue
         key = frozenset(watch.properties.items())
-        known = topics.get(key)
-        if known is None:
+        known_topic = topics.get(key)
+        if known_topic is None:
             topics[key] = watch
             continue
-        positions = dict(known.positions)
+        positions = dict(known_topic.positions)
         for part, offset in watch.positions.items():
             positions[part] = min(offset, positions.get(part, offset))
-        ids = {**known.ids, **watch.ids}
-        ids = {t: one for t, one in ids.items() if known.ids.get(t, one) == watch.ids.get(t, one)}
-        topics[key] = TopicWatch(known.properties, positions, ids)
+        ids = {**known_topic.ids, **watch.ids}
+        ids = {
+            t: identifier
+            for t, identifier in ids.items()
+            if known_topic.ids.get(t, identifier) == watch.ids.get(t, identifier)
+        }
+        topics[key] = TopicWatch(known_topic.properties, positions, ids)
     return [*others, *topics.values()]

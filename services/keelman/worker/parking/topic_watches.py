@@ -114,7 +114,7 @@ class _Cluster:
     @property
     def refresh_seconds(self) -> float:
         """The interval of looks for new partitions: the shortest that any watch wants."""
-        ages = (one.watch.properties.get(AGE, "") for one in self.watched)
+        ages = (entry.watch.properties.get(AGE, "") for entry in self.watched)
         least = min((int(age) / 1000 for age in ages if age.strip().isdigit()), default=REFRESH_SECONDS)
         return max(LEAST_REFRESH_SECONDS, min(least, REFRESH_SECONDS))
 

@@ -101,33 +101,33 @@ class _Bucket:
         does not delay the others. Raises AwayError where all are away, CouchbaseError, ConnectError."""
         cluster = Cluster(access_by(self._properties))
         await cluster.bootstrap()
-        asked = _AskedNodes(cluster, cluster.actives(self._numbers()))
-        if not asked.addresses:
+        nodes_asked = _AskedNodes(cluster, cluster.actives(self._numbers()))
+        if not nodes_asked.addresses:
             raise AwayError("no vbucket that is waited for has an active copy now")
-        await first_of(*(self._ask_node(asked, address, backoff) for address in asked.addresses))
+        await first_of(*(self._ask_node(nodes_asked, address, backoff) for address in nodes_asked.addresses))
 
-    async def _ask_node(self, asked: _AskedNodes, address: NodeAddress, backoff: Backoff) -> None:
+    async def _ask_node(self, nodes_asked: _AskedNodes, address: NodeAddress, backoff: Backoff) -> None:
         """Watches one node until the map is no longer valid. Raises AwayError where no other node answers either."""
         pause = Backoff(first=ASK_SECONDS, most=MAX_PAUSE_SECONDS)
         while True:
             try:
-                async with asked.cluster.logged_in(address, asked) as node:
+                async with nodes_asked.cluster.logged_in(address, nodes_asked) as node:
                     branches: dict[int, int] = {}
                     while self.watched:
                         last = await self._look(node, branches)
                         pause.reset()
                         backoff.reset()
-                        asked.away.discard(address)
-                        if self._silent and not asked.away:
+                        nodes_asked.away.discard(address)
+                        if self._silent and not nodes_asked.away:
                             log.info("watched_bucket_answers_again", nodes=self._nodes)
                             self._silent = False
                         await asyncio.sleep(ASK_SECONDS)
-                        if await asked.is_over(node, self._numbers(), last):
+                        if await nodes_asked.is_over(node, self._numbers(), last):
                             return  # a vbucket has moved or begun another branch, or is newly watched
                     return
             except AwayError as error:
                 self._is_silent(error)
-                if asked.is_away(address):
+                if nodes_asked.is_away(address):
                     raise
             await asyncio.sleep(pause.next())
 
@@ -138,7 +138,7 @@ class _Bucket:
             history = await failover_log(node, number)
             if history:
                 branches[number] = history[0].vbuuid
-        changed = [one for one in self.watched if _changed(one.watch, last, branches)]
+        changed = [entry for entry in self.watched if _changed(entry.watch, last, branches)]
         self._wake(await self._concerned(node, changed, last, branches))
         return last
 
@@ -147,23 +147,23 @@ class _Bucket:
     ) -> list[WatchedVbuckets]:
         """Returns those that read more than one collection, or whose own collection has changed, or where that is
         unknown. Queries each collection once. Raises AwayError."""
-        chosen = {one: one.watch.properties.get(COLLECTIONS) for one in changed}
+        chosen = {entry: entry.watch.properties.get(COLLECTIONS) for entry in changed}
         own = await self._last_of(node, {name for name in chosen.values() if name is not None})
-        return [one for one in changed if _changed(one.watch, last, branches, own.get(chosen[one]))]
+        return [entry for entry in changed if _changed(entry.watch, last, branches, own.get(chosen[entry]))]
 
     async def _last_of(self, node: Connection, names: set[str]) -> dict[str | None, Mapping[int, int]]:
         """Returns the last changes of collections, without those that the node refuses. Raises AwayError."""
-        found: dict[str | None, Mapping[int, int]] = {}
+        positions: dict[str | None, Mapping[int, int]] = {}
         if not names or Feature.COLLECTIONS not in node.features:
-            return found
+            return positions
         ids: Mapping[Collection, int] = {}
         with self._refusals_logged():
-            ids = {one: at for at, one in (await manifest_of(node)).collections.items()}
+            ids = {collection: at for at, collection in (await manifest_of(node)).collections.items()}
         for name in sorted(names):
             if (at := ids.get(collection_of(name))) is not None:
                 with self._refusals_logged():
-                    found[name] = await high_seqnos_of(node, at)
-        return found
+                    positions[name] = await high_seqnos_of(node, at)
+        return positions
 
     @contextmanager
     def _refusals_logged(self) -> Iterator[None]:
@@ -174,7 +174,7 @@ class _Bucket:
             log.info("watched_collection_not_told", nodes=self._nodes, error=str(error))
 
     def _numbers(self) -> set[int]:
-        return {number for one in self.watched for number in one.watch.positions}
+        return {number for entry in self.watched for number in entry.watch.positions}
 
     def _is_silent(self, error: AwayError) -> None:
         if not self._silent:
@@ -182,9 +182,9 @@ class _Bucket:
         self._silent = True
 
     def _wake(self, woken: Iterable[WatchedVbuckets]) -> None:
-        for one in woken:
-            self.watched.pop(one, None)
-            one.wake()
+        for entry in woken:
+            self.watched.pop(entry, None)
+            entry.wake()
 
 
 def _key(watch: VbucketWatch) -> tuple[tuple[str, str], ...]:

@@ -26,14 +26,14 @@ class Databases:
         self._store = store
         self._side_process = side_process
 
-    async def tables(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """Returns the answer of `keelman.connectors.java.databases`; `asked` are its fields, of which some may be
+    async def tables(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        """Returns the answer of `keelman.connectors.java.databases`; `fields` are its fields, of which some may be
         references.
 
         Raises RestError: 400 with the database's error, or where no jar has its driver; KeelmanError.
         """
         async with asking():
-            resolved = await self._store.secrets.read(asked)
+            resolved = await self._store.secrets.read(fields)
             REDACTOR.add({resolved["password"]: HIDDEN}, passing=True)
             try:
                 await jvm.prepare(lambda line: log.info("database_tables", step=line))

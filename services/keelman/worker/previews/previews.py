@@ -42,31 +42,31 @@ class Previews:
         the connector's if one is given, which is checked first. Raises RestError, Elsewhere, KeelmanError."""
         stored = self._store.config.connectors.get(name)
         if config is not None:
-            given: Config = await self._check(config)
+            submitted: Config = await self._check(config)
         elif stored is not None:
-            given = stored
+            submitted = stored
         else:
             raise not_found(f"Connector {name} not found")
-        kind = find_connector(given.get("connector.class", ""), given.get("connector.plugin.version"))
+        kind = find_connector(submitted.get("connector.class", ""), submitted.get("connector.plugin.version"))
         source = kind.direction is Direction.SOURCE
         begin = _begin(begin, source=source)
         if source and stored is not None and kind.runs_on == "node":
             await self._where_its_files_are(name)
         async with asking():
-            resolved = await self._store.secrets.read(given)
-            tasks = await self._tasks(name, kind, given, resolved) if source else []
+            resolved = await self._store.secrets.read(submitted)
+            tasks = await self._tasks(name, kind, submitted, resolved) if source else []
             rows = await self._rows(name, resolved) if source and begin == COMMITTED else []
             more = {"tasks": tasks, "offsets": rows, "records": records, "from": begin}
             return await self._side_process.ask(kind, "preview", name, resolved, seconds=READ_SECONDS, **more)
 
-    async def _tasks(self, name: str, kind: type[Connector], given: Config, resolved: Config) -> list[dict[str, str]]:
+    async def _tasks(self, name: str, kind: type[Connector], config: Config, resolved: Config) -> list[dict[str, str]]:
         """Returns the present task configurations or, for a configuration that is only tried, those that it would
         have."""
         state = self._store.config
-        if given == state.connectors.get(name) and state.tasks.get(name):
+        if config == state.connectors.get(name) and state.tasks.get(name):
             return [dict(await self._store.secrets.read(task)) for task in state.tasks[name]]
-        _, asked = in_thread(lambda: tasks_of(to_ask(kind), resolved))
-        return await asked
+        _, tasks = in_thread(lambda: tasks_of(to_ask(kind), resolved))
+        return await tasks
 
     async def _rows(self, name: str, resolved: Config) -> list[tuple[str, str]]:
         rows = await committed_rows(self._store, name, resolved)
@@ -87,10 +87,10 @@ class Previews:
         await self._herder.call(do, seconds=remaining())
 
 
-def _begin(given: str, *, source: bool) -> str:
+def _begin(start: str, *, source: bool) -> str:
     legal = (COMMITTED, BEGINNING) if source else (END, BEGINNING)
-    if given and given not in legal:
+    if start and start not in legal:
         raise RestError(
-            400, f"from: {given!r} is not legal for a {'source' if source else 'sink'}: {' or '.join(legal)}"
+            400, f"from: {start!r} is not legal for a {'source' if source else 'sink'}: {' or '.join(legal)}"
         )
-    return given or legal[0]
+    return start or legal[0]

@@ -45,10 +45,10 @@ class Replays:
         """Returns the number of each kind, and the newest. Raises RestError, KeelmanError."""
         return await self._ask(name, "dead_letters", LOOK_SECONDS, records=records)
 
-    async def replay(self, name: str, wanted: Replay) -> dict[str, Any]:
+    async def replay(self, name: str, replay: Replay) -> dict[str, Any]:
         """Sends them back for some seconds; returns the result, with a `cursor` if there are more. Raises as
         `survey`."""
-        return await self._ask(name, "replay", SEND_SECONDS, **asdict(wanted))
+        return await self._ask(name, "replay", SEND_SECONDS, **asdict(replay))
 
     async def _ask(self, name: str, method: str, seconds: float, **arguments: Any) -> dict[str, Any]:
         config = self._store.config.config_of(name)

@@ -89,8 +89,8 @@ class SideProcess:
         answer = REDACTOR.hidden(answer)
         if "error" in answer:
             raise error_from_json(answer["error"], what)
-        found: dict[str, Any] = answer["result"]
-        return found
+        result: dict[str, Any] = answer["result"]
+        return result
 
     @asynccontextmanager
     async def _place(self, what: str) -> AsyncIterator[None]:

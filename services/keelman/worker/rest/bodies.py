@@ -104,7 +104,7 @@ def text_map(value: Any) -> dict[str, str | None]:
     """Returns a flat map: numbers and booleans become their text. Raises 500 for other values, and for a deeper map."""
     if not isinstance(value, dict):
         _mismatch(value, TEXT_MAP)
-    return {key: None if one is None else _scalar(one, TEXT) for key, one in value.items()}
+    return {key: None if value is None else _scalar(value, TEXT) for key, value in value.items()}
 
 
 def text_maps(raw: bytes) -> list[dict[str, str]]:
@@ -114,7 +114,7 @@ def text_maps(raw: bytes) -> list[dict[str, str]]:
         raise RestError(500, "No content to map due to end-of-input")
     if not isinstance(value, list):
         _mismatch(value, "java.util.ArrayList<java.util.Map<java.lang.String,java.lang.String>>")
-    return [{key: text or "" for key, text in text_map(one).items()} for one in value]
+    return [{key: text or "" for key, text in text_map(item).items()} for item in value]
 
 
 def wanted_map(value: Any, what: str) -> dict[str, str | None]:
@@ -133,13 +133,13 @@ def offset_entries(value: Any) -> list[OffsetEntry]:
         _mismatch(offsets, f"java.util.ArrayList<{ENTITIES}.ConnectorOffset>")
     if not offsets:
         raise missing
-    found = []
-    for one in offsets:
-        if one is None:
+    entries = []
+    for item in offsets:
+        if item is None:
             raise RestError(500, "offsets: an entry is null: a partition and an offset are wanted")
-        entry = _entity(one, "ConnectorOffset", ("partition", "offset"))
-        found.append(OffsetEntry(_any_map(entry.get("partition")), _any_map(entry.get("offset"))))
-    return found
+        entry = _entity(item, "ConnectorOffset", ("partition", "offset"))
+        entries.append(OffsetEntry(_any_map(entry.get("partition")), _any_map(entry.get("offset"))))
+    return entries
 
 
 def _any_map(value: Any) -> dict[str, Any] | None:
@@ -147,7 +147,7 @@ def _any_map(value: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(value, dict):
         _mismatch(value, ANY_MAP)
-    return {key: plain(one) for key, one in value.items()}
+    return {key: plain(value) for key, value in value.items()}
 
 
 def plain(value: Any) -> Any:
@@ -157,22 +157,22 @@ def plain(value: Any) -> Any:
             raise RestError(500, f"Number value length ({len(value)}) exceeds the maximum allowed ({MAX_DIGITS})")
         return float(value) if any(mark in value for mark in ".eE") else int(value)
     if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(value) for key, value in value.items()}
     if isinstance(value, list):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value
 
 
-def _entity(value: Any, name: str, known: Sequence[str]) -> Mapping[str, Any]:
+def _entity(value: Any, name: str, legal: Sequence[str]) -> Mapping[str, Any]:
     kind = f"{ENTITIES}.{name}"
     if value is None:
         raise RestError(500, "The request has no body")
     if not isinstance(value, dict):
         _mismatch(value, kind)
     for field in value:
-        if field not in known:
-            shown = ", ".join(f'"{one}"' for one in known)
-            counted = f"{len(known)} known properties" if len(known) > 1 else "one known property"
+        if field not in legal:
+            shown = ", ".join(f'"{text}"' for text in legal)
+            counted = f"{len(legal)} known properties" if len(legal) > 1 else "one known property"
             raise RestError(
                 500, f'Unrecognized field "{field}" (class {kind}), not marked as ignorable ({counted}: {shown})'
             )

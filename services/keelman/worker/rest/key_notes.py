@@ -45,13 +45,13 @@ class KeyNotes:
 
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                made = await in_thread(found)[1]
+                note = await in_thread(found)[1]
         except Exception:  # any error of a plugin: the next call of it shows the error
             return ()
         while len(self._kept) >= MAX_KEPT:
             del self._kept[next(iter(self._kept))]
-        self._kept[same] = made
-        return made
+        self._kept[same] = note
+        return note
 
     async def log(self, name: str, config: Mapping[str, str]) -> None:
         """Logs one line for a connector with such keys."""
@@ -73,12 +73,14 @@ def text_of(problem: ConfigError) -> str:
 
 def problem_header(problems: Sequence[ConfigError]) -> dict[str, str]:
     """Returns a header with the keys that the texts of a refusal do not name."""
-    return _header(PROBLEMS, [[one.key, one.message] for one in problems if one.key not in one.message])
+    return _header(
+        PROBLEMS, [[problem.key, problem.message] for problem in problems if problem.key not in problem.message]
+    )
 
 
 def _header(name: str, items: Sequence[object]) -> dict[str, str]:
     """Returns a header with a JSON list of as many of these as it may hold; none for none."""
-    texts = [json.dumps(one) for one in items]
+    texts = [json.dumps(item) for item in items]
     while sum(map(len, texts)) + 2 * len(texts) > MAX_HEADER:
         texts.pop()
     return {name: f"[{', '.join(texts)}]"} if texts else {}

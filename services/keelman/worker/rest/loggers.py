@@ -14,15 +14,15 @@ log = get_logger()
 
 def listed() -> dict[str, Any]:
     """Returns every logger with a level of its own."""
-    return {name: _body(one) for name, one in LOG_LEVELS.known.items()}
+    return {name: _body(level) for name, level in LOG_LEVELS.known.items()}
 
 
 def level_of(name: str) -> dict[str, Any]:
     """Returns a logger's level. Raises 404 for a logger without a level of its own."""
-    found = LOG_LEVELS.known.get(name)
-    if found is None:
+    level = LOG_LEVELS.known.get(name)
+    if level is None:
         raise not_found(f"Logger {name} not found.")
-    return _body(found)
+    return _body(level)
 
 
 def level_in(body: Mapping[str, str | None]) -> str:
@@ -52,5 +52,5 @@ def obey(name: str, level: str) -> None:
         put(name, level)
 
 
-def _body(one: LoggerLevel) -> dict[str, Any]:
-    return {"level": one.level, "last_modified": one.modified_ms}
+def _body(logger_level: LoggerLevel) -> dict[str, Any]:
+    return {"level": logger_level.level, "last_modified": logger_level.modified_ms}

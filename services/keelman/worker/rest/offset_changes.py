@@ -40,11 +40,11 @@ class OffsetChanges:
         if is_source(config):
             rows = await SourceOffsets(self._store, name, config).read()
             return {"offsets": [{"partition": part, "offset": offset} for part, offset in rows]}
-        found = sorted((await self._sink(name, config).read()).items())
+        offsets = sorted((await self._sink(name, config).read()).items())
         return {
             "offsets": [
                 {"partition": {"kafka_topic": topic, "kafka_partition": part}, "offset": {"kafka_offset": offset}}
-                for (topic, part), offset in found
+                for (topic, part), offset in offsets
             ]
         }
 
@@ -53,19 +53,21 @@ class OffsetChanges:
         stored = await self._require_stopped(name)
         config = await self._resolve(stored)
         if not is_source(config):
-            wanted = parsed_sink_offsets(entries)
-            looked = await self._look_at(config, [(one.partition, one.offset) for one in entries])
+            changes = parsed_sink_offsets(entries)
+            looked = await self._look_at(config, [(entry.partition, entry.offset) for entry in entries])
             sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
             async with self._store.group_offsets[name]:
-                await sink.alter(wanted, lambda: self._still(name, stored))
+                await sink.alter(changes, lambda: self._still(name, stored))
             return _message(ALTERED, looked)
         for entry in entries:
             check_primitive(entry.partition or {})
             check_primitive(entry.offset or {})
         await self._fenced(name)
-        looked = await self._look_at(config, [(one.partition, one.offset) for one in entries])
+        looked = await self._look_at(config, [(entry.partition, entry.offset) for entry in entries])
         source = SourceOffsets(self._store, name, config)
-        await source.alter([(one.partition or {}, one.offset) for one in entries], lambda: self._still(name, stored))
+        await source.alter(
+            [(entry.partition or {}, entry.offset) for entry in entries], lambda: self._still(name, stored)
+        )
         return _message(ALTERED, looked)
 
     async def reset(self, name: str) -> dict[str, str]:
@@ -75,7 +77,7 @@ class OffsetChanges:
         if not is_source(config):
             sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
-            looked = await self._look_at(config, [(one, None) for one in partitions])
+            looked = await self._look_at(config, [(partition, None) for partition in partitions])
             async with self._store.group_offsets[name]:
                 await sink.reset(lambda: self._still(name, stored))
             return _message(RESET, looked)

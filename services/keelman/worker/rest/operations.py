@@ -96,9 +96,9 @@ class Operations:
             state = self._store.config
             if not request_id or name not in state.connectors:
                 return None
-            made = state.identities.get(name, records.NOT_KNOWN).request_id == request_id
-            done = made if create else state.is_answered(CONFIG, name, request_id)
-            return (made, self._views.info(name)) if done else None
+            created = state.identities.get(name, records.NOT_KNOWN).request_id == request_id
+            done = created if create else state.is_answered(CONFIG, name, request_id)
+            return (created, self._views.info(name)) if done else None
 
         # Before validation: a configuration that was legal then need not be so now.
         if request_id and (before := await self._lead(name, lambda: Change((), answered))) is not None:
@@ -241,11 +241,11 @@ class Operations:
         def decide() -> Change[dict[str, Any]]:
             known()
             before = self._views.status(name)
-            for one in (before["connector"], *(before["tasks"] if include_tasks else ())):
-                if not only_failed or one["state"] == FAILED:
-                    one["state"] = RESTARTING
-                    one.pop("trace", None)
-                    one.pop(STATUS_FIELD, None)  # of the failure, which is forgotten
+            for status in (before["connector"], *(before["tasks"] if include_tasks else ())):
+                if not only_failed or status["state"] == FAILED:
+                    status["state"] = RESTARTING
+                    status.pop("trace", None)
+                    status.pop(STATUS_FIELD, None)  # of the failure, which is forgotten
             state = self._store.config
             done = state.restarted.since(request, since) or state.is_answered(RESTART, name, request_id)
             if not done:
@@ -314,14 +314,14 @@ class Operations:
         except NotFound as error:
             if error.reason != NOT_READY:  # else the validation, in its thread, waits for it
                 raise RestError(400, error.message) from None
-        given = {key: value for key, value in config.items() if value is not None}
+        values = {key: value for key, value in config.items() if value is not None}
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             problems = await problems_with(self._store.secrets, config, self._store.properties.raw)
         if problems:
             texts = map(key_notes.text_of, problems)
             log.info("connector_refused", connector=config.get("name"), errors="; ".join(texts))
             raise invalid_config([problem.message for problem in problems], key_notes.problem_header(problems))
-        return given
+        return values
 
     async def _lead(self, name: str, decide: Callable[[], Change[T]]) -> T:
         """Has it decided and written in the herder's thread of control. The leader's."""
@@ -355,6 +355,8 @@ class Operations:
             raise not_found(f"Unknown connector {name}")
 
 
-def other_name(given: str, name: str) -> RestError:
+def other_name(name_in_config: str, name: str) -> RestError:
     """Returns 400 for a configuration with a name that is not the connector's."""
-    return RestError(400, f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")
+    return RestError(
+        400, f"Connector name configuration ({name_in_config}) doesn't match connector name in the URL ({name})"
+    )

@@ -27,8 +27,10 @@ _SUFFIX = "Connector"
 async def list_plugins(*, connectors_only: bool) -> list[dict[str, Any]]:
     """Returns class, type and version of every plugin, kind by kind."""
     kinds = CONNECTORS if connectors_only else tuple(PluginType)
-    _, found = in_thread(lambda: registry.listed(*kinds))
-    return [{"class": one.class_name, "type": one.kind.value, "version": one.version} for one in await found]
+    _, listing = in_thread(lambda: registry.listed(*kinds))
+    return [
+        {"class": plugin.class_name, "type": plugin.kind.value, "version": plugin.version} for plugin in await listing
+    ]
 
 
 async def keys_of(plugin: str, version: str | None = None) -> list[dict[str, Any]]:
@@ -40,8 +42,8 @@ async def keys_of(plugin: str, version: str | None = None) -> list[dict[str, Any
     if full is None:
         raise not_found(f"Unknown plugin {plugin}.")
     try:
-        _, found = in_thread(lambda: _keys_of(full, version))
-        return await found
+        _, keys = in_thread(lambda: _keys_of(full, version))
+        return await keys
     except VersionRangeError:
         raise RestError(400, f"Invalid version specification: {version}") from None
 
@@ -66,9 +68,9 @@ async def validate_config(
     class_name = config.get("connector.class")
     if class_name is not None and not _short(class_name).endswith(_short(plugin)):
         raise RestError(400, f"Included connector type {class_name} does not match request type {plugin}")
-    _, found = in_thread(lambda: infos_of(config, worker_config))
+    _, infos = in_thread(lambda: infos_of(config, worker_config))
     try:
-        return await found
+        return await infos
     except (NotFound, InvalidArgument) as error:
         raise RestError(500, f"{BAD_REQUEST}: {error.message}") from None
     except ConfigValueError as error:

@@ -29,8 +29,8 @@ async def problems_with(
     Raises 500 with Connect's text where a value cannot be read, and a plugin's own errors.
     """
     resolved = await _resolve(secrets, config)
-    _, found = in_thread(lambda: problems_of(resolved, worker_config) + _literals(config, worker_config))
-    return [ConfigError(one.key, None, REDACTOR.hide(one.message)) for one in await found]
+    _, problems = in_thread(lambda: problems_of(resolved, worker_config) + _literals(config, worker_config))
+    return [ConfigError(problem.key, None, REDACTOR.hide(problem.message)) for problem in await problems]
 
 
 async def validate_with(
@@ -86,9 +86,9 @@ def hidden_answer(
     shown: dict[str, Any] = copy.deepcopy(dict(answer))
     for info in shown["configs"]:
         value = info["value"]
-        given = config.get(value["name"]) or ""
-        if references(given) and value["value"] not in (None, HIDDEN):
-            value["value"] = given
+        text = config.get(value["name"]) or ""
+        if references(text) and value["value"] not in (None, HIDDEN):
+            value["value"] = text
         elif value["value"] is not None:
             value["value"] = without_users(value["value"])
         value["errors"] = [REDACTOR.hide(text) for text in value["errors"]]

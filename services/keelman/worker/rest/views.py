@@ -156,33 +156,33 @@ class Views:
         """Topics that the connector used since it was created or reset."""
         return {name: {"topics": sorted(self._store.statuses.topics.get(name, ()))}}
 
-    def listed(self, wanted: Iterable[str]) -> list[bytes]:
+    def listed(self, kind_names: Iterable[str]) -> list[bytes]:
         """Returns the JSON of all connectors, each with its status and info as far as they are wanted, in pieces of
         some size.
 
         Tens of thousands must be quick, so a connector's last part is kept until it changes.
         """
-        asked = set(wanted)
-        kinds = tuple(kind for kind in KINDS if kind in asked)
+        chosen = set(kind_names)
+        kinds = tuple(kind for kind in KINDS if kind in chosen)
         config, statuses = self._store.config, self._store.statuses.by_connector
         parts: list[bytes] = []
         for name in self.names():
-            kept, now = self._rendered.get(name), statuses.get(name)
+            rendered, now = self._rendered.get(name), statuses.get(name)
             if (
-                kept is None
-                or kept.config is not config.connectors[name]
-                or kept.tasks is not config.tasks.get(name)
-                or kept.statuses is not now
-                or (now is not None and kept.changes != now.changes)
+                rendered is None
+                or rendered.config is not config.connectors[name]
+                or rendered.tasks is not config.tasks.get(name)
+                or rendered.statuses is not now
+                or (now is not None and rendered.changes != now.changes)
             ):
-                kept = self._rendered[name] = _Rendered(
+                rendered = self._rendered[name] = _Rendered(
                     config.connectors[name], config.tasks.get(name), now, 0 if now is None else now.changes
                 )
-            part = kept.parts.get(kinds)
+            part = rendered.parts.get(kinds)
             if part is None:
                 part = self._part(name, kinds, now)
-                if self._type(kept.config) != UNKNOWN:  # a plugin's class may become known
-                    kept.parts[kinds] = part
+                if self._type(rendered.config) != UNKNOWN:  # a plugin's class may become known
+                    rendered.parts[kinds] = part
             if part:
                 parts.append(part)
         if len(self._rendered) > len(config.connectors):
@@ -195,18 +195,18 @@ class Views:
         """Returns a connector's part; empty without a status, where that is wanted: it is left out, as by Connect."""
         if "status" in kinds and (statuses is None or statuses.connector is None):
             return b""
-        made = {kind: self.status(name) if kind == "status" else self.info(name) for kind in kinds}
-        return b"%b:%b" % (orjson.dumps(name), orjson.dumps(made))
+        content = {kind: self.status(name) if kind == "status" else self.info(name) for kind in kinds}
+        return b"%b:%b" % (orjson.dumps(name), orjson.dumps(content))
 
     def _type(self, config: Mapping[str, str]) -> str:
         """Returns the result of `connector_type`, without a search for each of ten thousand connectors."""
         name = config.get("connector.class", "")
-        known = self._types.get(name)
-        if known is None:
-            known = connector_type(config)
-            if known != UNKNOWN:
-                self._types[name] = known
-        return known
+        kind = self._types.get(name)
+        if kind is None:
+            kind = connector_type(config)
+            if kind != UNKNOWN:
+                self._types[name] = kind
+        return kind
 
 
 def etag_of(config: Mapping[str, str]) -> str:

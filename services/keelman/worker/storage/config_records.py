@@ -67,8 +67,8 @@ def connector_record(
     deleted_by: str = "",
 ) -> tuple[bytes, bytes]:
     """Returns key and value that store a connector. Kafka Connect reads "properties" alone."""
-    known = {UID: identity.uid, REQUEST_ID: identity.request_id, WRITTEN_BY: written_by, DELETED_BY: deleted_by}
-    return f"connector-{name}".encode(), _dump({"properties": dict(config), **_given(known)})
+    facts = {UID: identity.uid, REQUEST_ID: identity.request_id, WRITTEN_BY: written_by, DELETED_BY: deleted_by}
+    return f"connector-{name}".encode(), _dump({"properties": dict(config), **_given(facts)})
 
 
 def identity_in(data: Mapping[str, object]) -> ConnectorIdentity:
@@ -81,8 +81,8 @@ def text_in(data: Mapping[str, object], key: str) -> str:
     return text if isinstance(text := data.get(key), str) else ""
 
 
-def _given(known: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in known.items() if text}
+def _given(facts: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in facts.items() if text}
 
 
 def target_record(name: str, target: str, *, written_by: str = "") -> tuple[bytes, bytes]:
@@ -130,8 +130,8 @@ def session_key_record(key: str, algorithm: str, made_ms: int) -> tuple[bytes, b
 
 def restart_record(request: RestartRequest, *, written_by: str = "") -> tuple[bytes, bytes]:
     """Returns key and value that request a restart."""
-    asked = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
-    return f"restart-connector-{request.connector}".encode(), _dump({**asked, **_given({WRITTEN_BY: written_by})})
+    options = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+    return f"restart-connector-{request.connector}".encode(), _dump({**options, **_given({WRITTEN_BY: written_by})})
 
 
 def logger_record(logger: str, level: str) -> tuple[bytes, bytes]:

@@ -87,13 +87,13 @@ class ConfigState:
 
     def work(self) -> frozenset[Work]:
         """Returns every configured connector instance and task."""
-        shape, found = self._work
+        shape, work = self._work
         if shape != self.shape:
             all_ = {Work(name) for name in self.connectors}
             all_ |= {Work(name, n) for name in self.connectors for n in range(len(self.tasks.get(name, ())))}
-            found = frozenset(all_)
-            self._work = self.shape, found
-        return found
+            work = frozenset(all_)
+            self._work = self.shape, work
+        return work
 
     def task(self, work: Work) -> dict[str, str] | None:
         """Returns the task's configuration, None when it has none now."""
@@ -115,12 +115,12 @@ class ConfigState:
         name = connector_of(key) or ""
         if key.startswith(("connector-", "task-", "commit-")) and self.tasks.get(name):
             self.lapsing.add(name)  # until it has another commit record
-        why = self._apply(key, value)
-        if why and key.startswith(("connector-", "target-state-", "tasks-fencing-")) and name in self.connectors:
+        reason = self._apply(key, value)
+        if reason and key.startswith(("connector-", "target-state-", "tasks-fencing-")) and name in self.connectors:
             self.spoilt.add(key)
         elif self.spoilt:
             self.spoilt.discard(key)
-        return why
+        return reason
 
     def _apply(self, key: str, value: bytes | None) -> str:
         data = object_of(value)
@@ -163,10 +163,10 @@ class ConfigState:
         if data is None:
             self.session_key, self.session_key_ms = "", 0
             return ""
-        key, made = data.get("key"), data.get("creation-timestamp")
-        if not (isinstance(key, str) and _is_base64(key) and isinstance(made, int)):
+        key, created_ms = data.get("key"), data.get("creation-timestamp")
+        if not (isinstance(key, str) and _is_base64(key) and isinstance(created_ms, int)):
             return 'its value has no "key" in base64, or no "creation-timestamp" in milliseconds'
-        self.session_key, self.session_key_ms = key, made
+        self.session_key, self.session_key_ms = key, created_ms
         return ""
 
     def _connector(self, name: str, data: Mapping[str, object] | None) -> str:
@@ -249,9 +249,9 @@ class ConfigState:
         if name not in self.connectors:  # it was deleted, or has another configuration since
             return ""
         buffered = self._buffered.pop(name, {})
-        known = dict(enumerate(self.tasks.get(name, ())))
+        present = dict(enumerate(self.tasks.get(name, ())))
         before = (self.applied[name], self.tasks[name]) if name in self.tasks and name in self.applied else None
-        merged = {**known, **buffered}
+        merged = {**present, **buffered}
         if any(n not in merged for n in range(count)):
             self.inconsistent.add(name)
             self._without_tasks(name)

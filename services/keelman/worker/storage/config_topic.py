@@ -118,8 +118,8 @@ class ConfigTopic:
 
     def _require_place(self) -> None:
         if not self._may_write():
-            why = "the group has not said lately that this worker still has its place in it"
-            raise Unavailable(why, reason=NO_PLACE)
+            reason = "the group has not said lately that this worker still has its place in it"
+            raise Unavailable(reason, reason=NO_PLACE)
 
     async def write_target(self, connector: str, target: str) -> None:
         """Makes any worker's write of a target state; returns when `state` has it."""

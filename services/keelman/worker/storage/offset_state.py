@@ -48,9 +48,9 @@ class OffsetState:
 def parsed_rows(rows: Iterable[tuple[bytes, bytes]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Returns source partitions and offsets of rows as they are in the topic; passes over values that are no offsets,
     and the plan of a split task."""
-    found = []
+    rows_read = []
     for key, value in rows:
         parsed, offset = parse_key(key), parse_value(value)
         if parsed is not None and offset is not None and PLAN not in parsed[1]:
-            found.append((parsed[1], offset))
-    return found
+            rows_read.append((parsed[1], offset))
+    return rows_read

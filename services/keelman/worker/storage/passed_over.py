@@ -17,15 +17,15 @@ class PassedOver:
         self._topic = topic
         self._logged: set[tuple[bytes, str]] = set()
 
-    def log(self, row: Row, why: str) -> None:
-        """Logs why this record is passed over; nothing where `why` is empty."""
-        if not why or (row.key, why) in self._logged or len(self._logged) >= MOST:
+    def log(self, row: Row, reason: str) -> None:
+        """Logs why this record is passed over; nothing where `reason` is empty."""
+        if not reason or (row.key, reason) in self._logged or len(self._logged) >= MOST:
             return
-        self._logged.add((row.key, why))
+        self._logged.add((row.key, reason))
         more = {"note": f"no more than these {MOST} are logged"} if len(self._logged) == MOST else {}
         key = row.key.decode(errors="backslashreplace")[:MAX_OF_KEY]
         where = {"topic": self._topic, "partition": row.partition, "offset": row.offset}
-        log.warning("record_passed_over", **where, key=key, why=why, **more)
+        log.warning("record_passed_over", **where, key=key, why=reason, **more)
 
 
 def text_of(key: bytes) -> str:

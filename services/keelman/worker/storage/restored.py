@@ -9,8 +9,8 @@ from keelman.worker.storage.config_state import ConfigState
 
 def restored(config: ConfigState) -> list[Record]:
     """Returns records that repeat values in force, which the topic would lose once it is compacted."""
-    found = (_restored(config, key) for key in sorted(config.spoilt))
-    return [record for record in found if record is not None]
+    restored_records = (_restored(config, key) for key in sorted(config.spoilt))
+    return [record for record in restored_records if record is not None]
 
 
 def _restored(config: ConfigState, key: str) -> Record | None:

@@ -128,13 +128,13 @@ class StatusState:
             return True
         return present.worker_id == status.worker_id or present.generation <= status.generation
 
-    def lose(self, works: Iterable[Work], worker: str, why: str) -> None:
+    def lose(self, works: Iterable[Work], worker: str, reason: str) -> None:
         """Shows none of this work as running: the worker, which has it by the topic, has lost it."""
         for work in works:
             now = self.statuses.get(work)
             if now is None or now.worker_id != worker or work in self.lost:
                 continue
-            self.lost[work] = replace(now, state=UNASSIGNED, trace=why, more={}) if now.state in AT_WORK else now
+            self.lost[work] = replace(now, state=UNASSIGNED, trace=reason, more={}) if now.state in AT_WORK else now
             self.by_connector[work.connector].changes += 1
 
     def shown(self, work: Work) -> Status | None:
@@ -143,12 +143,12 @@ class StatusState:
 
     def of(self, connector: str) -> tuple[Status | None, list[tuple[int, Status]]]:
         """Returns the connector's status and its tasks', by number, as they are shown."""
-        found = self.by_connector.get(connector)
-        if found is None:
+        by_connector = self.by_connector.get(connector)
+        if by_connector is None:
             return None, []
         lost = self.lost
-        tasks = ((number, lost.get(Work(connector, number), status)) for number, status in found.tasks.items())
-        return lost.get(Work(connector), found.connector), sorted(tasks, key=itemgetter(0))
+        tasks = ((number, lost.get(Work(connector, number), status)) for number, status in by_connector.tasks.items())
+        return lost.get(Work(connector), by_connector.connector), sorted(tasks, key=itemgetter(0))
 
     def attempts(self, work: Work) -> int:
         """Returns how much of its restart budget a connector or task has used, by its last status."""
@@ -167,11 +167,11 @@ class StatusState:
 
     def without(self, configured: Container[Work], connector: str) -> list[Work]:
         """Returns the work of this connector that has a status, but is no longer configured."""
-        found = self.by_connector.get(connector)
-        if found is None:
+        by_connector = self.by_connector.get(connector)
+        if by_connector is None:
             return []
-        works = [Work(connector)] if found.connector is not None else []
-        works += [Work(connector, n) for n in sorted(found.tasks)]
+        works = [Work(connector)] if by_connector.connector is not None else []
+        works += [Work(connector, n) for n in sorted(by_connector.tasks)]
         return [work for work in works if work not in configured]
 
 

@@ -121,8 +121,8 @@ class StatusWriter:
         lost = self.statuses.lost.get(work) if work is not None else None
         if work is None or lost is None:
             return
-        found = self.statuses.statuses.get(work)
-        if found is None or found.worker_id != lost.worker_id or work in self._said:
+        status = self.statuses.statuses.get(work)
+        if status is None or status.worker_id != lost.worker_id or work in self._said:
             del self.statuses.lost[work]
 
     def _write_again(self, key: str) -> None:
@@ -132,11 +132,11 @@ class StatusWriter:
         That record may come after a tombstone too."""
         work = work_of(key)
         said = self._said.get(work) if work is not None else None
-        found = self.statuses.statuses.get(work) if work is not None else None
+        status = self.statuses.statuses.get(work) if work is not None else None
         if work is None or said is None or work in self._pending:
             return
-        if found is None:
+        if status is None:
             self._erased.add(work)
             self._wake.set()
-        elif found.worker_id != said.worker_id and found.generation < said.generation:
+        elif status.worker_id != said.worker_id and status.generation < said.generation:
             self.put(work, said)

@@ -48,10 +48,10 @@ class TopicTracking:
             return
         if update.HasField("progress"):
             self._seen[work] = records
-        known = self._store.statuses.topics.get(work.connector, set())
+        topics = self._store.statuses.topics.get(work.connector, set())
         for topic in update.topics:
-            wanted = self._wanted.get((topic, work.connector))
-            if topic not in known and (wanted is None or not self._is_there(work.connector, wanted)):
+            use = self._wanted.get((topic, work.connector))
+            if topic not in topics and (use is None or not self._is_there(work.connector, use)):
                 value = topic_value(topic, work, int(time.time() * 1000))
                 self._wanted[topic, work.connector] = _Use(value, self._store.config.offset)
                 self._reported.set()
@@ -78,17 +78,17 @@ class TopicTracking:
     async def _write(self) -> None:
         """Writes the topics of connectors that are still the same ones. A record that was on its way when its connector
         was deleted, unseen by the delete, is taken back: a new connector of the name has not used the topic."""
-        wanted = dict(self._wanted)
-        written = {at: use for at, use in wanted.items() if self._is_there(at[1], use)}
+        uses = dict(self._wanted)
+        written = {at: use for at, use in uses.items() if self._is_there(at[1], use)}
         for use in written.values():
             use.tried = True
         if written:
             await self._topic.write_topics_used([(topic_key(*at), use.value) for at, use in written.items()])
             await self._store.config_topic.read()
-        late = [at for at, use in wanted.items() if use.tried and not self._is_there(at[1], use)]
+        late = [at for at, use in uses.items() if use.tried and not self._is_there(at[1], use)]
         if late:
             await self._topic.write_topics_used([(topic_key(*at), None) for at in late])
-        self._wanted = {at: use for at, use in self._wanted.items() if wanted.get(at) is not use}
+        self._wanted = {at: use for at, use in self._wanted.items() if uses.get(at) is not use}
 
     def _is_there(self, connector: str, use: _Use) -> bool:
         """Returns whether the connector is the same one: neither deleted since nor unread yet."""

@@ -52,9 +52,9 @@ class KafkaTopics:
         """
         specs = _topics(properties)
         async with admin_client(properties.raw, client_id=client_id) as admin:
-            found = await topics_there(admin, specs)
+            counts = await topics_there(admin, specs)
         async with TopicWriter.open(properties.raw, client_id=client_id) as writer:
-            partitions = {spec.name: count for spec, count in zip(specs, found, strict=True)}
+            partitions = {spec.name: count for spec, count in zip(specs, counts, strict=True)}
             yield KafkaTopics(writer, partitions, properties, client_id=client_id)
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> TopicTable:

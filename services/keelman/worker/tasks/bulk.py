@@ -73,24 +73,24 @@ class Parts:
         if not bulk.data:
             self._timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, self._too_late)
         for number in range(1, parallel + 1):
-            made = self._next(number)
-            if isinstance(made, orders.RunUpdate):
-                return made
-            self._parts.append(made)
+            part = self._next(number)
+            if isinstance(part, orders.RunUpdate):
+                return part
+            self._parts.append(part)
         return None
 
     def _next(self, number: int) -> Part | orders.RunUpdate:
         """Starts the copy run of the next part, with the producer of this number."""
-        ticket, why = None, "no ticket for a part"
+        ticket, reason = None, "no ticket for a part"
         try:
             ticket = self._host.ticket(uuid.uuid4().hex)
         except (KeelmanError, ConnectError) as error:
-            why = str(error)
+            reason = str(error)
         if ticket is None:
-            return orders.RunUpdate(reason="WITHDRAWN", message=why, retriable=True)
+            return orders.RunUpdate(reason="WITHDRAWN", message=reason, retriable=True)
         part = self._queue.popleft()
-        made = part_ticket(ticket, number, self._share, part.task_config)
-        return Part(RunHandle(made, self._link, self._changed, self._topics))
+        next_ticket = part_ticket(ticket, number, self._share, part.task_config)
+        return Part(RunHandle(next_ticket, self._link, self._changed, self._topics))
 
     @property
     def runs(self) -> list[RunHandle]:
@@ -127,10 +127,10 @@ class Parts:
                     part.over = part.caught_up = True
                     self._host.on_end(part.run.uid)
                     if self._queue:
-                        made = self._next(at + 1)
-                        if isinstance(made, orders.RunUpdate):
-                            return made
-                        self._parts[at] = made
+                        next_part = self._next(at + 1)
+                        if isinstance(next_part, orders.RunUpdate):
+                            return next_part
+                        self._parts[at] = next_part
                     break
                 if update.state == copy.COPY_RUN_STATE_ENDED:
                     return orders.RunUpdate(reason=update.reason, message=update.message, retriable=True)
@@ -140,7 +140,7 @@ class Parts:
                     await self._host.answer(part.run)
         return None
 
-    async def finish(self, why: str) -> bool:
+    async def finish(self, reason: str) -> bool:
         """Drains all side by side, cuts those that do not end; returns whether none of them can commit any more."""
         if not self._parts:
             return True
@@ -149,7 +149,7 @@ class Parts:
         lasts: list[orders.RunUpdate | None] = []
 
         async def one(run: RunHandle) -> None:
-            lasts.append(await run.finish(why, seconds=self._grace, hurried=self._host.hurried))
+            lasts.append(await run.finish(reason, seconds=self._grace, hurried=self._host.hurried))
             self._host.on_end(run.uid)
 
         await supervise(*(partial(one, part.run) for part in self._parts if not part.over))
@@ -173,13 +173,13 @@ def part_ticket(
     ticket: tickets.StartTicket, number: int, parts: int, otherwise: Mapping[str, str]
 ) -> tickets.StartTicket:
     """Returns the ticket of a part, made from a ticket of its task: another producer, and its share of the limits."""
-    made = tickets.StartTicket()
-    made.CopyFrom(ticket)
-    made.transactional_id = part_id(ticket.transactional_id, number)
-    made.task_config.update(otherwise)
-    made.limits.CopyFrom(shared_limits(ticket.limits, parts))
-    made.bulk.CopyFrom(tickets.Bulk(part=number))
-    return made
+    new_ticket = tickets.StartTicket()
+    new_ticket.CopyFrom(ticket)
+    new_ticket.transactional_id = part_id(ticket.transactional_id, number)
+    new_ticket.task_config.update(otherwise)
+    new_ticket.limits.CopyFrom(shared_limits(ticket.limits, parts))
+    new_ticket.bulk.CopyFrom(tickets.Bulk(part=number))
+    return new_ticket
 
 
 def shared_limits(limits: tickets.Limits, parts: int) -> tickets.Limits:

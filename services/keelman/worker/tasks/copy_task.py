@@ -192,13 +192,13 @@ class CopyTask:
         self.stalled = stalled
         self._say()
 
-    def _report_waiting(self, why: str) -> None:
+    def _report_waiting(self, reason: str) -> None:
         """Reports the reason for its waiting; for a task that has not copied yet, each reason once."""
-        if self.state == states.UNASSIGNED and why == self._waits_for:
+        if self.state == states.UNASSIGNED and reason == self._waits_for:
             return
-        self._waits_for = why
+        self._waits_for = reason
         state = states.UNASSIGNED if self.state == states.UNASSIGNED else states.RESTARTING
-        self._report(state, f"{CONNECT_ERROR}: waits for a copy run: {why}\n")
+        self._report(state, f"{CONNECT_ERROR}: waits for a copy run: {reason}\n")
 
     @property
     def _names(self) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Copying:
         though brokers may have forgotten it by then."""
         self.watch = None
         topics = merged(replace(watch, properties={}) for watch in watches if isinstance(watch, TopicWatch))
-        self._parked = next((topics_to_wire(one) for one in topics if isinstance(one, TopicWatch)), None)
+        self._parked = next((topics_to_wire(topic) for topic in topics if isinstance(topic, TopicWatch)), None)
 
     def split_again(self) -> None:
         """Allows a backlog to be split although that was given up before."""
@@ -206,11 +206,11 @@ class Copying:
     def _due(self) -> bool:
         return self._orders.unwanted or self._orders.parked or self._may_join
 
-    async def _finish(self, run: RunHandle, why: str) -> orders.RunUpdate | None:
-        if self._wanted_parts and await self._parts.finish(why):
+    async def _finish(self, run: RunHandle, reason: str) -> orders.RunUpdate | None:
+        if self._wanted_parts and await self._parts.finish(reason):
             run.confirm(())  # the second one: the copy run has reported its parts, so it has had the first
-        parked = why == "PARKED"
-        last = await run.finish(why, seconds=self._grace, hurried=lambda: self._orders.cut, parked=parked)
+        parked = reason == "PARKED"
+        last = await run.finish(reason, seconds=self._grace, hurried=lambda: self._orders.cut, parked=parked)
         if run.cut_late:
             self.slow = f"stop: the task did not end within {self._grace:g} s and was cut"
             log.warning("task_cut", **self._names, seconds=self._grace, ended=last is not None)
@@ -275,8 +275,8 @@ class Copying:
                 self.waits_for = BEHIND
                 await orders_.until(lambda: orders_.unwanted or start_queue.has(self))
                 continue
-            if why := self._link.closed:  # the same for all: the tasks behind it would try in vain
-                self.waits_for = why
+            if closed := self._link.closed:  # the same for all: the tasks behind it would try in vain
+                self.waits_for = closed
                 await orders_.until(lambda: orders_.unwanted, seconds=LEASE_SECONDS)
                 continue
             self._new = False

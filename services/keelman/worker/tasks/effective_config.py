@@ -36,10 +36,10 @@ def changed_tasks(former: Sequence[InForce | None], now: InForce, count: int) ->
     may copy the same data. All, when a former set is not known."""
     if None in former:
         return list(range(count))
-    tasks, found = [effective_config(now[0], task) for task in now[1]], set()
+    tasks, numbers = [effective_config(now[0], task) for task in now[1]], set()
     for config, before in filter(None, former):
-        found |= {n for n, task in enumerate(before) if n >= len(tasks) or effective_config(config, task) != tasks[n]}
-    return sorted(n for n in found if n < count)
+        numbers |= {n for n, task in enumerate(before) if n >= len(tasks) or effective_config(config, task) != tasks[n]}
+    return sorted(n for n in numbers if n < count)
 
 
 def _planning_keys(class_name: str) -> frozenset[str]:

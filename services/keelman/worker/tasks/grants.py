@@ -64,28 +64,28 @@ class Grants:
         versions = self._store.secrets.versions(connector, task)
         return None if versions is None else (connector, task, versions)
 
-    def holds(self, work: Work, wanted: TaskConfig) -> bool:
+    def holds(self, work: Work, task_config: TaskConfig) -> bool:
         """Returns whether a copy run of this task with this configuration has a right to exist."""
-        if not self._has(work) or not self._membership.healthy or self.configured(work) != wanted:
+        if not self._has(work) or not self._membership.healthy or self.configured(work) != task_config:
             return False
         # A task of the former set may still commit data that a task of the new one would read again.
         unfenced = work.connector in self._store.config.unfenced
-        return not (unfenced and connector_facts.is_exactly_once_source(self._store.properties, wanted[0]))
+        return not (unfenced and connector_facts.is_exactly_once_source(self._store.properties, task_config[0]))
 
-    def kind(self, wanted: TaskConfig) -> str:
+    def kind(self, task_config: TaskConfig) -> str:
         """Returns the kind of slots that the task's copy runs may have: the folder of its plugin; empty for our own
         connectors, and while the plugin has not answered yet."""
-        return tickets.plugin_folder(wanted[0])
+        return tickets.plugin_folder(task_config[0])
 
-    def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
+    def ticket(self, work: Work, task_config: TaskConfig, uid: str) -> tickets.StartTicket | None:
         """Returns a start ticket; None while none may be granted.
 
         Raises NotFound, InvalidArgument, ConfigProviderError, and the plugin's own errors.
         """
-        if not self.holds(work, wanted):
+        if not self.holds(work, task_config):
             return None
         config, secrets = self._store.config, self._store.secrets
-        connector, task = secrets.resolved(wanted[0]), secrets.resolved(wanted[1])
+        connector, task = secrets.resolved(task_config[0]), secrets.resolved(task_config[1])
         if connector is None or task is None:
             return None
         try:
@@ -99,7 +99,7 @@ class Grants:
                 config_offset=config.offset,
                 connector_config=connector,
                 task_config=task,
-                hidden=secrets.hidden(wanted[0], wanted[1]),
+                hidden=secrets.hidden(task_config[0], task_config[1]),
                 limits=limits_of(config.connectors[work.connector], len(config.tasks[work.connector])),
             )
         except NotFound as error:
@@ -107,13 +107,13 @@ class Grants:
                 raise
             return None  # its plugin has not answered yet
 
-    def resting(self, work: Work, wanted: TaskConfig) -> Watch | None:
+    def resting(self, work: Work, task_config: TaskConfig) -> Watch | None:
         """Returns the watch of a task that has run before, if its source is unchanged since its offsets; None where
         only a copy run can find that out, or has to report an error.
 
         The offsets are those that this worker has read so far. If newer ones exist, a copy run begins in vain.
         """
-        config, properties = {**wanted[0], **wanted[1]}, self._store.properties
+        config, properties = {**task_config[0], **task_config[1]}, self._store.properties
         try:
             kind = find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
             if kind.direction is not Direction.SOURCE or offset_topics(properties, config)[1]:
@@ -126,66 +126,69 @@ class Grants:
         except (KeelmanError, ConnectError):
             return None
 
-    async def confirm(self, work: Work, wanted: TaskConfig, *, part: bool = False) -> Sequence[OffsetRow] | None:
+    async def confirm(self, work: Work, task_config: TaskConfig, *, part: bool = False) -> Sequence[OffsetRow] | None:
         """Returns the committed offsets after the fence; None withdraws the ticket. Raises KeelmanError.
 
         A task that was split may have parts that still commit: the parts in its plan are fenced, and their commits are
         read. A `part` that fences itself shuts out no other owner of its task; so the group's coordinator has to
         confirm afterwards that this worker still has its place: a next owner will then fence the part.
         """
-        if not connector_facts.is_source(wanted[0]):
+        if not connector_facts.is_source(task_config[0]):
             await self._read_config()
-            return () if self.holds(work, wanted) else None
+            return () if self.holds(work, task_config) else None
         if part and not await self._membership.proven():
             return None
-        rows = await self._read_committed(work, wanted)
-        if not self.holds(work, wanted):
+        rows = await self._read_committed(work, task_config)
+        if not self.holds(work, task_config):
             return None
         parts = 0 if part else plans(work.connector, rows).get(work.task or 0, 0)
         if parts:
-            await self._shut_out(wanted, part_ids(self._id(work), parts), seconds=PARTS_SECONDS)
-            rows = await self._read_committed(work, wanted)
-        return rows if self.holds(work, wanted) else None
+            await self._shut_out(task_config, part_ids(self._id(work), parts), seconds=PARTS_SECONDS)
+            rows = await self._read_committed(work, task_config)
+        return rows if self.holds(work, task_config) else None
 
-    async def _read_committed(self, work: Work, wanted: TaskConfig) -> list[OffsetRow]:
+    async def _read_committed(self, work: Work, task_config: TaskConfig) -> list[OffsetRow]:
         own: list[OffsetRow] = []
 
         async def read_own() -> None:
-            connector = await self._store.secrets.resolve(wanted[0])
+            connector = await self._store.secrets.resolve(task_config[0])
             own.extend(await own_offsets(self._store.properties, work.connector, connector))
 
         # All three begin after the fence, which is all that matters, and none waits for another.
         await supervise(self._read_config.__call__, self._read_offsets.__call__, read_own)
         return merged_offsets(work.connector, self._store.offsets.of(work.connector), own)
 
-    async def fence(self, work: Work, wanted: TaskConfig) -> None:
+    async def fence(self, work: Work, task_config: TaskConfig) -> None:
         """Aborts transactions that a lost copy run left open, so that no reader waits for them; never raises.
 
         Only with the right to the task: a worker that has lost its place would fence its successor. A transaction that
         is not fenced here is fenced by the next copy run, or its time-out ends it.
         """
-        await self._fence(work, wanted, [self._id(work)])
+        await self._fence(work, task_config, [self._id(work)])
 
-    async def fence_parts(self, work: Work, wanted: TaskConfig, parts: int) -> bool:
+    async def fence_parts(self, work: Work, task_config: TaskConfig, parts: int) -> bool:
         """As `fence`, for the producers of so many parts beside the task's own; returns whether it was done."""
-        return await self._fence(work, wanted, part_ids(self._id(work), parts + 1))
+        return await self._fence(work, task_config, part_ids(self._id(work), parts + 1))
 
-    async def _fence(self, work: Work, wanted: TaskConfig, ids: Sequence[str]) -> bool:
-        if not (self.holds(work, wanted) and connector_facts.is_exactly_once_source(self._store.properties, wanted[0])):
+    async def _fence(self, work: Work, task_config: TaskConfig, ids: Sequence[str]) -> bool:
+        if not (
+            self.holds(work, task_config)
+            and connector_facts.is_exactly_once_source(self._store.properties, task_config[0])
+        ):
             return False
         try:
-            await self._shut_out(wanted, ids, seconds=FENCE_SECONDS)
+            await self._shut_out(task_config, ids, seconds=FENCE_SECONDS)
         except (KeelmanError, ConnectError) as error:
             log.warning("lost_run_unfenced", connector=work.connector, task=work.task, error=str(error))
             return False
         return True
 
-    async def _shut_out(self, wanted: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
+    async def _shut_out(self, task_config: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
         async with self._fences:
-            await self._fence_all(wanted, ids, seconds=seconds)
+            await self._fence_all(task_config, ids, seconds=seconds)
 
-    async def _fence_all(self, wanted: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
-        client = fencing_client(self._store.properties.raw, await self._store.secrets.resolve(wanted[0]))
+    async def _fence_all(self, task_config: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
+        client = fencing_client(self._store.properties.raw, await self._store.secrets.resolve(task_config[0]))
         await fence_all(client, ids, client_id=f"fence-{ids[0]}", seconds=seconds)
 
     def _id(self, work: Work) -> str:

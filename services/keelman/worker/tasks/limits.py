@@ -19,6 +19,6 @@ def limits_of(config: Mapping[str, str], tasks: int) -> Limits:
 
 @lru_cache(maxsize=64)  # most connectors have the same; no caller changes a message
 def _limits(tasks: int, *texts: str) -> Limits:
-    given = dict(zip((key.name for key in LIMITS), texts, strict=True))
-    records, size = (setting(key, given) / max(1, tasks) for key in LIMITS)
+    settings = dict(zip((key.name for key in LIMITS), texts, strict=True))
+    records, size = (setting(key, settings) / max(1, tasks) for key in LIMITS)
     return Limits(records_per_second=records, bytes_per_second=size)

@@ -80,11 +80,11 @@ class SparkLink:
         may_renew: Callable[[], bool],
         away_seconds: float = SPARK_AWAY_SECONDS,
         changed: Callable[[], None] = lambda: None,
-        why: Callable[[], str] = str,
+        absence: Callable[[], str] = str,
     ) -> None:
         """`may_renew` tells whether the lease may be renewed now. For `away_seconds` the link may be away before the
-        worker takes no tasks any more; calls `changed` when it takes none any more, or takes them again. `why` returns
-        the reason why the Spark service is not there, empty where the link knows it best."""
+        worker takes no tasks any more; calls `changed` when it takes none any more, or takes them again. `absence`
+        returns the reason why the Spark service is not there, empty where the link knows it best."""
         self._address = address
         self._greeting = greeting
         self._may_renew = may_renew
@@ -95,7 +95,7 @@ class SparkLink:
         self._asked: float | None = None
         self._fitness = Fitness(away_seconds)
         self._changed = changed
-        self._why = why
+        self._why = absence
         self._problem = ""  # of the last try to open a link or, while there is one, of the Spark behind it
         self.usage = wire.SlotUsage()
         self.up = asyncio.Event()
@@ -124,10 +124,14 @@ class SparkLink:
     @property
     def _absence(self) -> str:
         if self.up.is_set():
-            why = f"has no Spark: {self._problem}" if self._problem else "came and went, and is to show that it stays"
-            return f"its Spark service {why}"
-        found = self._why() or self._problem
-        return f"no Spark service answers this worker{'' if self._answered else ' yet'}{f': {found}' if found else ''}"
+            reason = (
+                f"has no Spark: {self._problem}" if self._problem else "came and went, and is to show that it stays"
+            )
+            return f"its Spark service {reason}"
+        problem = self._why() or self._problem
+        return (
+            f"no Spark service answers this worker{'' if self._answered else ' yet'}{f': {problem}' if problem else ''}"
+        )
 
     def send(self, order: orders.RunOrder) -> None:
         """Sends one order; drops it while there is no link, since the other side then ends all runs by itself."""

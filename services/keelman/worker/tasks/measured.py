@@ -104,8 +104,8 @@ class Measured:
         weights: dict[Work, int] = {}
         for work in works:
             task = self._tasks.get(work)
-            known = task is not None and now - task.since >= KNOWN_SECONDS
-            weight = task.weight if task is not None and known else 0
+            is_known = task is not None and now - task.since >= KNOWN_SECONDS
+            weight = task.weight if task is not None and is_known else 0
             if work.is_task and weight != 1:
                 weights[work] = weight
         self._shared, self._shared_at = {work: weight for work, weight in weights.items() if weight > 1}, now

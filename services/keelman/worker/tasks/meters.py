@@ -57,7 +57,7 @@ class Meter:
             self._seen[update.run_uid] = reported
             if reported.HasField("commit_time"):
                 self.commit_ms = max(self.commit_ms, reported.commit_time.ToMilliseconds())
-            if not self.level_at or all(_lag(one) == 0 for one in self._seen.values()):
+            if not self.level_at or all(_lag(progress) == 0 for progress in self._seen.values()):
                 self.level_at = now
         if update.state == copy.COPY_RUN_STATE_FENCED:
             self.runs += 1
@@ -82,19 +82,21 @@ class Meter:
     def rates(self) -> tuple[float, float]:
         """Returns records and bytes a second, of all its copy runs."""
         reported = self._seen.values()
-        return sum(one.records_per_second for one in reported), sum(one.bytes_per_second for one in reported)
+        return sum(progress.records_per_second for progress in reported), sum(
+            progress.bytes_per_second for progress in reported
+        )
 
     def own_metrics(self) -> Iterator[copy.OwnMetric]:
         """Yields its copy runs' own counts, as they reported them last."""
-        for one in self._seen.values():
-            yield from one.own_metrics
+        for progress in self._seen.values():
+            yield from progress.own_metrics
 
     def set_aside(self) -> Mapping[str, int]:
         """Returns by topic how many partitions its copy runs have set aside."""
-        found: Counter[str] = Counter()
-        for one in self._seen.values():
-            found.update(one.set_aside)
-        return found
+        counter: Counter[str] = Counter()
+        for progress in self._seen.values():
+            counter.update(progress.set_aside)
+        return counter
 
     @property
     def measured(self) -> bool:
@@ -116,14 +118,14 @@ class Meter:
 
     def _lags(self) -> list[tuple[copy.LagUnit.ValueType, int]]:
         if self._seen:
-            return [(one.lag_unit, _lag(one)) for one in self._seen.values()]
+            return [(progress.lag_unit, _lag(progress)) for progress in self._seen.values()]
         return [] if self._left is None else [self._left]
 
     def seconds_left(self) -> float:
         """Returns the estimated time until nothing is left at the present rate; -1 when it is not known."""
-        if not self._seen or not all(one.HasField("remaining_time") for one in self._seen.values()):
+        if not self._seen or not all(progress.HasField("remaining_time") for progress in self._seen.values()):
             return -1.0
-        return max(from_duration(one.remaining_time) for one in self._seen.values())
+        return max(from_duration(progress.remaining_time) for progress in self._seen.values())
 
 
 def _lag(progress: copy.CopyProgress) -> int:
@@ -170,16 +172,16 @@ class Meters:
 
     def lags(self) -> dict[str, dict[copy.LagUnit.ValueType, int]]:
         """Returns the lag of each connector here, in each unit that its tasks measure it in."""
-        found: dict[str, dict[copy.LagUnit.ValueType, int]] = {}
+        lags: dict[str, dict[copy.LagUnit.ValueType, int]] = {}
         for work, meter in self._tasks.items():
             for unit in meter.units():
-                units = found.setdefault(work.connector, {})
+                units = lags.setdefault(work.connector, {})
                 units[unit] = units.get(unit, 0) + meter.lag(unit)
-        return found
+        return lags
 
     def keep(self, works: Iterable[Work]) -> None:
         """Forgets all others: they are another worker's, or no worker's."""
-        wanted = set(works)
-        for work in self._tasks.keys() - wanted:
+        running = set(works)
+        for work in self._tasks.keys() - running:
             del self._tasks[work]
-        self._starting &= wanted
+        self._starting &= running

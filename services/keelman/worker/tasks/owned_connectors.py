@@ -43,12 +43,12 @@ class OwnedConnectors:
         """
         properties = without_limits(config.connectors[work.connector])
         target = TARGET_STATES[config.target(work.connector)]
-        known = self._known.get(work)
-        if known is not None and known[0] == properties:
-            if known[1] == target:
+        entry = self._known.get(work)
+        if entry is not None and entry[0] == properties:
+            if entry[1] == target:
                 return
-            if (failed or known[1] == states.FAILED) and states.STOPPED not in (target, known[1]):
-                self._known[work] = (properties, target if failed else known[1])
+            if (failed or entry[1] == states.FAILED) and states.STOPPED not in (target, entry[1]):
+                self._known[work] = (properties, target if failed else entry[1])
                 return
         trace = problem_of(properties) if target != states.STOPPED else None
         state = states.FAILED if trace else target

@@ -134,19 +134,19 @@ class OwnedTasks:
     def follow(self, work: Work) -> None:
         """Starts, restarts, pauses or resumes the task, as it is configured now. A task that feels no change keeps
         running."""
-        wanted = self._grants.configured(work)
-        if wanted is None:
+        task_config = self._grants.configured(work)
+        if task_config is None:
             return
         running = self._tasks.get(work)
-        if running is not None and running.config != wanted and _alike(running.config, wanted):
-            running.host.config = wanted
-        if running is not None and (running.life.done() or running.config != wanted):
+        if running is not None and running.config != task_config and _alike(running.config, task_config):
+            running.host.config = task_config
+        if running is not None and (running.life.done() or running.config != task_config):
             running.task.end()
             if not running.life.done():
                 return
             running = None
         if running is None:
-            running = self._start(work, wanted)
+            running = self._start(work, task_config)
         connector = self._store.config.connectors[work.connector]
         if connector is not running.adjusted_to:
             self._adjust(work, running, connector)
@@ -212,12 +212,12 @@ class OwnedTasks:
                 running.task.limit(limits)
             running.limits = limits
 
-    def _start(self, work: Work, wanted: TaskConfig) -> _Running:
+    def _start(self, work: Work, task_config: TaskConfig) -> _Running:
         assert self._siblings is not None
         # A task that ran on here with another configuration begins with the whole budget, and has to prove itself anew.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
         settled = work not in self._tasks and self._store.statuses.settled(work)
-        host = _Host(self, self._grants, work, wanted, settled=settled)
+        host = _Host(self, self._grants, work, task_config, settled=settled)
         task = CopyTask(
             work, self._link, host, grace_seconds=self._grace, attempts=attempts, start_queue=self._start_queue
         )
@@ -236,11 +236,15 @@ class OwnedTasks:
             return None
         alone = is_source(config)
         count = len(self._store.config.tasks.get(work.connector, ()))
-        wanted = [work] if alone else [Work(work.connector, n) for n in range(count)]
-        found = {one: self._tasks[one].task for one in wanted if one in self._tasks and self._has(one)}
-        if len(found) < len(wanted) or any(task.ending for task in found.values()):
+        works = [work] if alone else [Work(work.connector, n) for n in range(count)]
+        tasks = {
+            task_work: self._tasks[task_work].task
+            for task_work in works
+            if task_work in self._tasks and self._has(task_work)
+        }
+        if len(tasks) < len(works) or any(task.ending for task in tasks.values()):
             return None
-        return found
+        return tasks
 
     async def _live(self, task: CopyTask) -> None:
         bind(connector=task.work.connector, task=task.work.task)
@@ -355,9 +359,9 @@ class _Host(TaskHost):
         self._owned.remove_run(uid)
 
 
-def _alike(one: TaskConfig, other: TaskConfig) -> bool:
+def _alike(task_config: TaskConfig, other: TaskConfig) -> bool:
     """Returns whether two configurations have the same effect on a task."""
-    return one[2:] == other[2:] and effective_config(*one[:2]) == effective_config(*other[:2])
+    return task_config[2:] == other[2:] and effective_config(*task_config[:2]) == effective_config(*other[:2])
 
 
 def is_failed(status: states.Status | None) -> bool:

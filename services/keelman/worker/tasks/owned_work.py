@@ -72,17 +72,17 @@ class OwnedWork:
         stamp = (self._store.config.shape, self.works)
         if self._pruned[0] == stamp[0] and self._pruned[1] is stamp[1]:
             return
-        kept = self.works & self._store.config.work()
-        if len(kept) < len(self.works):  # the same object while nothing has changed
-            for work in self.works - kept:  # work that is made again has a status to report
+        works = self.works & self._store.config.work()
+        if len(works) < len(self.works):  # the same object while nothing has changed
+            for work in self.works - works:  # work that is made again has a status to report
                 self._connectors.forget(work)
-            self.works = kept
+            self.works = works
         self._pruned = (stamp[0], self.works)
 
-    def lose(self, why: str) -> None:
+    def lose(self, reason: str) -> None:
         """Shows none of this worker's work as running from now on: the place in the group is lost."""
         when = stamp(datetime.now(UTC))
-        why_lost = f"its worker lost its place in the group at {when}, and copies nothing of this since then: {why}"
+        why_lost = f"its worker lost its place in the group at {when}, and copies nothing of this since then: {reason}"
         self._store.statuses.lose(self.works, self._worker, f"{ConnectError.java_name}: {why_lost}\n")
         self._store.status_topic.writer.forget()
 
@@ -128,8 +128,8 @@ class OwnedWork:
 
     def _works_of(self, names: set[str]) -> list[Work]:
         tasks = self._store.config.tasks
-        found = (Work(name, n) for name in sorted(names) for n in (CONNECTOR_TASK, *range(len(tasks.get(name, ())))))
-        return [work for work in found if work in self.works]
+        works = (Work(name, n) for name in sorted(names) for n in (CONNECTOR_TASK, *range(len(tasks.get(name, ())))))
+        return [work for work in works if work in self.works]
 
     def restart(self, request: RestartRequest) -> None:
         """Restarts this worker's part of a connector, which itself begins again once its status is RESTARTING."""

@@ -54,8 +54,8 @@ class RunHandle:
 
     def confirm(self, offsets: Sequence[tuple[bytes, bytes]]) -> None:
         """Confirms that the ticket still holds, with the committed offsets."""
-        found = [tickets.SourceOffset(key=key, value=value) for key, value in offsets]
-        self._link.send(orders.RunOrder(run_uid=self.uid, confirm=tickets.Confirmation(offsets=found)))
+        offsets_sent = [tickets.SourceOffset(key=key, value=value) for key, value in offsets]
+        self._link.send(orders.RunOrder(run_uid=self.uid, confirm=tickets.Confirmation(offsets=offsets_sent)))
 
     def limit(self, limits: tickets.Limits) -> None:
         """Sets its limits from now on."""
@@ -74,7 +74,7 @@ class RunHandle:
             self._link.send(orders.RunOrder(run_uid=self.uid, limits=self._limits))
 
     async def finish(
-        self, why: str, *, seconds: float, hurried: Callable[[], bool], parked: bool = False
+        self, reason: str, *, seconds: float, hurried: Callable[[], bool], parked: bool = False
     ) -> orders.RunUpdate | None:
         """Drains it for `seconds`, or until `hurried`, then cuts it; returns its last update, None when that is
         unknown.
@@ -87,7 +87,7 @@ class RunHandle:
             if last is not None:
                 return last
             self.cut_late = not hurried()
-        self.cut(why)
+        self.cut(reason)
         return await self._last(CUT_SECONDS, lambda: False)
 
     def _order(self, order: orders.RunOrder) -> None:

@@ -72,8 +72,8 @@ def stall_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> float
     boundary = config.get("transaction.boundary", "").strip().lower()
     if boundary == "connector":
         return math.inf  # the connector ends its transactions
-    known = _INTERVALS if boundary == "interval" else _INTERVALS[:1]
-    texts = [config.get(key, "") or worker.get(key, "") for key in known]
+    intervals = _INTERVALS if boundary == "interval" else _INTERVALS[:1]
+    texts = [config.get(key, "") or worker.get(key, "") for key in intervals]
     if boundary == "interval" and not any(texts[1:]):
         texts.append("60000")
     return max(after, *(2 * int(text) for text in texts if text.strip().isdecimal()), 0) / 1000

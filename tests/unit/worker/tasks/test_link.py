@@ -42,5 +42,7 @@ async def test_a_service_that_never_answered_is_told_from_one_that_does_no_more(
 
 
 async def test_who_has_no_spark_service_says_why_it_takes_no_tasks() -> None:
-    link = SparkLink("127.0.0.1:1", wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True, why=lambda: "no Java")
+    link = SparkLink(
+        "127.0.0.1:1", wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True, absence=lambda: "no Java"
+    )
     assert link.unfit == link.away == "no Spark service answers this worker yet: no Java"

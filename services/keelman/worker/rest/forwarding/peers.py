@@ -55,11 +55,11 @@ class Peers:
             return answers.Forwarded(_unreachable(error), again=True, lost=True)
         except httpx.HTTPError as error:
             return answers.Forwarded(_unreachable(error))
-        kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
-        if "location" in kept:  # as if this worker had made it
-            kept["location"] = f"{request.base_url}{urlsplit(kept['location']).path.removeprefix('/')}"
+        headers = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+        if "location" in headers:  # as if this worker had made it
+            headers["location"] = f"{request.base_url}{urlsplit(headers['location']).path.removeprefix('/')}"
         again, lost = (_is_one_of(kinds, answer) for kinds in (MOMENTARY, LOST))
-        return answers.Forwarded(Response(answer.content, answer.status_code, kept), again or lost, lost)
+        return answers.Forwarded(Response(answer.content, answer.status_code, headers), again or lost, lost)
 
     async def _pass_on(
         self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str
@@ -84,8 +84,8 @@ class Peers:
 
 def _refuses(error: httpx.HTTPError) -> bool:
     """Returns whether TLS fails, for example by a certificate, which no time mends."""
-    found = tls_error(error)
-    return found is not None and not isinstance(found, ENDED)
+    failure = tls_error(error)
+    return failure is not None and not isinstance(failure, ENDED)
 
 
 def _unreachable(error: httpx.HTTPError | ssl.SSLError) -> Response:

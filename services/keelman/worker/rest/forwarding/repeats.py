@@ -26,8 +26,8 @@ def begin(headers: Mapping[str, str]) -> None:
     """Begins a request; the headers tell whether it is a repeated one, and which."""
     name = headers.get(NAME_HEADER, "")
     _name.set(name if 0 < len(name) <= len(_new_name()) else _new_name())
-    given = headers.get(HEADER, "")
-    _since.set(int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
+    identifier = headers.get(HEADER, "")
+    _since.set(int(identifier) if identifier.isascii() and identifier.isdigit() and len(identifier) < 20 else None)
 
 
 def repeat(since: int) -> None:

@@ -28,14 +28,14 @@ def check(headers: Mapping[str, str], body: bytes, key: str, accepted: tuple[str
     signature, algorithm = headers.get(AUTHORIZATION), headers.get(ALGORITHM)
     if signature is None or algorithm is None:
         raise RestError(400, "Internal request missing required signature")
-    known = next((name for name in HASHES if name.lower() == algorithm.lower()), None)
-    if known is None:
+    algorithm_name = next((name for name in HASHES if name.lower() == algorithm.lower()), None)
+    if algorithm_name is None:
         raise RestError(400, f"Algorithm {algorithm} not available")
     try:
-        given = base64.b64decode(signature, validate=True)
+        sent = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):
         raise RestError(400, "Input byte array has wrong 4-byte ending unit") from None
-    if known.lower() not in {name.lower() for name in accepted}:
+    if algorithm_name.lower() not in {name.lower() for name in accepted}:
         raise RestError(
             400,
             f"This worker does not support the '{algorithm}' key signing algorithm used by other workers. This worker "
@@ -44,7 +44,7 @@ def check(headers: Mapping[str, str], body: bytes, key: str, accepted: tuple[str
         )
     if not key:
         raise RestError(503, NO_KEY)
-    if not hmac.compare_digest(given, _signature(key, body, known)):
+    if not hmac.compare_digest(sent, _signature(key, body, algorithm_name)):
         raise RestError(403, "Internal request contained invalid signature.")
 
 

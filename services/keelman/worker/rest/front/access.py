@@ -24,11 +24,11 @@ def with_access(access: Access, app: ASGIApp) -> ASGIApp:
         return app
 
     async def layered(scope: Scope, receive: Receive, send: Send) -> None:
-        asked = Headers(scope=scope)
+        headers = Headers(scope=scope)
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _mark(access, scope["method"], asked, MutableHeaders(scope=message))
+                _mark(access, scope["method"], headers, MutableHeaders(scope=message))
             await send(message)
 
         await app(scope, receive, answered)
@@ -36,7 +36,7 @@ def with_access(access: Access, app: ASGIApp) -> ASGIApp:
     return layered
 
 
-def _mark(access: Access, method: str, asked: Headers, answer: MutableHeaders) -> None:
+def _mark(access: Access, method: str, headers: Headers, answer: MutableHeaders) -> None:
     """Puts the headers on one answer."""
     configured = MutableHeaders()
     for rule in access.headers:
@@ -46,11 +46,11 @@ def _mark(access: Access, method: str, asked: Headers, answer: MutableHeaders) -
     if access.origins is None:
         return
     answer.append("Vary", "Origin")
-    origin = asked.get("origin")
+    origin = headers.get("origin")
     if origin is None or not _allows(access, origin):
         return
     answer["Access-Control-Allow-Origin"] = origin
-    if method == "OPTIONS" and "access-control-request-method" in asked:
+    if method == "OPTIONS" and "access-control-request-method" in headers:
         answer["Access-Control-Allow-Methods"] = ",".join(access.methods)
         answer["Access-Control-Allow-Headers"] = ALLOWED_HEADERS
         answer["Access-Control-Max-Age"] = str(PREFLIGHT_SECONDS)
@@ -65,5 +65,5 @@ def _apply(rule: HeaderRule, headers: MutableHeaders) -> None:
 
 
 def _allows(access: Access, origins: str) -> bool:
-    given = [one.strip() for one in origins.split(" ") if one.strip()]
-    return not access.origins or any(p.fullmatch(one) for one in given for p in access.origins)
+    patterns = [origin.strip() for origin in origins.split(" ") if origin.strip()]
+    return not access.origins or any(p.fullmatch(origin) for origin in patterns for p in access.origins)

@@ -41,7 +41,7 @@ def guarded(auth: BasicAuth, routed: Starlette) -> ASGIApp:
 def _allows(auth: BasicAuth, scope: Scope) -> bool:
     """Returns whether the request is a user's, or internal."""
     path, method = scope["path"], scope["method"]
-    if any(method == wanted and form.fullmatch(path) for wanted, form in INTERNAL):
+    if any(method == legal_method and form.fullmatch(path) for legal_method, form in INTERNAL):
         return True
     scheme, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
@@ -50,5 +50,5 @@ def _allows(auth: BasicAuth, scope: Scope) -> bool:
         name, colon, password = base64.b64decode(text, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return False
-    known = hmac.compare_digest(auth.users.get(name, "").encode(), password.encode())
-    return bool(colon) and name in auth.users and known
+    matches = hmac.compare_digest(auth.users.get(name, "").encode(), password.encode())
+    return bool(colon) and name in auth.users and matches

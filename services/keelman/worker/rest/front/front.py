@@ -42,7 +42,7 @@ def peer_tls(properties: WorkerProperties) -> ssl.SSLContext:
 
     Raises InvalidArgument naming the property at fault.
     """
-    if any(one.tls for one in properties.listeners.main):
+    if any(listener.tls for listener in properties.listeners.main):
         return client_tls(properties.raw)
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -75,7 +75,7 @@ async def open_front(
             log.warning("worker_advertises_no_host", url=front.url, note=f"{note}: set rest.advertised.host.name")
         yield front
     finally:
-        await asyncio.gather(*(one.aclose() for one in opened))
+        await asyncio.gather(*(client.aclose() for client in opened))
 
 
 def _whole(app: ASGIApp) -> ASGIApp:
@@ -92,19 +92,24 @@ async def _open(
 ) -> dict[Listener, int]:
     ports: dict[Listener, int] = {}
     admin = key.startswith("admin.")
-    tls = server_tls(properties.raw, admin=admin) if any(one.tls for one in listeners) else None
-    for one in listeners:
-        host = one.host or EVERYWHERE
+    tls = server_tls(properties.raw, admin=admin) if any(listener.tls for listener in listeners) else None
+    for listener in listeners:
+        host = listener.host or EVERYWHERE
         try:
             served = serve_http(
-                app, host=host, port=one.port, label="rest", tls=tls if one.tls else None, grace_seconds=LAST_SECONDS
+                app,
+                host=host,
+                port=listener.port,
+                label="rest",
+                tls=tls if listener.tls else None,
+                grace_seconds=LAST_SECONDS,
             )
             stack = contextlib.AsyncExitStack()
-            ports[one] = await stack.enter_async_context(served)
+            ports[listener] = await stack.enter_async_context(served)
             opened.append(stack)
         except Unavailable as error:
             raise Unavailable(
-                f"{key}: port {one.port} on {host} is taken by another process: stop it, or set another free port",
+                f"{key}: port {listener.port} on {host} is taken by another process: stop it, or set another free port",
                 reason=error.reason,
                 metadata={**error.metadata, PROPERTY: key},
             ) from None

@@ -129,5 +129,5 @@ def _is_json(request: Request) -> bool:
 
 
 def _takes_json(accept: str) -> bool:
-    wanted = [one.partition(";")[0].strip().lower() for one in accept.split(",")]
-    return wanted == [""] or any(one in (JSON_TYPE, "application/*", "*/*", "*") for one in wanted)
+    types = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
+    return types == [""] or any(media_type in (JSON_TYPE, "application/*", "*/*", "*") for media_type in types)

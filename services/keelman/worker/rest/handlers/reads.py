@@ -36,10 +36,10 @@ class Reads:
     async def connectors(self, request: Request) -> Response:
         """GET /connectors: names; with `expand`, status and info of each."""
         views = await self._fresh()
-        wanted = request.query_params.getlist("expand")
-        if not wanted:
+        expansions = request.query_params.getlist("expand")
+        if not expansions:
             return _response(views, views.names())
-        pieces = views.listed(wanted)
+        pieces = views.listed(expansions)
         headers = {"content-length": str(sum(map(len, pieces))), **known(views)}
 
         async def body() -> AsyncIterator[bytes]:
@@ -53,8 +53,8 @@ class Reads:
         """GET /connectors/x, with its configuration's tag and its uid; with notes on its keys if their header asks."""
         views = await self._fresh()
         info = views.info(name_in(request))
-        wanted = key_notes.HEADER in request.headers
-        notes = await self._context().operations.key_notes.header(info["config"]) if wanted else {}
+        with_notes = key_notes.HEADER in request.headers
+        notes = await self._context().operations.key_notes.header(info["config"]) if with_notes else {}
         return _response(views, info, {**views.about(info["name"], info["config"]), **notes})
 
     async def config(self, request: Request) -> Response:

@@ -37,8 +37,8 @@ class RecordRoutes:
         """POST /connectors/x/preview: `config` to try another configuration, `records`, `from`; all may be absent."""
         name = name_in(request)
         body = await fields_in(request, PREVIEW)
-        given = body.get("config")
-        config = None if given is None else _config(given)
+        submitted = body.get("config")
+        config = None if submitted is None else _config(submitted)
         if config is not None and config.setdefault("name", name) != name:
             raise other_name(config["name"] or "", name)
         records = whole_in(body, "records", USUAL_RECORDS, 1, MAX_RECORDS)
@@ -51,8 +51,8 @@ class RecordRoutes:
 
     async def dead_letters(self, request: Request) -> Response:
         """GET /connectors/x/dead-letters: the number of each kind, and the newest, `records` of them."""
-        name, asked = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
-        records = whole_in({"records": Number(asked)}, "records", USUAL_RECORDS, 0, MAX_RECORDS)
+        name, count = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
+        records = whole_in({"records": Number(count)}, "records", USUAL_RECORDS, 0, MAX_RECORDS)
         return await self._answer(request, lambda context: context.replays.survey(name, records=records))
 
     async def replay(self, request: Request) -> Response:
@@ -65,7 +65,7 @@ class RecordRoutes:
         dry, cursor = body.get("dry_run", False), body.get("cursor")
         if not isinstance(dry, bool):
             raise RestError(400, f"dry_run: {_json(dry)} is not legal: true or false")
-        wanted = Replay(
+        replay = Replay(
             to=to,
             stage=_stage(text_in(body, "stage").upper()),
             exception=text_in(body, "exception"),
@@ -74,18 +74,18 @@ class RecordRoutes:
             dry_run=dry,
             cursor=None if cursor is None else _cursor(cursor),
         )
-        return await self._answer(request, lambda context: context.replays.replay(name, wanted))
+        return await self._answer(request, lambda context: context.replays.replay(name, replay))
 
     async def database_tables(self, request: Request) -> Response:
         """POST /database-tables: a database's tables, by a JDBC driver of this worker. `url`, `user` and
         `password`, which may be references, and the patterns `catalog`, `schema` and `table`, which may be absent."""
         body = await fields_in(request, TABLES)
-        asked = {field: text_in(body, field) for field in TABLES}
+        fields = {field: text_in(body, field) for field in TABLES}
         for field in TABLES[:1]:
-            if not asked[field].startswith("jdbc:"):
+            if not fields[field].startswith("jdbc:"):
                 raise RestError(400, f"{field}: a JDBC URL is needed, such as jdbc:postgresql://host/name")
         try:
-            return json_response(await self._context().databases.tables(asked))
+            return json_response(await self._context().databases.tables(fields))
         except DeadlineExceeded as error:
             raise RestError(504, error.message) from None
 
@@ -120,25 +120,25 @@ def _since(text: str) -> int | None:
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _cursor(given: Any) -> dict[str, Any]:
-    parts = given if isinstance(given, dict) else {}
-    found: dict[str, Any] = {}
+def _cursor(value: Any) -> dict[str, Any]:
+    parts = value if isinstance(value, dict) else {}
+    cursor: dict[str, Any] = {}
     for key in ("at", "ends"):
         offsets = parts.get(key)
         if not isinstance(offsets, dict) or not all(n.isdigit() and str(o).isdigit() for n, o in offsets.items()):
             raise RestError(400, "cursor: it is not one that a replay has answered with")
-        found[key] = {number: int(offset) for number, offset in offsets.items()}
-    return found
+        cursor[key] = {number: int(offset) for number, offset in offsets.items()}
+    return cursor
 
 
-def _config(given: Any) -> dict[str, str | None]:
+def _config(value: Any) -> dict[str, str | None]:
     try:
-        return text_map(given)
+        return text_map(value)
     except RestError as error:
         raise RestError(400, f"config: {error.message}") from None
 
 
-async def fields_in(request: Request, known: tuple[str, ...]) -> Mapping[str, Any]:
+async def fields_in(request: Request, legal: tuple[str, ...]) -> Mapping[str, Any]:
     """Returns the fields of a body that may be missing. Raises 400 for other values than a JSON object, and for an
     unknown field."""
     try:
@@ -148,34 +148,34 @@ async def fields_in(request: Request, known: tuple[str, ...]) -> Mapping[str, An
     if body is None:
         return {}
     if not isinstance(body, dict):
-        raise RestError(400, f"The request's body must be an object with fields of {', '.join(known)}")
+        raise RestError(400, f"The request's body must be an object with fields of {', '.join(legal)}")
     for field in body:
-        if field not in known:
-            raise RestError(400, f"{field}: there is no such field: {', '.join(known)}")
+        if field not in legal:
+            raise RestError(400, f"{field}: there is no such field: {', '.join(legal)}")
     return body
 
 
 def whole_in(body: Mapping[str, Any], field: str, default: int, least: int, most: int) -> int:
     """Returns a whole number of the body. Raises 400."""
-    given = body.get(field)
-    if given is None:
+    value = body.get(field)
+    if value is None:
         return default
-    legal = isinstance(given, Number) and given.isdigit() and len(given) < 20 and least <= int(given) <= most
+    legal = isinstance(value, Number) and value.isdigit() and len(value) < 20 and least <= int(value) <= most
     if not legal:
-        raise RestError(400, f"{field}: {_json(given)} is not legal: a whole number from {least} to {most}")
-    return int(given)
+        raise RestError(400, f"{field}: {_json(value)} is not legal: a whole number from {least} to {most}")
+    return int(value)
 
 
 def text_in(body: Mapping[str, Any], field: str) -> str:
     """Returns a text of the body; empty when it is missing. Raises 400."""
-    given = body.get(field)
-    if given is None:
+    value = body.get(field)
+    if value is None:
         return ""
-    if not isinstance(given, str) or isinstance(given, Number):
-        raise RestError(400, f"{field}: {_json(given)} is not legal: a text")
-    return given
+    if not isinstance(value, str) or isinstance(value, Number):
+        raise RestError(400, f"{field}: {_json(value)} is not legal: a text")
+    return value
 
 
-def _json(given: Any) -> str:
+def _json(value: Any) -> str:
     """Returns a value as it was sent: a number differs from a text of digits."""
-    return str(given) if isinstance(given, Number) else json.dumps(given, ensure_ascii=False)
+    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)

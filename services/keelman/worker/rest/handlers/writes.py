@@ -155,9 +155,9 @@ def _terms(request: Request) -> dict[str, str]:
 
 def _named(name: str, config: Config) -> Config:
     """Returns the configuration with the connector's name in it. Raises 400 when it has another."""
-    given = config.get("name")
-    if given is not None and given != name:
-        raise other_name(given, name)
+    name_in_config = config.get("name")
+    if name_in_config is not None and name_in_config != name:
+        raise other_name(name_in_config, name)
     return {**config, "name": name}
 
 
