@@ -284,15 +284,13 @@ class Changes:
 
     def _asked(self, vbucket: Vbucket) -> bytes:
         """Returns a stream request's JSON. Collections that existed once and are gone raise nothing."""
-        selection, is_running = self._options.selection, bool(self._streamed)
-        dropped = selection.missing(self._manifest) if is_running else []
+        selection, running = self._options.selection, bool(self._streamed)
+        dropped = selection.missing(self._manifest) if running else []
         if dropped and dropped != self._dropped:
             names = ", ".join(map(str, dropped))
             _log.warning("couchbase_collections_dropped", collections=names, note="the others are read on")
         self._dropped = dropped
-        value = selection.value(
-            self._manifest, vbucket.place.manifest_uid, widened=self._widened if is_running else None
-        )
+        value = selection.value(self._manifest, vbucket.place.manifest_uid, widened=self._widened if running else None)
         vbucket.asked = frozenset(selection.ids(self._manifest) if "collections" in value else ())
         return json.dumps(value, separators=(",", ":")).encode()
 

@@ -340,9 +340,7 @@ def provider_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]
 def provided(properties: Mapping[str, str]) -> set[str]:
     """Returns the keys of a worker's properties whose values come from one of its own providers."""
     names = set(_names(properties))
-    return {
-        key for key, text in properties.items() if any(reference.provider in names for reference in references(text))
-    }
+    return {key for key, text in properties.items() if any(ref.provider in names for ref in references(text))}
 
 
 def _names(properties: Mapping[str, str]) -> list[str]:

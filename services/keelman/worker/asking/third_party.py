@@ -177,9 +177,8 @@ class ThirdParty:
     def jars(self) -> list[list[str]]:
         """All jars that Java code is loaded from, grouped as they are loaded together: shared ones first."""
         shared = [jar for folder in self._libraries for jar in sorted(Path(folder).expanduser().rglob("*.jar"))]
-        own = [
-            [*plugin.java.jars, *plugin.java.libraries] for plugin in self.catalog.plugins if plugin.java is not None
-        ]
+        java = [plugin.java for plugin in self.catalog.plugins if plugin.java is not None]
+        own = [[*plugin.jars, *plugin.libraries] for plugin in java]
         return [[str(jar) for jar in together] for together in (shared, *own) if together]
 
     def with_steps(self, config: Mapping[str, str]) -> Plugin | None:
@@ -290,9 +289,7 @@ class ThirdParty:
         for name in names:
             self._order(name)
         self._judge_usable(names)
-        registry.add_steps(
-            java_plugins.steps(((self._hosts[f], plugin) for f, plugin in self._java.items()), self.wait)
-        )
+        registry.add_steps(java_plugins.steps(((self._hosts[f], java) for f, java in self._java.items()), self.wait))
         self._changed()
         return []
 
@@ -316,12 +313,8 @@ class ThirdParty:
 
     def _made(self, host: PluginHost, name: str, description: Description) -> type[StandIn]:
         names = (name, *(alias for alias, full in host.plugin.names().items() if full == name and alias != name))
-        attributes = {
-            "names": names,
-            "version": description.version,
-            "direction": description.direction,
-            "runs_on": description.runs_on,
-        }
+        attributes = {"names": names, "version": description.version, "direction": description.direction}
+        attributes["runs_on"] = description.runs_on
         hosts = {"_host": host, "_started": self._started.get(host.plugin.folder, host)}
         return type(name, (StandIn,), {**attributes, **hosts, "plugin": host.plugin, "_plugins": self})
 
