@@ -16,19 +16,20 @@ from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import event_topic
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.tables import RelayRow
 from keelman.state.events import relay as relaying
 from keelman.state.events.relay import Relay, relay_lease
 from keelman.state.events.watch import Tail
 from keelman.state.executor import Executor
-from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.broker_cluster import broker_cluster_message
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import worker_cluster_message
 from keelman.state.planning.draft import Limits
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, load, open_store, subjects_of
+from keelman.state.resources.store import Store, load, subjects_of
 from support.eventually import eventually
+from support.state.stores import open_store
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 name = st.sampled_from(["a", "b"])
@@ -59,19 +60,19 @@ class Brokers:
 def work(tx, verb: str, of: str) -> None:
     match verb:
         case "brokers":
-            broker_cluster.create(tx, of, ExternalBrokers("127.0.0.1:1"))
+            broker_clusters.create(tx, of, ExternalBrokers("127.0.0.1:1"))
         case "workers":
-            worker_cluster.create(tx, of, WorkerClusterSpec("default", count=1))
+            worker_clusters.create(tx, of, WorkerClusterSpec("default", count=1))
         case "start":
-            worker_cluster.start(tx, of, "")
+            worker_clusters.start(tx, of, "")
         case "stop":
-            worker_cluster.stop(tx, of, "")
+            worker_clusters.stop(tx, of, "")
         case "delete":
-            worker_cluster.delete(tx, of, "")
+            worker_clusters.delete(tx, of, "")
         case "delete-brokers":
-            broker_cluster.delete(tx, of, "")
+            broker_clusters.delete(tx, of, "")
         case "cut":
-            broker_cluster.create(tx, "never", ExternalBrokers("127.0.0.1:1"))
+            broker_clusters.create(tx, "never", ExternalBrokers("127.0.0.1:1"))
             raise asyncio.CancelledError
 
 
@@ -82,7 +83,7 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
         planner = Executor(store, LIMITS, lambda node: node)
         store.listen(planner.changed)
         async with store.write() as tx:
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         tail = Tail(store)
         store.follow(tail.add)
         relay = Relay(store, hub, "default", tail, relay_lease(store.database), brokers.connect)
@@ -96,7 +97,7 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
                     async with store.write() as tx:
                         work(tx, verb, of)
             async with store.database.read() as session:
-                revision, snapshot = store.revision, await load(session)
+                revision, snapshot = store.revision, await load(session, NOUNS)
             for noun in NOUNS:
                 assert dict(store.snapshot.resources(noun)) == snapshot.resources(noun), (
                     "what is kept is what is stored"

@@ -17,15 +17,17 @@ from keelman.api.event.v1.watch_service_pb2 import WatchRequest
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError
 from keelman.rpc.watching import Known, key_of, resource_of
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.tables import OutboxRow
 from keelman.state.events import watch as watching
 from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
-from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.nouns.registry import CREATED, NOUNS, event_of
+from keelman.state.nouns.registry import NOUNS
 from keelman.state.planning.draft import Limits
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, open_store, subjects_of
+from keelman.state.resources.noun import CREATED
+from keelman.state.resources.store import Store, subjects_of
+from support.state.stores import open_store
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 name = st.sampled_from(["a", "b", "c"])
@@ -81,13 +83,13 @@ async def work(store: Store, verb: str, of: str) -> None:
     async with store.write() as tx:
         match verb:
             case "create":
-                worker_cluster.create(tx, of, WorkerClusterSpec("default", count=1))
+                worker_clusters.create(tx, of, WorkerClusterSpec("default", count=1))
             case "start":
-                worker_cluster.start(tx, of, "")
+                worker_clusters.start(tx, of, "")
             case "stop":
-                worker_cluster.stop(tx, of, "")
+                worker_clusters.stop(tx, of, "")
             case "delete":
-                worker_cluster.delete(tx, of, "")
+                worker_clusters.delete(tx, of, "")
 
 
 async def trim(store: Store) -> None:
@@ -103,7 +105,7 @@ async def history(path: Path, steps: list[tuple[str, str]], nouns: list[str]) ->
         store.listen(lambda changes: hub.wake(subjects_of(changes)))
         store.listen(planner.changed)
         async with store.write() as tx:
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         for of in "ab":
             await work(store, "create", of)
         watcher = Watcher(store, hub, nouns)
@@ -125,7 +127,7 @@ async def history(path: Path, steps: list[tuple[str, str]], nouns: list[str]) ->
             await watcher.read(1)
         await watcher.cut()
         events = [
-            event_of(CREATED, resource, store.revision, store.database.clock())
+            NOUNS[resource.NOUN].event(CREATED, resource, store.revision, store.database.clock())
             for noun in nouns or NOUNS
             for resource in store.snapshot.resources(noun).values()
         ]

@@ -13,11 +13,14 @@ from typing import Any
 
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
+from keelman.state.clusters.settling import settle
 from keelman.state.database.database import Database
 from keelman.state.database.sealing import Sealer
 from keelman.state.executor import Executor
 from keelman.state.nouns.broker_cluster import BrokerClusterApi
 from keelman.state.nouns.node import NodeApi
+from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import WorkerClusterApi
 from keelman.state.planning.draft import Limits
 from keelman.state.replicas.fenced import FencedStore
@@ -26,8 +29,8 @@ from keelman.state.replicas.leader import LEADER, Leader
 from keelman.state.replicas.lease import Lease
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.noun import Parts
-from keelman.state.resources.store import Change, Store, Transaction, subjects_of
+from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.transaction import Change, Transaction
 from keelman.state.service import PLAN_SECONDS
 from keelman.state.sessions.sessions import Sessions
 from simulation.database import Server, SharedDatabase, SimulatedExchange
@@ -125,7 +128,7 @@ class StateService:
         world, clock = self.world, self.world.loop.time
         made = Database if world.is_sole else SharedDatabase
         database = made(world.server.engine(), world.sealer, self._wall_clock)
-        store = Store(database)
+        store = Store(database, NOUNS, settle)
         await store.catch_up()
         commits, heard = Hub(), Heard(clock)
         world.rules.loaded(self.name, store)

@@ -15,7 +15,8 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import WorkerSpec, Workload, WorkloadKind
 from keelman.state.planning.places import has_labels
 from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD
-from keelman.state.resources.store import Change, Store
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Change
 from support.fake_time import FakeTimeLoop
 
 NAMES = {

@@ -18,7 +18,8 @@ from keelman.state.planning.idle import IdleSparks
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
-from keelman.state.resources.store import Change, Store, Transaction
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Change, Transaction
 
 log = get_logger()
 CHECK_SECONDS = 300.0

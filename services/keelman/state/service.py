@@ -21,6 +21,7 @@ from keelman.state.autoscaling.room import Room
 from keelman.state.brokers.external import ExternalProbe
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.brokers.in_sync import InSyncProbe
+from keelman.state.clusters.settling import settle
 from keelman.state.clusters.worker_urls import WorkerUrls
 from keelman.state.definitions.applying import CALL_SECONDS
 from keelman.state.events.relay import Relay, relay_lease
@@ -28,8 +29,8 @@ from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
 from keelman.state.nouns import registry
 from keelman.state.nouns.connector import ConnectorReportApi
+from keelman.state.nouns.parts import Parts
 from keelman.state.operation_kinds import all_kinds
-from keelman.state.operations.kinds import Tools
 from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
@@ -44,10 +45,10 @@ from keelman.state.reports.reader import ReportsReader
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.log_delivery import checked_buckets
-from keelman.state.resources.noun import Parts
 from keelman.state.resources.snapshot import BROKER_CLUSTER
-from keelman.state.resources.store import Store, open_store, subjects_of
+from keelman.state.resources.store import Store, subjects_of
 from keelman.state.secrets.key_change import LOOK_SECONDS, KeyChange
+from keelman.state.secrets.opening import open_store
 from keelman.state.sessions.sessions import Sessions
 from keelman.state.settings import Settings, port_range
 from keelman.state.streams_api import CopyRunApi, SessionApi
@@ -79,7 +80,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(url, key_file=settings.secrets_key))
+        store = await stack.enter_async_context(open_store(url, registry.NOUNS, settle, key_file=settings.secrets_key))
         gc.collect()
         gc.freeze()  # stored resources stay: with many nodes they take a tenth of a second to scan
         store.listen(lambda changes: commits.wake(subjects_of(changes)))
@@ -114,11 +115,11 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         else:
             executor.lead(False)
             siblings.start(exchange.run(executor.planned), name="exchange")
-        tools = Tools(led, topics, connectors, executor, plugins, buckets)
+        kinds = all_kinds(led, notes=topics, connectors=connectors, planned=executor, files=plugins, buckets=buckets)
         judge = Reconciler("judge", lambda: sessions.judge(led), settings.heartbeat_seconds / 2)
         parts_of_leader = (
             ("judge", judge.run),
-            ("operations", Runner(led, commits, lease, all_kinds(tools), settings.operation_wait_seconds).run),
+            ("operations", Runner(led, commits, lease, kinds, settings.operation_wait_seconds).run),
             ("autoscaler", Autoscaler(led, reports.recent_usage, Room(store, reports.connectors.of)).run),
             ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run),
             *_reconcilers(led, commits, executor, settings),

@@ -32,12 +32,14 @@ from keelman.model.workload import Goal, ProcessState, WorkloadKind, WorkloadSta
 from keelman.rpc.channels import channel
 from keelman.rpc.health import is_serving
 from keelman.runtime.processes.ports import free_ports
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.tables import RelayRow
 from keelman.state.executor import Executor
-from keelman.state.nouns import broker_cluster, node, worker_cluster, workload
+from keelman.state.nouns import node, workload
 from keelman.state.planning.draft import Limits
-from keelman.state.resources.store import Store, open_store
+from keelman.state.resources.store import Store
 from support.eventually import eventually
+from support.state.stores import open_store
 
 BROKERS = "brokers"
 """The broker cluster of all, where events and reports are too."""
@@ -104,7 +106,7 @@ async def measured(
 
 async def _fill(store: Store, size: Size, bootstrap: str) -> None:
     async with store.write() as tx:
-        broker_cluster.create(tx, BROKERS, ExternalBrokers(bootstrap))
+        broker_clusters.create(tx, BROKERS, ExternalBrokers(bootstrap))
         for number in range(size.nodes):
             address = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:7420"
             made = Node(
@@ -115,8 +117,8 @@ async def _fill(store: Store, size: Size, bootstrap: str) -> None:
         async with store.write() as tx:
             for number in range(begin, min(begin + BATCH, size.clusters)):
                 spec = WorkerClusterSpec(BROKERS, count=WORKERS, properties={"plugin.path": "/plugins"})
-                worker_cluster.create(tx, _cluster(number), spec)
-                worker_cluster.start(tx, _cluster(number), "")
+                worker_clusters.create(tx, _cluster(number), spec)
+                worker_clusters.start(tx, _cluster(number), "")
 
 
 def _workers(store: Store) -> dict[str, list[str]]:
@@ -153,7 +155,7 @@ async def _plan_after_a_change(store: Store, planner: Executor, number: int, siz
     """Milliseconds of the plan for one worker more, with its write, and of the processor for it."""
     name = _cluster(number % size.clusters)
     async with store.write() as tx:
-        worker_cluster.update(tx, name, "", lambda spec: dataclasses.replace(spec, count=spec.count + 1))
+        worker_clusters.update(tx, name, "", lambda spec: dataclasses.replace(spec, count=spec.count + 1))
     took, cpu = await _took(planner.reconcile)
     async with store.write() as tx:
         placed = [w for w in tx.snapshot.workloads.values() if w.status is None and w.goal is Goal.RUNNING]

@@ -25,9 +25,9 @@ from keelman.state.database.failpoints import NAMES
 from keelman.state.database.tables import OutboxRow
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.plugins.database_storage import DatabaseStorage
-from keelman.state.resources.store import open_store
 from support.eventually import eventually
 from support.state.service import Agent, Clients, StateProcess, workers_pb
+from support.state.stores import open_store
 from support.state.uploads import download, jar, upload
 
 pytestmark = pytest.mark.component

@@ -6,11 +6,11 @@ from pathlib import Path
 from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, WorkloadStatus
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.executor import FIGURES_SECONDS, Executor
-from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.idle import IdleSparks
-from keelman.state.resources.store import open_store
+from support.state.stores import open_store
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 
@@ -26,16 +26,16 @@ async def test_a_generation_is_observed_once_it_is_planned(tmp_path: Path) -> No
             return executor.observed(brokers), executor.observed(workers), workers.generation
 
         async with store.write() as tx:
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
-            worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            worker_clusters.create(tx, "demo", WorkerClusterSpec("default", count=1))
         assert observed() == (0, 0, 1)
         await executor.reconcile()
         assert observed() == (1, 1, 1)
         async with store.write() as tx:
-            worker_cluster.start(tx, "demo", "")
+            worker_clusters.start(tx, "demo", "")
         assert observed() == (1, 1, 2)
         async with store.write() as tx:
-            worker_cluster.stop(tx, "demo", "")
+            worker_clusters.stop(tx, "demo", "")
         assert observed() == (1, 1, 3)
         await executor.reconcile()
         assert observed() == (1, 3, 3)
@@ -54,14 +54,14 @@ async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None
         for one in (leader, follower):
             store.listen(one.changed)
         async with store.write() as tx:
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         async with store.write() as tx:
-            worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+            worker_clusters.create(tx, "demo", WorkerClusterSpec("default", count=1))
         assert follower.observed(store.snapshot.worker_cluster("demo")) == 0
         await leader.reconcile()
         assert follower.observed(store.snapshot.worker_cluster("demo")) == 1
         async with store.write() as tx:
-            worker_cluster.start(tx, "demo", "")
+            worker_clusters.start(tx, "demo", "")
         assert follower.observed(store.snapshot.worker_cluster("demo")) == 1
         await leader.reconcile()
         assert follower.observed(store.snapshot.worker_cluster("demo")) == 2
@@ -82,21 +82,21 @@ async def test_what_hosts_use_is_asked_for_when_there_is_something_to_place(tmp_
         async with store.write() as tx:
             for name in ("n1", "n2"):
                 tx.put(Node(name, name, tx.now, tx.now, NodeState.ONLINE, "h:1", address="10.0.0.1"))
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
-            worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            worker_clusters.create(tx, "demo", WorkerClusterSpec("default", count=1))
         await executor.reconcile()
         assert asked == [], "nothing is to be placed"
         async with store.write() as tx:
-            worker_cluster.start(tx, "demo", "")
+            worker_clusters.start(tx, "demo", "")
         await executor.reconcile()
         assert sorted(asked) == ["n1", "n2"]
         async with store.write() as tx:
-            worker_cluster.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=2))
+            worker_clusters.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=2))
         await executor.reconcile()
         assert len(asked) == 2, "for a while they are taken to use what they used"
         now[0] += FIGURES_SECONDS
         async with store.write() as tx:
-            worker_cluster.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=3))
+            worker_clusters.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=3))
         await executor.reconcile()
         assert len(asked) == 4
 
@@ -125,16 +125,16 @@ async def test_a_spark_service_runs_on_for_a_while_without_a_worker(tmp_path: Pa
 
         async def used() -> None:
             async with store.write() as tx:
-                worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
-                worker_cluster.start(tx, "demo", "")
+                worker_clusters.create(tx, "demo", WorkerClusterSpec("default", count=1))
+                worker_clusters.start(tx, "demo", "")
             await obeyed()
             async with store.write() as tx:
-                worker_cluster.delete(tx, "demo", "")
+                worker_clusters.delete(tx, "demo", "")
             await obeyed()
 
         async with store.write() as tx:
             tx.put(Node("n1", "n1", tx.now, tx.now, NodeState.ONLINE, "h:1", address="10.0.0.1"))
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         await used()
         now[0] = 50.0
         await used()

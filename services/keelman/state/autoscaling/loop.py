@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.worker_pb2 import WorkerUsage
 from keelman.model.autoscale import COOL_DOWN_SECONDS
@@ -21,11 +20,9 @@ from keelman.state.autoscaling.measuring import is_settled, measured
 from keelman.state.autoscaling.room import Room
 from keelman.state.autoscaling.steps import TASKS_FOLLOW, plan_of, target_of
 from keelman.state.dedicated.composition import configured_by, tasks_max_of
-from keelman.state.nouns.operation import begin
+from keelman.state.operations.begin import begin
 from keelman.state.resources.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Store
+from keelman.state.resources.store import Store
 
 log = get_logger()
 LOOK_SECONDS = 1.0

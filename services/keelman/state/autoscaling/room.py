@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_TYPE_SINK, Connector
 from keelman.kafka.topic_brokers import TopicBrokers
@@ -13,10 +12,8 @@ from keelman.model.cluster import WorkerCluster
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
+from keelman.state.resources.store import Store
 from keelman.state.topics.reaching import asked_properties
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Store
 
 log = get_logger()
 ANSWER_SECONDS = 5.0

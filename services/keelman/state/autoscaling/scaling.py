@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from keelman.model.cluster import WorkerCluster
 from keelman.model.operation import Operation
@@ -14,18 +13,19 @@ from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS
 from keelman.state.dedicated.started_workers import START_SECONDS, StartedWorkers
 from keelman.state.definitions.applying import ConnectorSteps
 from keelman.state.definitions.steps import ASK, CONFIGURE, FORMER
-from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.planning.planned import Planned
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
+from keelman.workers.rest.connectors import Connectors
 
 NOT_SCALED = "it is not autoscaled any more, or does not run"
 
 
-def kind(tools: Tools) -> Kind:
+def kind(store: Store, connectors: Connectors, planned: Planned) -> Kind:
     """Returns the steps of operations that scale."""
-    steps = _Steps(tools)
+    steps = _Steps(store, connectors, planned)
     return Kind(
         {
             SET: StepWork(steps.set_workers, steps.put_back),
@@ -46,10 +46,10 @@ def _noted(tx: Transaction, operation: Operation) -> None:
 class _Steps:
     """The steps."""
 
-    def __init__(self, tools: Tools) -> None:
-        self.connector = ConnectorSteps(tools)
-        self._workers = StartedWorkers(tools)
-        self._store = tools.store
+    def __init__(self, store: Store, connectors: Connectors, planned: Planned) -> None:
+        self.connector = ConnectorSteps(store, connectors)
+        self._workers = StartedWorkers(store, planned)
+        self._store = store
 
     async def set_workers(self, operation: Operation) -> Outcome:
         """Stores the new number of workers for the planner."""

@@ -18,10 +18,11 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
+from keelman.state.clusters.worker_urls import rest_url
 from keelman.state.kafka.properties import group_of
-from keelman.state.nouns.worker import rest_url
 from keelman.state.resources.snapshot import WORKLOAD, Snapshot
-from keelman.state.resources.store import Change, Store
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Change
 
 log = get_logger()
 SECONDS = 30.0

@@ -4,7 +4,6 @@ know keelman."""
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from keelman.model.access.secret import Secret
 from keelman.model.cluster import BrokerClusterSpec, ClusterGoal, ExternalBrokers
@@ -14,9 +13,7 @@ from keelman.state.clusters.broker_checks import client_problems
 from keelman.state.clusters.goals import saved
 from keelman.state.kafka.properties import SECURITY, raise_all
 from keelman.state.resources.snapshot import SECRET, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 FIELD = "spec.external.credential_profile"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import BigInteger, Text
 from sqlalchemy.types import JSON
@@ -14,9 +14,7 @@ from keelman.model.errors import FailedPrecondition
 from keelman.state.clusters.status import with_status
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.snapshot import C
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 
 class ClusterColumns(ResourceRow):

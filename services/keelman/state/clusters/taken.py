@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from keelman.model.annotations import Origin
 from keelman.model.cluster import ManagedBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.state.planning.places import port_owners
 from keelman.state.resources.checks import origin_facts
-from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, TOPIC, WORKER_CLUSTER, Snapshot
+from keelman.state.resources.origins import WORDS, is_past
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
 
 _Holder: TypeAlias = tuple[str, str]
 """Noun and name."""
-WORDS = {
-    BROKER_CLUSTER: "broker cluster",
-    WORKER_CLUSTER: "worker cluster",
-    TOPIC: "topic",
-    NODE: "the Spark service of node",
-}
 _KINDS = {
     WorkloadKind.BROKER: BROKER_CLUSTER,
     WorkloadKind.WORKER: WORKER_CLUSTER,
@@ -49,23 +43,6 @@ def check_broker_ports_free(name: str, spec: ManagedBrokers, snapshot: Snapshot)
             _check_port((field, port), (BROKER_CLUSTER, name), spec.nodes, snapshot)
 
 
-def check_origin(
-    noun: str, name: str, origin: Origin | None, snapshot: Snapshot, *, field: str = "spec.origin"
-) -> None:
-    """Raises FailedPrecondition for an origin of another resource of this noun."""
-    if origin is None:
-        return
-    for other in sorted(snapshot.of_origin(noun, origin) - {name}):
-        if _is_past(noun, other, snapshot):
-            continue
-        raise FailedPrecondition(
-            f"{field}: {origin.key!r} in scope {origin.scope!r} of {origin.api!r} is the origin of "
-            f"{WORDS.get(noun, noun.replace('_', ' '))} {other!r}: give another",
-            reason="ORIGIN_IN_USE",
-            metadata={"kind": noun, "name": other, "api": origin.api, "scope": origin.scope, "key": origin.key},
-        )
-
-
 def _origin_of(holder: _Holder, snapshot: Snapshot) -> dict[str, str]:
     noun, name = holder
     if noun == NODE:
@@ -73,13 +50,9 @@ def _origin_of(holder: _Holder, snapshot: Snapshot) -> dict[str, str]:
     return origin_facts(snapshot.resources(noun)[name].spec.annotations.origin)
 
 
-def _is_past(noun: str, name: str, snapshot: Snapshot) -> bool:
-    return noun in (BROKER_CLUSTER, WORKER_CLUSTER) and snapshot.is_past(snapshot.resources(noun)[name])
-
-
 def _check_port(given: tuple[str, int], mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> None:
     field, port = given
-    holders = [one for one in snapshot.naming(port) if one != mine and not _is_past(*one, snapshot)]
+    holders = [one for one in snapshot.naming(port) if one != mine and not is_past(*one, snapshot)]
     for kind, holder in holders or list(_owners(port, mine, nodes, snapshot)):
         raise FailedPrecondition(
             f"{field}: {port} is a port of {WORDS[kind]} {holder!r}: give another",
@@ -94,7 +67,7 @@ def _owners(port: int, mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) 
     for node in nodes or [n.name for n in snapshot.nodes.values() if n.takes_new]:
         owners = [snapshot.workloads[owner] for owner in port_owners(snapshot, node, port)]
         found[node] = [(_KINDS[o.kind], o.cluster or o.node) for o in owners]
-        found[node] = [one for one in found[node] if one != mine and not _is_past(*one, snapshot)]
+        found[node] = [one for one in found[node] if one != mine and not is_past(*one, snapshot)]
         if not nodes and not found[node]:
             return
     for owned in found.values():

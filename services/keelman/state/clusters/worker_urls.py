@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from keelman.model.cluster import ClusterGoal, WorkerEngine
 from keelman.model.errors import FailedPrecondition, Unavailable
-from keelman.model.workload import ProcessState, WorkloadKind
-from keelman.state.nouns.worker import rest_url
-from keelman.state.resources.noun import Memberships
+from keelman.model.workload import ProcessState, WorkerSpec, Workload, WorkloadKind
+from keelman.state.reports.memberships import Memberships
 from keelman.state.resources.store import Store
 
 
@@ -52,3 +51,9 @@ class WorkerUrls:
     def _has_joined(self, worker: object) -> bool:
         found = self.reports.membership(worker)  # type: ignore[arg-type]
         return found is not None and found.joined
+
+
+def rest_url(workload: Workload) -> str:
+    """Returns the URL of a worker's REST API."""
+    scheme = "https" if isinstance(workload.spec, WorkerSpec) and workload.spec.https else "http"
+    return f"{scheme}://{workload.address}"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, LargeBinary, Text
 from sqlmodel import Field, SQLModel
 
+AUTHORITY = "authority"
+"""The place that the CA's private key is sealed to."""
+
 
 class CounterRow(SQLModel, table=True):
     """A number that only grows. The row `revision` is also the lock that orders all writers."""
@@ -85,3 +88,13 @@ class InstallationRow(SQLModel, table=True):
     __tablename__ = "installation"
     id: int = Field(primary_key=True)
     uid: str
+
+
+class AuthorityRow(SQLModel, table=True):
+    """The CA of the installation: one row. `secret` is its private key, sealed."""
+
+    __tablename__ = "authority"
+    id: int = Field(primary_key=True)
+    certificate: str = Field(sa_type=Text)
+    secret: str = Field(sa_type=Text)
+    create_time: int = Field(sa_type=BigInteger)

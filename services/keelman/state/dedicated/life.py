@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
 from keelman.model.connectors.dedicated_connector import (
@@ -17,7 +17,7 @@ from keelman.model.connectors.dedicated_connector import (
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
-from keelman.state.clusters import worker_checks
+from keelman.state.clusters import broker_clusters, worker_checks, worker_clusters
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
 from keelman.state.dedicated.composition import (
     TOPIC_PREFIX,
@@ -41,16 +41,13 @@ from keelman.state.dedicated.steps import (
     plan_of,
     specs_of,
 )
-from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.nouns.operation import begin, check_no_operation
+from keelman.state.operations.begin import begin, check_no_operation
 from keelman.state.operations.moves import ended
 from keelman.state.plugins.sets import resolved
 from keelman.state.resources.checks import check_etag, check_free
 from keelman.state.resources.rows import plain
-from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.snapshot import BROKER_CLUSTER, DEDICATED_CONNECTOR, Snapshot
+from keelman.state.resources.transaction import Transaction
 
 SUPERSEDED = "its connector is being deleted"
 
@@ -72,9 +69,9 @@ def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[De
     check(name, spec, tx.snapshot)
     brokers = _broker_cluster(tx, spec)
     made = DedicatedConnector(name, uid, tx.now, tx.now, 1, spec, broker_cluster=brokers)
-    workers = worker_cluster.create(tx, name, worker_cluster_spec(made, brokers, configured_by(spec, tx.snapshot)))
+    workers = worker_clusters.create(tx, name, worker_cluster_spec(made, brokers, configured_by(spec, tx.snapshot)))
     made = dataclasses.replace(made, tasks_max=tasks_max_of(spec, workers.wanted_workers))
-    worker_cluster.start(tx, name, "")
+    worker_clusters.start(tx, name, "")
     spec = dataclasses.replace(spec, plugins=workers.spec.plugins, libraries=workers.spec.libraries)
     return _begun(tx, dataclasses.replace(made, spec=spec), OperationKind.CREATE_DEDICATED)
 
@@ -186,7 +183,7 @@ def _wakes(tx: Transaction, connector: DedicatedConnector, *, start: bool) -> bo
     if tx.snapshot.worker_cluster(connector.name).goal is ClusterGoal.RUNNING:
         return False
     if start:
-        worker_cluster.start(tx, connector.name, "")
+        worker_clusters.start(tx, connector.name, "")
     return True
 
 
@@ -207,12 +204,12 @@ def _broker_cluster(tx: Transaction, spec: DedicatedConnectorSpec) -> str:
     if spec.broker_cluster:
         return spec.broker_cluster
     wanted = brokers_of(spec)
-    for name in tx.snapshot.names(broker_cluster.NOUN.name):
+    for name in tx.snapshot.names(BROKER_CLUSTER):
         known = tx.snapshot.broker_clusters[name]
         is_same = isinstance(known.spec, ExternalBrokers) and content_of(known.spec) == content_of(wanted)
         if is_same and known.goal is ClusterGoal.RUNNING:
             return name
-    return broker_cluster.create(tx, f"brokers-{uuid.uuid4().hex[:16]}", wanted).name
+    return broker_clusters.create(tx, f"brokers-{uuid.uuid4().hex[:16]}", wanted).name
 
 
 def _with_revision(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> DedicatedConnectorSpec:

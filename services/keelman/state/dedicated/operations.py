@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keelman.kafka.cluster_state import kafka_cluster_id
 from keelman.model.cluster import (
@@ -21,6 +21,7 @@ from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unauthenticated, Unavailable
 from keelman.model.operation import Operation, OperationKind, OperationState, StepState
 from keelman.model.workload import WorkloadKind
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.failpoints import hit
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
@@ -28,14 +29,14 @@ from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, wat
 from keelman.state.dedicated.started_workers import START_SECONDS, StartedWorkers
 from keelman.state.definitions.applying import DELETED, ConnectorSteps, calling, place_of
 from keelman.state.definitions.steps import ASK, AWAIT, CONFIGURE, FORMER, STEER, UID
-from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.operations.kinds import Kind, StepWork, Tools, Work
+from keelman.state.operations.kinds import Kind, StepWork, Work
 from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.planning.planned import Planned
 from keelman.state.resources.rows import read
 from keelman.state.resources.snapshot import DEDICATED_CONNECTOR
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
+from keelman.workers.rest.connectors import Connectors
 
 ASK_SECONDS = 5.0
 ASK_WITHIN = 60.0
@@ -50,9 +51,9 @@ DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
 
-def kind(tools: Tools) -> Kind:
+def kind(store: Store, connectors: Connectors, planned: Planned) -> Kind:
     """Returns the steps of operations on dedicated connectors: all kinds of operations share them."""
-    steps = _Steps(tools)
+    steps = _Steps(store, connectors, planned)
     of_connector = steps.connector
     return Kind(
         {
@@ -84,7 +85,7 @@ def noted(tx: Transaction, operation: Operation) -> None:
         return
     workers = tx.snapshot.worker_clusters.get(connector.name)
     if names.stops_workers(operation) and workers is not None and workers.goal is ClusterGoal.RUNNING:
-        worker_cluster.stop(tx, workers.name, "")
+        worker_clusters.stop(tx, workers.name, "")
     if operation.kind is OperationKind.DELETE_DEDICATED and operation.state is OperationState.SUCCEEDED:
         tx.drop(DEDICATED_CONNECTOR, connector.name)
         _let_go(tx, tx.snapshot.broker_clusters.get(connector.broker_cluster))
@@ -97,7 +98,7 @@ def _let_go(tx: Transaction, brokers: BrokerCluster | None) -> None:
     if brokers is None or not is_made(brokers) or brokers.goal is not ClusterGoal.RUNNING:
         return
     if not tx.snapshot.users_of(brokers.name) and not tx.snapshot.topics_of(brokers.name):
-        broker_cluster.delete(tx, brokers.name, "")
+        broker_clusters.delete(tx, brokers.name, "")
 
 
 def _coded(work: Work) -> Callable[[Operation], Awaitable[Outcome]]:
@@ -113,11 +114,11 @@ def _coded(work: Work) -> Callable[[Operation], Awaitable[Outcome]]:
 class _Steps:
     """The steps."""
 
-    def __init__(self, tools: Tools) -> None:
-        self.connector = ConnectorSteps(tools)
-        self._connectors = tools.connectors
-        self._workers = StartedWorkers(tools)
-        self._store = tools.store
+    def __init__(self, store: Store, connectors: Connectors, planned: Planned) -> None:
+        self.connector = ConnectorSteps(store, connectors)
+        self._connectors = connectors
+        self._workers = StartedWorkers(store, planned)
+        self._store = store
         self._healthy: dict[str, tuple[str, datetime]] = {}
         """By connector: the operation that watches it, and since when it has been healthy, uninterrupted."""
 
@@ -262,7 +263,7 @@ class _Steps:
         async with self._store.write() as tx:
             cluster = tx.snapshot.worker_clusters.get(name)
             if cluster is not None and cluster.goal is ClusterGoal.RUNNING:
-                worker_cluster.stop(tx, name, "")
+                worker_clusters.stop(tx, name, "")
         hit("dedicated-stopped")
         cluster = self._store.snapshot.worker_clusters.get(name)
         workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, name)
@@ -275,7 +276,7 @@ class _Steps:
         name = operation.target.name
         async with self._store.write() as tx:
             if name in tx.snapshot.worker_clusters:
-                worker_cluster.delete(tx, name, "")
+                worker_clusters.delete(tx, name, "")
         hit("dedicated-deleted")
         if name in self._store.snapshot.worker_clusters:
             return Waiting("its workers' files are being deleted", LOOK_AGAIN_SECONDS)
@@ -290,9 +291,9 @@ class _Steps:
         async with self._store.write() as tx:
             present = tx.snapshot.operations.get(operation.name)
             if present is not None and not present.has_ended:
-                worker_cluster.update(tx, name, "", lambda _: spec)
+                worker_clusters.update(tx, name, "", lambda _: spec)
                 if operation.facts.get(names.WAKES):
-                    worker_cluster.start(tx, name, "")
+                    worker_clusters.start(tx, name, "")
         hit("dedicated-workers-written")
 
     def _cluster(self, operation: Operation) -> WorkerCluster:

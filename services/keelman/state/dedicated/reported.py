@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import ClusterState
 from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.dedicated.states import NOTHING_REPORTED, Reported
+from keelman.state.reports.memberships import Memberships
 from keelman.state.resources.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.noun import Memberships
 
 
 def reported_of(connector: DedicatedConnector, snapshot: Snapshot, reports: Memberships, now: datetime) -> Reported:

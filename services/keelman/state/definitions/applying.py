@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model import errors
@@ -37,12 +36,11 @@ from keelman.state.definitions.steps import (
     same_config,
     takes_back,
 )
-from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
 from keelman.workers.rest.connectors import Connectors
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
 
 CALL_SECONDS = 30.0
 PASSES = ("timed out", "a rebalance is expected")
@@ -52,9 +50,9 @@ LOOK_COUNTS = timedelta(seconds=1)
 DELETED = "somebody deleted the connector meanwhile: apply it again"
 
 
-def kind(tools: Tools) -> Kind:
+def kind(store: Store, connectors: Connectors) -> Kind:
     """Returns the steps of operations on connectors."""
-    steps = ConnectorSteps(tools)
+    steps = ConnectorSteps(store, connectors)
     return Kind(
         {
             ASK: StepWork(steps.ask),
@@ -78,9 +76,9 @@ def _noted(tx: Transaction, operation: Operation) -> None:
 class ConnectorSteps:
     """The steps. Facts that they need: worker_cluster, connector and config."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._connectors: Connectors = tools.connectors
-        self._store = tools.store
+    def __init__(self, store: Store, connectors: Connectors) -> None:
+        self._connectors = connectors
+        self._store = store
         self._without_tasks: dict[str, tuple[tuple[str, bool], datetime, timedelta]] = {}
         """By target: the waiting operation, and whether it is being rolled back; the time of the last look that saw the
         connector run without tasks; and for how long looks have seen that."""

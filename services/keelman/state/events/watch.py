@@ -23,8 +23,9 @@ from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
 from keelman.state.database.tables import OutboxRow
-from keelman.state.nouns.registry import CREATED, NOUNS, event_bytes
+from keelman.state.nouns.registry import NOUNS
 from keelman.state.resources.hub import Hub
+from keelman.state.resources.noun import CREATED
 from keelman.state.resources.snapshot import Snapshot
 from keelman.state.resources.store import Store
 
@@ -207,7 +208,7 @@ async def snapshot_parts(resources: Sequence[Any], revision: int, now: datetime)
     for number, resource in enumerate(resources):
         if number % SLICE == SLICE - 1:
             await asyncio.sleep(0)
-        event = event_bytes(CREATED, resource, revision, now)
+        event = NOUNS[resource.NOUN].event_bytes(CREATED, resource, revision, now)
         if len(part.events) == PART or (part.events and size + len(event) > PART_BYTES):
             yield part
             part, size = pb.WatchResponse(snapshot=True), 0

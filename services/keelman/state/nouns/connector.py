@@ -14,7 +14,7 @@ from keelman.model.workload import WorkloadKind
 from keelman.rpc.pages import LARGEST_SIZE
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
-from keelman.state.resources.noun import Parts
+from keelman.state.nouns.parts import Parts
 from keelman.state.resources.snapshot import WORKER_CLUSTER
 
 LOOK_SECONDS = 1.0

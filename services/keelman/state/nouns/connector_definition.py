@@ -6,7 +6,7 @@ import dataclasses
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import JSON, BigInteger
 from sqlmodel import Field
@@ -25,7 +25,9 @@ from keelman.rpc.times import to_timestamp
 from keelman.state.definitions.checks import check, check_change, check_worker_cluster
 from keelman.state.definitions.drift import drifts
 from keelman.state.definitions.steps import STEPS, facts_of
-from keelman.state.nouns.operation import begin, check_no_operation, with_operation
+from keelman.state.nouns.operation import with_operation
+from keelman.state.nouns.parts import Parts
+from keelman.state.operations.begin import begin, check_no_operation
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import kept_spec, shown_spec
@@ -33,9 +35,7 @@ from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, list_page, verb, writing
 from keelman.state.resources.snapshot import CONNECTOR_DEFINITION, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 
 class ConnectorDefinitionRow(ResourceRow, table=True):
@@ -179,7 +179,7 @@ def _asked(spec: ConnectorDefinitionSpec) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorDefinitionApi(NounApi, grpc.ConnectorDefinitionServiceServicer):
+class ConnectorDefinitionApi(NounApi[Parts], grpc.ConnectorDefinitionServiceServicer):
     """Connector definitions."""
 
     noun = CONNECTOR_DEFINITION

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import JSON, BigInteger
 from sqlmodel import Field
@@ -25,6 +25,7 @@ from keelman.state.dedicated.reported import reported_of
 from keelman.state.dedicated.states import standing
 from keelman.state.nouns.dedicated_wire import spec_message, spec_of
 from keelman.state.nouns.operation import with_operation
+from keelman.state.nouns.parts import Parts
 from keelman.state.resources.checks import check_quota
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.log_delivery import check_buckets, problem_messages
@@ -43,9 +44,7 @@ from keelman.state.resources.serving import (
     writing,
 )
 from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, OPERATION, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 Made = tuple[DedicatedConnector, Operation | None]
 
@@ -90,7 +89,7 @@ def _steering(work: Callable[[Any, Transaction, Any], Made]) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
+class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServicer):
     """Dedicated connectors."""
 
     noun = DEDICATED_CONNECTOR

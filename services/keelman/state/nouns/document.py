@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
@@ -19,14 +19,13 @@ from keelman.model.rules.names import checked_name
 from keelman.rpc.mapping import message_of
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context
+from keelman.state.nouns.parts import Parts
 from keelman.state.resources.checks import check_etag, check_numbers
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Remembered, verb
 from keelman.state.resources.snapshot import DOCUMENT, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 MAX_BYTES = 512 << 10  # its event has to fit into a record of Kafka
 MAX_SECRET_NAME = 255
@@ -116,7 +115,7 @@ def check_content(given: document_pb2.Document) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentApi(NounApi, grpc.DocumentServiceServicer):
+class DocumentApi(NounApi[Parts], grpc.DocumentServiceServicer):
     """Documents."""
 
     noun = DOCUMENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import BigInteger, Text
 from sqlmodel import Field
@@ -19,6 +19,7 @@ from keelman.model.rules.shapes import check_labels, check_limits
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
+from keelman.state.nouns.parts import Parts
 from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.limits import limits_message
@@ -26,10 +27,8 @@ from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
+from keelman.state.resources.transaction import Transaction
 from keelman.state.trust.rows import without_certificate
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
 
 
 class NodeRow(ResourceRow, table=True):
@@ -143,7 +142,7 @@ def _marking(**marks: Any) -> Callable[[Transaction, Any], Node]:
     return lambda tx, r: update(tx, r.name, r.etag, lambda spec: dataclasses.replace(spec, **marks))
 
 
-class NodeApi(NounApi, grpc.NodeServiceServicer):
+class NodeApi(NounApi[Parts], grpc.NodeServiceServicer):
     """Nodes."""
 
     noun = NODE

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import uuid
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import JSON
 from sqlmodel import Field
@@ -14,20 +11,17 @@ from sqlmodel import Field
 from keelman.api.connect.v1 import operation_pb2
 from keelman.api.connect.v1 import operation_service_pb2 as pb
 from keelman.api.connect.v1 import operation_service_pb2_grpc as grpc
-from keelman.model.annotations import Origin
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.operation import Operation, OperationKind, Step, Target
+from keelman.model.operation import Operation
 from keelman.rpc.mapping import message_of
-from keelman.state.database.failpoints import hit
 from keelman.state.nouns.dedicated_wire import change_message
+from keelman.state.nouns.parts import Parts
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow, micros
+from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, newest_page, verb
 from keelman.state.resources.snapshot import OPERATION
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 MAX_REASON = 1024
 ASKED = "somebody asked it to end"
@@ -61,49 +55,9 @@ CONTENT = ("steps", "origin", "message", "error", "end_time", "back_time", "back
 NOUN = Noun(Operation, OperationRow, operation_message, {"content": CONTENT, "spec": "facts"})
 
 
-def begin(
-    tx: Transaction,
-    kind: OperationKind,
-    target: Target,
-    steps: Sequence[str],
-    facts: Mapping[str, Any],
-    *,
-    origin: Origin | None = None,
-) -> Operation:
-    """Stores a new operation with the rest of the transaction; the runner does its steps. `facts` is JSON for them.
-
-    Raises FailedPrecondition (OPERATION_UNDER_WAY) while the target has another that has not ended.
-    """
-    check_no_operation(tx, target.noun, target.name)
-    made = Operation(
-        _new_name(tx), str(uuid.uuid4()), tx.now, tx.now, kind, target, tuple(Step(name) for name in steps), origin,
-        facts=facts,
-    )  # fmt: skip
-    made = tx.put(made)
-    hit("operation-begun")
-    return made
-
-
-def check_no_operation(tx: Transaction, noun: str, name: str) -> None:
-    """Raises FailedPrecondition (OPERATION_UNDER_WAY) while a resource has an operation that has not ended."""
-    under_way = tx.snapshot.unfinished_operation(noun, name)
-    if under_way is not None:
-        raise FailedPrecondition(
-            f"operation {under_way.name} on {noun.replace('_', ' ')} {name!r} has not ended "
-            f"({under_way.message or under_way.state}): wait for its end, or cancel it",
-            reason="OPERATION_UNDER_WAY",
-            metadata={"operation": under_way.name, "kind": noun, "name": name},
-        )
-
-
 def with_operation(fields: dict[str, Any], operation: Operation | None) -> dict[str, Any]:
     """Returns the fields of an answer to a request that may have begun an operation."""
     return fields if operation is None else fields | {"operation": operation_message(operation)}
-
-
-def _new_name(tx: Transaction) -> str:
-    """Returns a name that sorts after those of earlier operations."""
-    return f"op-{micros(tx.now):014x}-{os.urandom(2).hex()}"
 
 
 def cancel(tx: Transaction, request: pb.CancelOperationRequest) -> Operation:
@@ -134,7 +88,7 @@ def delete(tx: Transaction, request: pb.DeleteOperationRequest) -> Operation:
     return operation
 
 
-class OperationApi(NounApi, grpc.OperationServiceServicer):
+class OperationApi(NounApi[Parts], grpc.OperationServiceServicer):
     """Operations; lists have the newest first."""
 
     noun = OPERATION

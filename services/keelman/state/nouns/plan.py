@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Column
@@ -18,11 +18,10 @@ from keelman.model.plan import PlanChange, StoredPlan
 from keelman.rpc.mapping import message_of
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context
-from keelman.state.resources.noun import Parts
-from keelman.state.resources.rows import micros, moment, plain, read
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.database.times import micros, moment
+from keelman.state.nouns.parts import Parts
+from keelman.state.resources.rows import plain, read
+from keelman.state.resources.transaction import Transaction
 
 KEPT = 1000
 

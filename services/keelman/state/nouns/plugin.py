@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator, Iterable
-from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Text
 from sqlmodel import Field
@@ -13,7 +12,6 @@ from sqlmodel import Field
 from keelman.api.connect.v1 import plugin_pb2
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
-from keelman.connect.config.versions import ordered
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from keelman.model.plugins.plugin import Plugin, checked_version
 from keelman.model.rules.names import MAX_NAMED
@@ -21,21 +19,21 @@ from keelman.rpc.mapping import message_of
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import key_of, page, page_limit, token_for
 from keelman.rpc.server import Context
-from keelman.state.clusters.taken import check_origin
 from keelman.state.database.failpoints import hit
+from keelman.state.nouns.parts import Parts
 from keelman.state.nouns.worker_plugins import worker_plugin_key, worker_plugins
 from keelman.state.plugins.files import Quotas, checked_piece
 from keelman.state.plugins.inspecting import inspect
+from keelman.state.plugins.sets import compared, newest_first
 from keelman.state.plugins.uploads import check_texts, checked_header, extra_of, made_of, origin_of
 from keelman.state.resources.checks import check_etag
 from keelman.state.resources.hidden import kept_extra, shown_extra
 from keelman.state.resources.noun import Noun
+from keelman.state.resources.origins import check_origin
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Steps, has_labels, rpc, verb, write_once
 from keelman.state.resources.snapshot import PLUGIN, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 
 class PluginRow(ResourceRow, table=True):
@@ -63,18 +61,6 @@ def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugi
 
 
 NOUN = Noun(Plugin, PluginRow, plugin_message, {"content": ("classes", "problems"), "spec": ("origin", "extra")})
-
-
-def newest_first(plugins: Iterable[Plugin]) -> list[Plugin]:
-    """Returns plugins in the order of their names, of each the newest version first."""
-    return sorted(plugins, key=cmp_to_key(_compared))
-
-
-def _compared(one: Plugin, other: Plugin) -> int:
-    if one.plugin != other.plugin:
-        return -1 if one.plugin < other.plugin else 1
-    mine, its = (ordered(one.version), one.version), (ordered(other.version), other.version)
-    return (mine < its) - (mine > its)
 
 
 def found(snapshot: Snapshot, name: str, version: str) -> Plugin:
@@ -166,7 +152,7 @@ def import_of(snapshot: Snapshot, plugin: Plugin) -> str:
     return "" if made is None or made.plugin_origin != plugin.origin else made.name
 
 
-class PluginApi(NounApi, grpc.PluginServiceServicer):
+class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
     """Plugins."""
 
     noun = PLUGIN
@@ -267,7 +253,7 @@ async def _chunks(requests: AsyncIterator[pb.UploadPluginRequest]) -> AsyncItera
 
 def _is_after(plugin: Plugin, key: str) -> bool:
     """Returns whether a plugin comes after a key's plugin, which may be gone, in the order of lists."""
-    return _compared(plugin, dataclasses.replace(plugin, name=key)) > 0
+    return compared(plugin, dataclasses.replace(plugin, name=key)) > 0
 
 
 API = PluginApi

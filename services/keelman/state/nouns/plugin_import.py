@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import JSON
 from sqlmodel import Field
@@ -17,8 +17,9 @@ from keelman.model.operation import OperationKind, Target
 from keelman.model.plugins.plugin import Plugin, plugin_key
 from keelman.model.plugins.plugin_import import VERSION, PluginImport, PluginImportState, PluginSource, checked_source
 from keelman.rpc.mapping import message_of, value_of
-from keelman.state.nouns.operation import begin
-from keelman.state.operations.import_steps import STEPS
+from keelman.state.nouns.parts import Parts
+from keelman.state.operations.begin import begin
+from keelman.state.plugins.importing import STEPS
 from keelman.state.resources.annotations import annotated, new_annotations, origin_page, reworded
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import shown_spec
@@ -26,9 +27,7 @@ from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb
 from keelman.state.resources.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 DELETED = "its plugin import was deleted"
 
@@ -111,7 +110,7 @@ def delete(tx: Transaction, request: pb.DeletePluginImportRequest) -> tuple[Plug
     return found, plugin
 
 
-class PluginImportApi(NounApi, grpc.PluginImportServiceServicer):
+class PluginImportApi(NounApi[Parts], grpc.PluginImportServiceServicer):
     """Plugin imports."""
 
     noun = PLUGIN_IMPORT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keelman.api.connect.v1 import secret_pb2
 from keelman.api.connect.v1 import secret_service_pb2 as pb
@@ -16,15 +16,14 @@ from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 from keelman.state.clusters.credentials import rotated
 from keelman.state.nouns.node_secrets import users_of
+from keelman.state.nouns.parts import Parts
 from keelman.state.resources.annotations import checked_annotations
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.resources.snapshot import SECRET, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 MAX_TOTAL_BYTES = 2 << 20  # one message of at most 4 MiB brings a node all values that its workers may read
 SECRETS = "secrets"  # the value under a key of this name is sealed as a whole
@@ -121,7 +120,7 @@ def _size(secret: Secret) -> int:
     return sum(len(key) + len(value.encode(errors="surrogatepass")) for key, value in secret.values.items())
 
 
-class SecretApi(NounApi, grpc.SecretServiceServicer):
+class SecretApi(NounApi[Parts], grpc.SecretServiceServicer):
     """Secrets."""
 
     noun = SECRET

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import JSON, BigInteger
 from sqlmodel import Field
@@ -22,8 +22,9 @@ from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context
 from keelman.rpc.times import to_timestamp
-from keelman.state.nouns.operation import begin, check_no_operation, with_operation
-from keelman.state.operations.topic_steps import STEPS, facts_of
+from keelman.state.nouns.operation import with_operation
+from keelman.state.nouns.parts import Parts
+from keelman.state.operations.begin import begin, check_no_operation
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import kept_spec, shown_spec
@@ -31,14 +32,13 @@ from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, plain
 from keelman.state.resources.serving import NounApi, get, labelled_page, list_page, verb, writing
 from keelman.state.resources.snapshot import TOPIC
+from keelman.state.resources.transaction import Transaction
+from keelman.state.topics.applying import STEPS, facts_of
 from keelman.state.topics.checks import check, check_change, check_no_storage_topic
 from keelman.state.topics.differences import differences
 from keelman.state.topics.reaching import asked_properties
 from keelman.state.topics.seen import Seen
 from keelman.state.topics.states import is_gone, state_of
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
 
 DEFAULT_PEEK, MAX_PEEK = 5, 1000
 DEFAULT_PEEK_SECONDS, MAX_PEEK_SECONDS = 3.0, 60.0
@@ -163,7 +163,7 @@ def _asked(spec: TopicSpec) -> tuple[Any, ...]:
     return spec.partitions, spec.replication_factor, dict(spec.config)
 
 
-class TopicApi(NounApi, grpc.TopicServiceServicer):
+class TopicApi(NounApi[Parts], grpc.TopicServiceServicer):
     """Topics."""
 
     noun = TOPIC

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keelman.api.connect.v1 import worker_pb2
 from keelman.api.connect.v1 import worker_service_pb2 as pb
 from keelman.api.connect.v1 import worker_service_pb2_grpc as grpc
 from keelman.model.errors import FailedPrecondition
-from keelman.model.workload import Goal, WorkerSpec, Workload, WorkloadKind
+from keelman.model.workload import Goal, Workload, WorkloadKind
 from keelman.rpc.server import Context
+from keelman.state.clusters.worker_urls import rest_url
 from keelman.state.nouns import workload as workloads
+from keelman.state.nouns.parts import Parts
 from keelman.state.nouns.workload import status_message
 from keelman.state.planning.worker_specs import tried_again
 from keelman.state.resources.serving import NounApi, list_page, page_of, verb
 from keelman.state.resources.snapshot import WORKLOAD
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
-
-
-def rest_url(workload: Workload) -> str:
-    """Returns the URL of a worker's REST API."""
-    scheme = "https" if isinstance(workload.spec, WorkerSpec) and workload.spec.https else "http"
-    return f"{scheme}://{workload.address}"
+from keelman.state.resources.transaction import Transaction
 
 
 def worker_message(workload: Workload, membership: worker_pb2.WorkerMembership | None) -> worker_pb2.Worker:
@@ -49,7 +43,7 @@ def restart(tx: Transaction, name: str) -> Workload:
     return workloads.save(tx, tried_again(worker))
 
 
-class WorkerApi(NounApi, grpc.WorkerServiceServicer):
+class WorkerApi(NounApi[Parts], grpc.WorkerServiceServicer):
     """Workers. Lists raise NotFound for an unknown worker cluster."""
 
     noun = "worker"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import JSON, BigInteger
 from sqlmodel import Field
@@ -14,35 +13,30 @@ from sqlmodel import Field
 from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
-from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
-from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.rules.names import MAX_NAMED
+from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
+from keelman.model.errors import InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context
 from keelman.state.autoscaling.measuring import measured
+from keelman.state.clusters import worker_clusters
 from keelman.state.clusters.chosen_ports import with_worker_ports
-from keelman.state.clusters.goals import ClusterColumns, check_not_deleted, saved, with_goal
-from keelman.state.clusters.kafka_names import check_own_names
-from keelman.state.clusters.worker_checks import check, check_change
+from keelman.state.clusters.goals import ClusterColumns
 from keelman.state.kafka.properties import group_of, notes_on
 from keelman.state.nouns.autoscale_wire import autoscale_message, autoscale_of, scaling_message
-from keelman.state.planning.rollout import restarted, updated
-from keelman.state.plugins.sets import check_engine, plugin_fields, resolved
+from keelman.state.nouns.parts import Parts
+from keelman.state.plugins.sets import plugin_fields
 from keelman.state.reports.reports import judge
 from keelman.state.resources.annotations import annotated, annotations_of
-from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import check_buckets, delivery_message, delivery_of, problem_messages
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, Remembered, get, list_page, verb, writing
-from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, WORKER_CLUSTER
+from keelman.state.resources.snapshot import WORKER_CLUSTER
+from keelman.state.resources.transaction import Transaction
 from keelman.state.topics.storage import storage_topics
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
 
 Noted: TypeAlias = tuple[WorkerCluster, Sequence[str]]
 
@@ -127,85 +121,8 @@ NOUN = Noun(
 )  # fmt: skip
 
 
-def create(tx: Transaction, name: str, spec: WorkerClusterSpec) -> WorkerCluster:
-    """Stores a new worker cluster, stopped."""
-    check_free("worker cluster", name, tx.snapshot.worker_clusters)
-    spec = resolved(spec, tx.snapshot)
-    check(name, spec, tx.snapshot)
-    made = WorkerCluster(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.STOPPED, spec=spec)
-    return saved(tx, made)
-
-
-def update(
-    tx: Transaction, name: str, etag: str, change: Callable[[WorkerClusterSpec], WorkerClusterSpec]
-) -> WorkerCluster:
-    """Changes the spec of the worker cluster by `change`."""
-    cluster = present(tx, WorkerCluster, name, etag)
-    check_not_deleted(cluster)
-    spec = resolved(change(cluster.spec), tx.snapshot)
-    if spec == cluster.spec:
-        return cluster
-    check_change(cluster, spec)
-    check_engine(cluster, spec)
-    check(name, spec, tx.snapshot)
-    return saved(tx, updated(cluster, spec))
-
-
-def restart(tx: Transaction, name: str, etag: str) -> WorkerCluster:
-    """Begins to replace the processes of all workers, one after the other."""
-    cluster = present(tx, WorkerCluster, name, etag)
-    check_not_deleted(cluster)
-    if cluster.goal is not ClusterGoal.RUNNING:
-        raise FailedPrecondition(f"worker cluster {name!r} is {cluster.status.state}: start it", reason="NOT_RUNNING")
-    return saved(tx, restarted(cluster))
-
-
-def delete(tx: Transaction, name: str, etag: str, *, only_unused: bool = False) -> WorkerCluster:
-    """Begins to delete a worker cluster; with `only_unused` only if no definition names it. Its topics stay."""
-    cluster = present(tx, WorkerCluster, name, etag)
-    if only_unused and (users := ", ".join(sorted(tx.snapshot.definitions_on(name))[:MAX_NAMED])):
-        text = f"worker cluster {name!r} is used by connector definitions {users}: delete these first"
-        raise FailedPrecondition(text, reason="IN_USE", metadata={"connector_definitions": users})
-    return with_goal(tx, cluster, ClusterGoal.DELETED)
-
-
-def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
-    """Sets the goal that the workers run."""
-    cluster = present(tx, WorkerCluster, name, etag)
-    check_not_deleted(cluster)
-    brokers = tx.snapshot.broker_clusters[cluster.spec.broker_cluster]
-    if brokers.goal is not ClusterGoal.RUNNING:
-        raise FailedPrecondition(
-            f"broker cluster {brokers.name!r} of worker cluster {name!r} is {brokers.status.state}: start it first",
-            reason="BROKERS_STOPPED",
-            metadata={"broker_cluster": brokers.name},
-        )
-    if cluster.goal is not ClusterGoal.RUNNING:
-        check_own_names(name, cluster.spec, tx.snapshot)  # now two may turn out as one Kafka
-    return with_goal(tx, cluster, ClusterGoal.RUNNING)
-
-
-def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> WorkerCluster:
-    """Sets the goal that the workers stop, or with `force` that they are killed."""
-    cluster = present(tx, WorkerCluster, name, etag)
-    check_not_deleted(cluster)
-    return with_goal(tx, cluster, ClusterGoal.STOPPED, force=force)
-
-
-def own_name(tx: Transaction, name: str) -> str:
-    """Returns the name of a cluster that users may change directly. Raises FailedPrecondition (OWNED) for that of a
-    dedicated connector, which is changed and deleted with the connector."""
-    if name in tx.snapshot.dedicated_connectors and name in tx.snapshot.worker_clusters:
-        raise FailedPrecondition(
-            f"worker cluster {name!r} is that of dedicated connector {name!r}: change or delete that",
-            reason="OWNED",
-            metadata={"kind": DEDICATED_CONNECTOR, "name": name},
-        )
-    return name
-
-
 @dataclass(frozen=True, slots=True)
-class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
+class WorkerClusterApi(NounApi[Parts], grpc.WorkerClusterServiceServicer):
     """Worker clusters."""
 
     noun = WORKER_CLUSTER
@@ -213,10 +130,16 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
         default_factory=lambda: Remembered(worker_cluster_message)
     )
     GetWorkerCluster, ListWorkerClusters = get, list_page
-    DeleteWorkerCluster = verb(lambda tx, r: delete(tx, own_name(tx, r.name), r.etag, only_unused=r.only_unused))
-    StartWorkerCluster = verb(lambda tx, r: start(tx, own_name(tx, r.name), r.etag))
-    RestartWorkerCluster = verb(lambda tx, r: restart(tx, r.name, r.etag))
-    StopWorkerCluster = verb(lambda tx, r: stop(tx, own_name(tx, r.name), r.etag, force=r.force))
+    DeleteWorkerCluster = verb(
+        lambda tx, r: worker_clusters.delete(
+            tx, worker_clusters.own_name(tx, r.name), r.etag, only_unused=r.only_unused
+        )
+    )
+    StartWorkerCluster = verb(lambda tx, r: worker_clusters.start(tx, worker_clusters.own_name(tx, r.name), r.etag))
+    RestartWorkerCluster = verb(lambda tx, r: worker_clusters.restart(tx, r.name, r.etag))
+    StopWorkerCluster = verb(
+        lambda tx, r: worker_clusters.stop(tx, worker_clusters.own_name(tx, r.name), r.etag, force=r.force)
+    )
 
     @writing
     def CreateWorkerCluster(self, tx: Transaction, request: pb.CreateWorkerClusterRequest) -> Noted:
@@ -225,7 +148,7 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
         check_buckets("spec.log_delivery", spec.log_delivery, self.parts.buckets)
         if request.choose_ports:
             spec = with_worker_ports(spec, tx.snapshot, self.parts.chosen_ports)
-        return _noted(create(tx, request.name, spec), {})
+        return _noted(worker_clusters.create(tx, request.name, spec), {})
 
     @writing
     def UpdateWorkerCluster(self, tx: Transaction, request: pb.UpdateWorkerClusterRequest) -> Noted:
@@ -237,8 +160,8 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
                 check_buckets("spec.log_delivery", new.log_delivery, self.parts.buckets)
             return new
 
-        before = tx.snapshot.worker_cluster(own_name(tx, request.name))
-        return _noted(update(tx, request.name, request.etag, change), before.spec.properties)
+        before = tx.snapshot.worker_cluster(worker_clusters.own_name(tx, request.name))
+        return _noted(worker_clusters.update(tx, request.name, request.etag, change), before.spec.properties)
 
     async def DescribeStorageTopics(
         self, request: pb.DescribeStorageTopicsRequest, context: Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keelman.api.connect.v1 import worker_configuration_pb2
 from keelman.api.connect.v1 import worker_configuration_service_pb2 as pb
@@ -16,17 +16,17 @@ from keelman.model.connectors.worker_configuration import ConfigurationRevision,
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import REDACTOR
+from keelman.state.database.times import micros
+from keelman.state.nouns.parts import Parts
 from keelman.state.resources.annotations import annotated, check_description, new_annotations, origin_page, reworded
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow, micros, plain, read
+from keelman.state.resources.rows import ResourceRow, plain, read
 from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.resources.snapshot import WORKER_CONFIGURATION, Snapshot
+from keelman.state.resources.transaction import Transaction
 from keelman.workers.configurations import checked_content, shown_content
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
 
 MAX_BYTES = 2 << 20  # a client with default settings accepts an answer of 4 MiB
 SECRETS = "secrets"  # the value under a key of this name is sealed as a whole
@@ -135,7 +135,7 @@ def _checked_content(content: bytes) -> bytes:
     return content
 
 
-class WorkerConfigurationApi(NounApi, grpc.WorkerConfigurationServiceServicer):
+class WorkerConfigurationApi(NounApi[Parts], grpc.WorkerConfigurationServiceServicer):
     """Worker configurations."""
 
     noun = WORKER_CONFIGURATION

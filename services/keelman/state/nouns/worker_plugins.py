@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keelman.api.connect.v1 import plugin_pb2
 from keelman.model.workload import WorkloadKind
-from keelman.state.resources.noun import Parts
+from keelman.state.nouns.parts import Parts
 
 
 def worker_plugins(parts: Parts, cluster: str) -> list[plugin_pb2.WorkerPlugin]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import BigInteger, Column
 from sqlalchemy.types import JSON
@@ -26,15 +26,14 @@ from keelman.model.workload import (
 )
 from keelman.rpc.enums import word
 from keelman.rpc.mapping import message_of, value_of
+from keelman.state.nouns.parts import Parts
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import problem_messages, targets_message
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, list_page, page_of
 from keelman.state.resources.snapshot import WORKLOAD
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 
 class WorkloadRow(SQLModel, table=True):
@@ -113,7 +112,7 @@ def save(tx: Transaction, workload: Workload) -> Workload:
     return tx.put(workload)
 
 
-class WorkloadApi(NounApi, grpc.WorkloadServiceServicer):
+class WorkloadApi(NounApi[Parts], grpc.WorkloadServiceServicer):
     """Workloads."""
 
     noun = WORKLOAD

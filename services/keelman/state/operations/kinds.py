@@ -1,13 +1,13 @@
 """The kinds of operations, and how to add a kind.
 
 1. A value of `OperationKind`, in the proto and in keelman.model.operation.
-2. A module of this room with a function `kind(tools) -> Kind`: its steps by name, each a function from the operation to
+2. A function that returns its `Kind`, in the room of its noun: its steps by name, each a function from the operation to
    its outcome. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
    `Waiting` (it is tried again), or raises: Unavailable, DeadlineExceeded and Conflict are tried again with a back-off
    until the step's deadline; every other error fails the step at once, with its message.
-3. A line in `MAKERS` of registry.py.
-4. A caller begins one by `keelman.state.nouns.operation.begin` in its transaction, with the names of the steps in their
-   order and JSON facts for them; secrets in facts are sealed at rest by the names of their keys.
+3. A line in keelman.state.operation_kinds, which gives it what its steps use.
+4. A caller begins one by `begin` of this room in its transaction, with the names of the steps in their order and JSON
+   facts for them; secrets in facts are sealed at rest by the names of their keys.
 
 The runner stores each step before and after it is done. `stored` is called in each of these transactions, so that the
 target can store its applied spec, and the end of the operation.
@@ -18,40 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TypeAlias
 
 from keelman.model.operation import Operation
 from keelman.state.operations.moves import Outcome
-from keelman.workers.rest.connectors import Connectors
-
-if TYPE_CHECKING:
-    from keelman.model.topic import Topic
-    from keelman.state.plugins.buckets import Buckets
-    from keelman.state.plugins.files import PluginFiles
-    from keelman.state.resources.noun import Planned
-    from keelman.state.resources.store import Store, Transaction
-    from keelman.state.topics.seen import Seen
+from keelman.state.resources.transaction import Transaction
 
 Work: TypeAlias = Callable[[Operation], Awaitable[Outcome]]
-
-
-class TopicNotes(Protocol):
-    """Keeps the brokers' reports of topics."""
-
-    def note(self, topic: Topic, seen: Seen) -> None:
-        """Stores what an operation has just read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """The collaborators that the steps of all kinds use."""
-
-    store: Store
-    topics: TopicNotes
-    connectors: Connectors
-    planned: Planned
-    plugins: PluginFiles
-    buckets: Buckets
 
 
 @dataclass(frozen=True, slots=True)

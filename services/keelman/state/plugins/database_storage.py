@@ -15,8 +15,8 @@ from keelman.model.errors import NotFound
 from keelman.state.database.database import Database
 from keelman.state.database.failpoints import hit
 from keelman.state.database.tables import PluginChunkRow
+from keelman.state.database.times import micros, moment
 from keelman.state.plugins.storage import CHUNK_BYTES
-from keelman.state.resources.rows import micros, moment
 
 
 @dataclass(frozen=True, slots=True)

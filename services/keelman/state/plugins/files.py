@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from keelman.model import errors
 from keelman.model.plugins.plugin import Plugin
@@ -18,9 +18,7 @@ from keelman.runtime.background import Background
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.failpoints import hit
 from keelman.state.plugins.storage import CHUNK_BYTES, PluginStorage
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Store
+from keelman.state.resources.store import Store
 
 log = get_logger()
 PIECE_SECONDS = 60.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from keelman.model.annotations import Origin
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
@@ -11,19 +10,20 @@ from keelman.model.operation import Operation, OperationState
 from keelman.model.plugins.plugin import Plugin, PluginKind, plugin_key
 from keelman.model.plugins.plugin_import import VERSION, PluginContent, PluginImport, PluginImportState, code_of
 from keelman.state.database.failpoints import hit
-from keelman.state.operations.import_steps import FETCH
-from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.database.times import moment
+from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome
-from keelman.state.plugins.files import Quotas, Received
+from keelman.state.plugins.buckets import Buckets
+from keelman.state.plugins.files import PluginFiles, Quotas, Received
 from keelman.state.plugins.inspecting import inspect
-from keelman.state.resources.rows import moment
 from keelman.state.resources.snapshot import PLUGIN
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
 from keelman.workers.plugins.archive import ArchiveRefused
 from keelman.workers.plugins.inspection import Inspection
 
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
-
+FETCH = "fetch"
+STEPS = (FETCH,)
 FETCH_SECONDS = 30.0
 """How long an unreachable server is tried again."""
 NOT_ZIP = frozenset(("kind", "broken"))
@@ -32,9 +32,9 @@ _ENDINGS = {PluginContent.JAR: ".jar", PluginContent.ZIP: ".zip", PluginContent.
 MAX_FILE_NAME = 200
 
 
-def kind(tools: Tools) -> Kind:
+def kind(store: Store, files: PluginFiles, buckets: Buckets) -> Kind:
     """Returns the steps of plugin imports."""
-    return Kind({FETCH: StepWork(Fetching(tools).fetch, seconds=FETCH_SECONDS)}, _never, _noted)
+    return Kind({FETCH: StepWork(Fetching(store, files, buckets).fetch, seconds=FETCH_SECONDS)}, _never, _noted)
 
 
 def _never(operation: Operation) -> bool:
@@ -62,8 +62,8 @@ def _failed(made: PluginImport, code: str, message: str) -> PluginImport:
 class Fetching:
     """The one step: after a crash all of it is done again, under the same uid."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._store, self._files, self._buckets = tools.store, tools.plugins, tools.buckets
+    def __init__(self, store: Store, files: PluginFiles, buckets: Buckets) -> None:
+        self._store, self._files, self._buckets = store, files, buckets
 
     async def fetch(self, operation: Operation) -> Outcome:
         """Copies the file and makes the plugin, unless that was done already."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cmp_to_key
 from typing import Any
 
 from keelman.api.connect.v1 import plugin_pb2, worker_cluster_pb2
+from keelman.connect.config.versions import ordered
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.plugins.plugin import Plugin, PluginKind
 from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.rules.names import MAX_NAMED
-from keelman.state.nouns.plugin import newest_first
 from keelman.state.resources.snapshot import Snapshot
 
 _ENGINES = {
@@ -108,3 +109,16 @@ def _check_distinct(named: Iterable[tuple[str, Sequence[PluginRef]]]) -> None:
             if ref.sha256 in places:
                 raise InvalidArgument.of(place, str(ref), f"each file once: {places[ref.sha256]} is the same file")
             places[ref.sha256] = place
+
+
+def newest_first(plugins: Iterable[Plugin]) -> list[Plugin]:
+    """Returns plugins in the order of their names, of each the newest version first."""
+    return sorted(plugins, key=cmp_to_key(compared))
+
+
+def compared(one: Plugin, other: Plugin) -> int:
+    """Compares two plugins in the order of `newest_first`: below 0 if the first comes before the second."""
+    if one.plugin != other.plugin:
+        return -1 if one.plugin < other.plugin else 1
+    mine, its = (ordered(one.version), one.version), (ordered(other.version), other.version)
+    return (mine < its) - (mine > its)

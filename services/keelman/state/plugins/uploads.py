@@ -14,11 +14,11 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin import Plugin, checked_version, plugin_key
 from keelman.model.rules.names import checked_name
 from keelman.model.rules.shapes import check_labels
+from keelman.state.database.times import moment
 from keelman.state.plugins.files import Received
 from keelman.state.resources.annotations import check_description
 from keelman.state.resources.checks import check_numbers
 from keelman.state.resources.hidden import kept_extra
-from keelman.state.resources.rows import moment
 from keelman.workers.plugins.inspection import Inspection
 
 MAX_FILE_NAME = 255

@@ -7,14 +7,15 @@ from collections.abc import AsyncIterator
 
 from keelman.state.replicas.lease import Lease
 from keelman.state.resources.snapshot import Snapshot
-from keelman.state.resources.store import Store, Transaction
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
 
 
 class FencedStore(Store):
     """The same store, each of whose transactions is checked against the lease. Raises LeaseLost."""
 
     def __init__(self, store: Store, lease: Lease) -> None:
-        super().__init__(store.database)
+        super().__init__(store.database, store.nouns, store.settle)
         self._store, self._lease = store, lease
         self._listeners, self._followers = store._listeners, store._followers
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import BROKER_CLUSTER
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Store
+from keelman.state.resources.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sqlmodel import col, select
 
@@ -19,9 +18,8 @@ from keelman.state.reports.events_brokers import EventsBrokers, events_brokers, 
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Change, Store
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Change
 
 log = get_logger()
 SWEEP_SECONDS = 60.0

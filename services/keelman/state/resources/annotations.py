@@ -15,9 +15,9 @@ from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.rules.shapes import check_labels
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
-from keelman.state.clusters.taken import check_origin
 from keelman.state.resources.checks import check_numbers, check_quota
 from keelman.state.resources.hidden import kept_extra
+from keelman.state.resources.origins import check_origin
 from keelman.state.resources.serving import has_labels, page_of
 from keelman.state.resources.snapshot import Snapshot
 

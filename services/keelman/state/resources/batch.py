@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -18,9 +18,8 @@ from keelman.runtime.logs.redaction import REDACTOR
 from keelman.state.database.failpoints import hit
 from keelman.state.resources.once import once
 from keelman.state.resources.serving import NounApi, Steps, answer_to, steps_of
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Store, Transaction
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
 
 MAX_WRITES = 1000
 
@@ -33,7 +32,7 @@ class _NotStored(Exception):
 class _Work:
     """One write: its API, its request, and its results so far."""
 
-    api: NounApi
+    api: NounApi[Any]
     steps: Steps
     request: Any
     ready: Any = None
@@ -69,7 +68,7 @@ class _Work:
 class BatchApi(BatchServiceServicer):
     """Several writes of the nouns of these services together."""
 
-    def __init__(self, store: Store, apis: Sequence[NounApi]) -> None:
+    def __init__(self, store: Store, apis: Sequence[NounApi[Any]]) -> None:
         self._store = store
         self._writers = dict(_writers(apis))
 
@@ -109,7 +108,7 @@ class BatchApi(BatchServiceServicer):
         return found
 
 
-def _writers(apis: Sequence[NounApi]) -> Iterator[tuple[tuple[str, str], tuple[NounApi, Steps]]]:
+def _writers(apis: Sequence[NounApi[Any]]) -> Iterator[tuple[tuple[str, str], tuple[NounApi[Any], Steps]]]:
     """Yields the RPCs that write, by the full names of their services and their own."""
     for api in apis:
         for name in dir(type(api)):

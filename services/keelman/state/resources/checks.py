@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from google.protobuf.struct_pb2 import Struct, Value
 
@@ -12,9 +12,7 @@ from keelman.model.annotations import Origin
 from keelman.model.errors import AlreadyExists, Conflict, Exhausted, InvalidArgument
 from keelman.model.rules.names import checked_name
 from keelman.state.resources.snapshot import Resource, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.resources.transaction import Transaction
 
 R = TypeVar("R", bound=Resource)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlmodel import col
@@ -13,10 +13,8 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_request_id
 from keelman.state.database.failpoints import hit
 from keelman.state.database.tables import RequestRow
-from keelman.state.resources.rows import micros
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Transaction
+from keelman.state.database.times import micros
+from keelman.state.resources.transaction import Transaction
 
 KEPT = timedelta(days=1)
 

@@ -9,7 +9,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import Enum
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
@@ -18,10 +18,11 @@ from sqlalchemy import BigInteger
 from sqlalchemy.types import JSON
 from sqlmodel import Field, SQLModel
 
+from keelman.state.database.times import micros, moment
+
 T = TypeVar("T")
 Packed: TypeAlias = Mapping[str, str | Sequence[str] | Mapping[str, str]]
 """Columns without the field of their name: they hold another field, or JSON of several, by their names or by keys."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING_PACKED: Packed = {}
 
 
@@ -34,16 +35,6 @@ class ResourceRow(SQLModel):
     update_time: int = Field(sa_type=BigInteger)
     revision: int = Field(sa_type=BigInteger)
     spec: dict[str, Any] = Field(sa_type=JSON)
-
-
-def micros(time: datetime) -> int:
-    """Returns a time as the tables keep it."""
-    return (time - _EPOCH) // timedelta(microseconds=1)
-
-
-def moment(value: int) -> datetime:
-    """Returns a time of the tables as an aware UTC datetime."""
-    return _EPOCH + timedelta(microseconds=value)
 
 
 def row_of(table: type[SQLModel], resource: Any, packed: Packed = _NOTHING_PACKED) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -15,16 +15,25 @@ from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context
 from keelman.state.database.failpoints import hit
 from keelman.state.resources.once import once
-
-if TYPE_CHECKING:
-    from keelman.state.resources.noun import Parts
-    from keelman.state.resources.snapshot import Snapshot
-    from keelman.state.resources.store import Store, Transaction
+from keelman.state.resources.snapshot import Snapshot
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 MAX_REMEMBERED = 10_000
 """The number of messages remembered per noun."""
+
+
+class WithStore(Protocol):
+    """The parts that every noun's service needs."""
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+
+
+P = TypeVar("P", bound=WithStore)
 
 
 class Write(Protocol):
@@ -68,11 +77,11 @@ def answer_to(request: Message, **fields: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class NounApi:
+class NounApi(Generic[P]):
     """The service of a noun, whose RPCs are `get`, `list_page` and those of `verb` and `writing`."""
 
     noun: ClassVar[str]
-    parts: Parts
+    parts: P
 
     @property
     def _snapshot(self) -> Snapshot:

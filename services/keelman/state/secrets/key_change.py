@@ -21,7 +21,7 @@ from keelman.state.database.database import Database
 from keelman.state.database.key_source import KeySource, read_keys, replace_keys, setting_of
 from keelman.state.database.sealing import Sealer
 from keelman.state.database.tables import SealingRow
-from keelman.state.resources.rows import micros
+from keelman.state.database.times import micros
 from keelman.state.secrets.sealed_rows import reseal, wipe, write_proof
 
 log = get_logger()

@@ -8,14 +8,13 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from keelman.api.event.v1 import event_pb2
 from keelman.connect.config.secret_keys import shown, shown_json
@@ -24,14 +23,13 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.database import open_database
 from keelman.state.database.key_source import KeySource, made_key, new_key_file, read_keys, setting_of
 from keelman.state.database.migrations.migrate import MIGRATION_LOCK, USED_LOCK
-from keelman.state.database.sealing import Sealer, sealer_of, wrong_key
-from keelman.state.database.tables import OutboxRow, RequestRow, SealingRow
+from keelman.state.database.sealing import Sealer, wrong_key
+from keelman.state.database.tables import AUTHORITY, AuthorityRow, OutboxRow, RequestRow, SealingRow
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.resources.hidden import PROPERTIES
-from keelman.state.trust.rows import AUTHORITY, AuthorityRow
+from keelman.state.resources.sealed import SPEC
 
 log = get_logger()
-SPEC = "spec"
 ROWS_AT_ONCE = 100
 """The number of rows sealed without a pause."""
 _AREAS = ("connect", "node")
@@ -103,21 +101,6 @@ async def _rekey(engine: AsyncEngine, file: Path) -> int:
     beside.replace(file)
     await wipe(engine)
     return rows
-
-
-def sealed(session: AsyncSession, noun: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of a noun's row with the secrets in its spec sealed."""
-    if SPEC not in values:
-        return values
-    return values | {SPEC: sealer_of(session).seal(values[SPEC], noun, values["name"], SPEC)}
-
-
-def opened(session: AsyncSession, noun: str, row: Any) -> Any:
-    """Returns a row with its secrets opened. Raises FailedPrecondition (KEY_WRONG)."""
-    values = dict(row._mapping)
-    if SPEC in values:
-        values[SPEC] = sealer_of(session).open(values[SPEC], noun, values["name"], SPEC)
-    return SimpleNamespace(**values)
 
 
 def _sealer_of(proof: str, handed_on: str, source: KeySource, printed: Sequence[bytes]) -> Sealer:

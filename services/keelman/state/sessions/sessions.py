@@ -30,7 +30,8 @@ from keelman.state.nouns.workload import assignment_message, status_of
 from keelman.state.replicas.heard import Heard
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import NODE, SECRET, WORKLOAD
-from keelman.state.resources.store import Change, Store, carried_by, next_session
+from keelman.state.resources.store import Store, carried_by, next_session
+from keelman.state.resources.transaction import Change
 from keelman.state.sessions.crash_loops import CrashLoops
 
 log = get_logger()

@@ -8,33 +8,52 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from keelman.kafka.topic_brokers import Described, TopicBrokers
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.operation import Operation, OperationState, StepState
-from keelman.model.topic import TopicApplied, TopicGoal, TopicSpec
+from keelman.model.topic import Topic, TopicApplied, TopicGoal, TopicSpec
 from keelman.runtime.supervise import deadline
 from keelman.state.database.failpoints import hit
-from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
-from keelman.state.operations.topic_steps import ASK, AWAIT, AWAIT_GONE, CONFIGURE, CREATE, DELETE, GROW
 from keelman.state.resources.rows import read
+from keelman.state.resources.store import Store
 from keelman.state.topics.differences import config_changes, differences
 from keelman.state.topics.reaching import asked_properties
 from keelman.state.topics.seen import Seen, SeenTopic, seen_of
 
+ASK, CREATE, GROW, CONFIGURE, AWAIT = "ask-brokers", "create-topic", "add-partitions", "set-config", "await-topic"
+DELETE, AWAIT_GONE = "delete-topic", "await-gone"
+STEPS: Mapping[TopicGoal, tuple[str, ...]] = {
+    TopicGoal.PRESENT: (ASK, CREATE, GROW, CONFIGURE, AWAIT),
+    TopicGoal.ABSENT: (ASK, DELETE, AWAIT_GONE),
+}
 CALL_SECONDS = 20.0
 LOOK_AGAIN_SECONDS = 0.2
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MADE, PERHAPS = "made", "perhaps made"
 
 
-def kind(tools: Tools) -> Kind:
+class TopicNotes(Protocol):
+    """Keeps the brokers' reports of topics."""
+
+    def note(self, topic: Topic, seen: Seen) -> None:
+        """Stores what an operation has just read."""
+
+
+def facts_of(spec: Mapping[str, Any], applied: TopicApplied) -> dict[str, Any]:
+    """Returns the facts that the steps get: the stored spec, and the topic that it was applied to before."""
+    known = applied.goal is TopicGoal.PRESENT
+    return {"spec": spec, "known": known, "known_id": applied.topic_id if known else ""}
+
+
+def kind(store: Store, notes: TopicNotes) -> Kind:
     """Returns the steps of operations on topics."""
-    steps = _Steps(tools)
+    steps = _Steps(store, notes)
     return Kind(
         {
             ASK: StepWork(steps.ask),
@@ -82,10 +101,10 @@ def _noted(tx: Any, operation: Operation) -> None:
 class _Steps:
     """The steps. Each opens its own client: operations are rare, and the brokers may have moved meanwhile."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._store = tools.store
-        self._topics = tools.topics
-        self._since: datetime = tools.store.database.clock()
+    def __init__(self, store: Store, notes: TopicNotes) -> None:
+        self._store = store
+        self._notes = notes
+        self._since: datetime = store.database.clock()
         self._tried: set[str] = set()
 
     async def ask(self, operation: Operation) -> Outcome:
@@ -243,7 +262,7 @@ class _Steps:
     def _note(self, operation: Operation, seen: Seen) -> None:
         topic = self._store.snapshot.topics.get(operation.target.name)
         if topic is not None:
-            self._topics.note(topic, seen)
+            self._notes.note(topic, seen)
 
     @contextlib.asynccontextmanager
     async def _brokers(self, spec: TopicSpec) -> AsyncIterator[TopicBrokers]:

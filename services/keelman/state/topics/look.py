@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from keelman.kafka.topic_brokers import ConfigValue, TopicBrokers, opened
 from keelman.model.cluster import BrokerCluster, ExternalBrokers
@@ -20,11 +19,10 @@ from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings, deadline
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import BROKER_CLUSTER, TOPIC
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Change
 from keelman.state.topics.reaching import asked_properties
 from keelman.state.topics.seen import NOT_SEEN, Seen, seen_of
-
-if TYPE_CHECKING:
-    from keelman.state.resources.store import Change, Store
 
 log = get_logger()
 LOOK_SECONDS = 3.0

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from keelman.kafka.leaders.metadata import TopicInfo
 from keelman.kafka.topic_brokers import ConfigValue, Described
+from keelman.model.topic import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +78,10 @@ def _topic(
         for number, one in sorted(info.partitions.items())
     )
     return SeenTopic(info.id, parts, config)
+
+
+class TopicsSeen(Protocol):
+    """Knows the brokers' answers about topics."""
+
+    def seen(self, topic: Topic) -> Seen:
+        """Returns the brokers' last answer at once."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import deadline
 from keelman.state.kafka.properties import topics_of
+from keelman.state.resources.snapshot import Snapshot
 from keelman.state.topics.reaching import asked_properties
-
-if TYPE_CHECKING:
-    from keelman.state.resources.snapshot import Snapshot
 
 ANSWER_SECONDS = 10.0
 POLICY = "cleanup.policy"

@@ -21,8 +21,8 @@ from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.pages import page
 from keelman.rpc.server import Context, Service, is_local, peer_host
 from keelman.rpc.times import from_duration, to_timestamp
+from keelman.state.database.times import moment
 from keelman.state.resources.once import once
-from keelman.state.resources.rows import moment
 from keelman.state.trust.callers import caller_of
 from keelman.state.trust.members import DEFAULT_TTL, Members, refused_members
 from keelman.state.trust.rows import JoinTokenRow

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlmodel import col, select
@@ -30,13 +29,13 @@ from keelman.rpc.server import is_loopback
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.certificates import normal_host, shown_time
 from keelman.state.database.sealing import sealer_of
-from keelman.state.resources.rows import micros, moment
+from keelman.state.database.tables import AUTHORITY, AuthorityRow
+from keelman.state.database.times import micros, moment
+from keelman.state.resources.snapshot import Snapshot
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
 from keelman.state.trust.authority import Authority, checked_hosts, key_digest_of
-from keelman.state.trust.rows import AUTHORITY, AuthorityRow, CertificateRow, JoinTokenRow
-
-if TYPE_CHECKING:
-    from keelman.state.resources.snapshot import Snapshot
-    from keelman.state.resources.store import Store, Transaction
+from keelman.state.trust.rows import CertificateRow, JoinTokenRow
 
 log = get_logger()
 MIN_TTL, DEFAULT_TTL, MAX_TTL = 60.0, 3600.0, 30 * 86400.0

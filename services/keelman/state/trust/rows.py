@@ -4,22 +4,9 @@ whole microseconds since 1970 UTC."""
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy import BigInteger, Text
+from sqlalchemy import BigInteger
 from sqlalchemy.types import JSON
 from sqlmodel import Field, SQLModel, col
-
-AUTHORITY = "authority"
-"""The place that the CA's private key is sealed to."""
-
-
-class AuthorityRow(SQLModel, table=True):
-    """The CA of the installation: one row. `secret` is its private key, sealed."""
-
-    __tablename__ = "authority"
-    id: int = Field(primary_key=True)
-    certificate: str = Field(sa_type=Text)
-    secret: str = Field(sa_type=Text)
-    create_time: int = Field(sa_type=BigInteger)
 
 
 class JoinTokenRow(SQLModel, table=True):

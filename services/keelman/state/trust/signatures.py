@@ -6,18 +6,15 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col
 
 from keelman.model.errors import InvalidArgument, PermissionDenied
-from keelman.state.resources.rows import micros
+from keelman.state.database.database import Database
+from keelman.state.database.times import micros
 from keelman.state.trust.rows import SignatureRow
-
-if TYPE_CHECKING:
-    from keelman.state.database.database import Database
 
 KEPT = timedelta(minutes=15)
 """A signature is valid for 5 minutes before and after its time, by the clock of the gateway that it arrives at."""

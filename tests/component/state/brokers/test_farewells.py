@@ -27,10 +27,11 @@ from keelman.model.errors import Unavailable
 from keelman.model.work import Assignment
 from keelman.model.workload import Goal, WorkerSpec, Workload
 from keelman.state.brokers.farewells import Farewells
-from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.resources.snapshot import WORKLOAD
-from keelman.state.resources.store import Change, open_store
+from keelman.state.resources.transaction import Change
 from support.eventually import eventually
+from support.state.stores import open_store
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 LONG_MS = 120_000
@@ -74,8 +75,8 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
         lost = await stack.enter_async_context(member_at(bootstrap, f"keelman-{name}", LOST))
         store = await stack.enter_async_context(open_store(str(tmp_path / "state.db")))
         async with store.write() as tx:
-            broker_cluster.create(tx, "brokers", ExternalBrokers(bootstrap))
-            worker_cluster.create(tx, name, WorkerClusterSpec("brokers", count=1, properties=properties))
+            broker_clusters.create(tx, "brokers", ExternalBrokers(bootstrap))
+            worker_clusters.create(tx, name, WorkerClusterSpec("brokers", count=1, properties=properties))
 
         async def lead() -> None:
             made = await joined(group, LEADER)

@@ -8,10 +8,12 @@ import sqlalchemy as sa
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import AlreadyExists
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.tables import OutboxRow
-from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.registry import NOUNS
-from keelman.state.resources.store import Change, Transaction, load, open_store, write_rows
+from keelman.state.resources.store import load, write_rows
+from keelman.state.resources.transaction import Change, Transaction
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 EXTERNAL = ExternalBrokers("127.0.0.1:1")
@@ -32,23 +34,23 @@ async def test_two_processes_see_each_others_writes(postgresql) -> None:
         for store, names in zip((one, two), heard, strict=True):
             store.listen(lambda changes, names=names: names.extend(c.name for c in changes))
         async with one.write() as tx:
-            broker_cluster.create(tx, "ext", EXTERNAL)
+            broker_clusters.create(tx, "ext", EXTERNAL)
         assert "ext" not in two.snapshot.broker_clusters
         with pytest.raises(AlreadyExists):  # a writer sees what was written before its turn
             async with two.write() as tx:
-                broker_cluster.create(tx, "ext", EXTERNAL)
+                broker_clusters.create(tx, "ext", EXTERNAL)
         assert "ext" in two.snapshot.broker_clusters
         async with two.write() as tx:
-            worker_cluster.create(tx, "demo", WorkerClusterSpec("ext", count=1))
+            worker_clusters.create(tx, "demo", WorkerClusterSpec("ext", count=1))
         await one.catch_up()
         async with one.write() as tx:
-            worker_cluster.delete(tx, "demo", "")
+            worker_clusters.delete(tx, "demo", "")
             tx.drop(WorkerCluster.NOUN, "demo")
         async with two.database.write() as turn:  # the outbox is trimmed: then all is read again
             await (await turn.session.connection()).execute(sa.delete(OutboxRow))
         await two.catch_up()
         async with one.database.read() as session:
-            stored = await load(session)
+            stored = await load(session, NOUNS)
         for noun in NOUNS:
             assert dict(one.snapshot.resources(noun)) == dict(two.snapshot.resources(noun)) == stored.resources(noun)
         assert one.revision == two.revision
@@ -60,11 +62,11 @@ async def test_a_write_whose_commit_was_cut_off_is_found_by_the_next(url: str) -
     """It may have been stored although its writer was told that it failed."""
     async with open_store(url) as store:
         async with store.database.write() as turn:  # what such a write leaves: rows that the snapshot does not have
-            tx = Transaction(turn, store.snapshot, store.snapshot.draft(), store.database.clock())
-            made = broker_cluster.create(tx, "ext", EXTERNAL)
-            await write_rows(turn.session, [Change(made.NOUN, made.name, None, made)], tx.events)
+            tx = Transaction(turn, store.snapshot, store.snapshot.draft(), store.database.clock(), NOUNS)
+            made = broker_clusters.create(tx, "ext", EXTERNAL)
+            await write_rows(turn.session, NOUNS, [Change(made.NOUN, made.name, None, made)], tx.events)
         assert "ext" not in store.snapshot.broker_clusters
         async with store.write() as tx:
             assert tx.snapshot.broker_clusters["ext"] == made
-            broker_cluster.delete(tx, "ext", made.etag)
+            broker_clusters.delete(tx, "ext", made.etag)
         assert store.snapshot.broker_clusters["ext"].goal is ClusterGoal.DELETED

@@ -8,9 +8,10 @@ import pytest
 
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import Unavailable
+from keelman.state.clusters import broker_clusters
 from keelman.state.database import database
-from keelman.state.nouns import broker_cluster
-from keelman.state.resources.store import Store, open_store
+from keelman.state.resources.store import Store
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 EXTERNAL = ExternalBrokers("127.0.0.1:1")
@@ -26,15 +27,15 @@ async def test_a_transaction_that_stands_still_is_ended(postgresql, tmp_path: Pa
         await one.catch_up()
         assert set(one.snapshot.broker_clusters) == {"ext"}
         async with one.write() as tx:
-            broker_cluster.create(tx, "again", EXTERNAL)
+            broker_clusters.create(tx, "again", EXTERNAL)
 
 
 async def _frozen_in_a_write(one: Store, other: Store) -> None:
     """Begins a write with one, and does not go on before the other has written."""
     async with one.write() as tx:
-        broker_cluster.create(tx, "late", EXTERNAL)
+        broker_clusters.create(tx, "late", EXTERNAL)
         async with asyncio.timeout(30), other.write() as in_time:
-            broker_cluster.create(in_time, "ext", EXTERNAL)
+            broker_clusters.create(in_time, "ext", EXTERNAL)
 
 
 async def test_who_says_otherwise_in_the_url_has_it_so() -> None:

@@ -16,17 +16,19 @@ from sqlmodel import col, select
 from keelman.api.event.v1 import event_pb2
 from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.database import Database
 from keelman.state.database.key_source import made_key
 from keelman.state.database.migrations.migrate import NEWEST, migrate
 from keelman.state.database.tables import OutboxRow, RelayRow, SQLModel
 from keelman.state.events.relay import Relay, relay_lease
 from keelman.state.events.watch import Tail, changes_between
-from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.nouns.registry import NOUNS
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import load, open_store, revision_of
+from keelman.state.resources.store import load, revision_of
 from keelman.state.secrets.sealed_rows import rekey_file
 from support.eventually import eventually
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 EXTERNAL = ExternalBrokers("127.0.0.1:1")
@@ -73,7 +75,7 @@ async def test_a_database_of_before_gets_what_is_new(url: str, version: str) -> 
 async def test_a_database_opens_with_its_own_key_alone(url: str, key_file: Path) -> None:
     spec = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})
     async with open_store(url) as store, store.write() as tx:
-        broker_cluster.create(tx, "first", spec)
+        broker_clusters.create(tx, "first", spec)
     async with open_store(url) as store:
         assert store.snapshot.broker_cluster("first").spec == spec
         async with store.database.engine.connect() as connection:
@@ -114,7 +116,7 @@ async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: 
 
         async def create(number: int) -> None:
             async with store.write() as tx:
-                broker_cluster.create(tx, f"ext-{number}", EXTERNAL)
+                broker_clusters.create(tx, f"ext-{number}", EXTERNAL)
 
         await asyncio.gather(*(create(n) for n in range(20)))
         rows = await outbox(store)
@@ -129,27 +131,27 @@ async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: 
 async def test_a_failed_write_leaves_nothing_and_takes_no_number(url: str) -> None:
     async with open_store(url) as store:
         async with store.write() as tx:
-            broker_cluster.create(tx, "first", EXTERNAL)
+            broker_clusters.create(tx, "first", EXTERNAL)
         with pytest.raises(InvalidArgument):  # noqa: PT012
             async with store.write() as tx:
-                broker_cluster.create(tx, "second", EXTERNAL)
+                broker_clusters.create(tx, "second", EXTERNAL)
                 raise InvalidArgument("after the write")
         async with store.write() as tx:
-            broker_cluster.create(tx, "third", EXTERNAL)
+            broker_clusters.create(tx, "third", EXTERNAL)
         assert [(r.revision, r.name) for r in await outbox(store)] == [(1, "first"), (2, "third")]
         async with store.database.read() as session:
-            assert sorted((await load(session)).broker_clusters) == ["first", "third"]
+            assert sorted((await load(session, NOUNS)).broker_clusters) == ["first", "third"]
 
 
 async def test_what_is_stored_comes_back(url: str) -> None:
     spec = WorkerClusterSpec("ext", count=2, properties={"a": "ä\n", "b": ""})
     async with open_store(url) as store:
         async with store.write() as tx:
-            broker_cluster.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
+            broker_clusters.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
         async with store.write() as tx:
-            made = worker_cluster.create(tx, "demo", spec)
+            made = worker_clusters.create(tx, "demo", spec)
     async with open_store(url) as store, store.database.read() as session:
-        snapshot = await load(session)
+        snapshot = await load(session, NOUNS)
     assert snapshot.worker_clusters["demo"] == made
     assert made.spec == spec
     assert made.status.state is ClusterState.STOPPED
@@ -158,17 +160,17 @@ async def test_what_is_stored_comes_back(url: str) -> None:
 
 async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
     async with open_store(url) as store, store.write() as tx:
-        broker_cluster.create(tx, "ext", EXTERNAL)
+        broker_clusters.create(tx, "ext", EXTERNAL)
         async with asyncio.timeout(60), store.database.read() as session:
-            assert not (await load(session)).broker_clusters
+            assert not (await load(session, NOUNS)).broker_clusters
 
 
 async def test_a_reader_sees_one_moment(url: str) -> None:
     async with open_store(url) as store, store.database.read() as session:
-        assert not (await load(session)).broker_clusters
+        assert not (await load(session, NOUNS)).broker_clusters
         async with store.write() as tx:
-            broker_cluster.create(tx, "ext", EXTERNAL)
-        assert not (await load(session)).broker_clusters
+            broker_clusters.create(tx, "ext", EXTERNAL)
+        assert not (await load(session, NOUNS)).broker_clusters
         assert await revision_of(session) == 0, "nor the revision of the write"
 
 
@@ -178,8 +180,8 @@ async def test_the_tail_asks_no_table_for_what_its_process_commits(url: str) -> 
         store.follow(tail.add)
         assert await tail.after(0) == ((), True)
         async with store.write() as tx:
-            broker_cluster.create(tx, "one", EXTERNAL)
-            broker_cluster.create(tx, "two", EXTERNAL)
+            broker_clusters.create(tx, "one", EXTERNAL)
+            broker_clusters.create(tx, "two", EXTERNAL)
         with patch.object(Database, "read", side_effect=AssertionError("it asked")):
             found, whole = await tail.after(0)
         async with store.database.read() as session:
@@ -195,7 +197,7 @@ async def test_the_tail_of_one_process_has_another_ones_changes_between_its_own(
         await tail.after(0)
         for number, store in enumerate((one, two, one)):
             async with store.write() as tx:
-                broker_cluster.create(tx, f"brokers-{number}", EXTERNAL)
+                broker_clusters.create(tx, f"brokers-{number}", EXTERNAL)
         found, whole = await tail.after(0)
         async with one.database.read() as session:
             stored = await changes_between(session, 0, one.revision, 100)
@@ -257,7 +259,7 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
     path = tmp_path / "state.db"
     script = (
         "import asyncio, sys\n"
-        "from keelman.state.resources.store import open_store\n"
+        "from support.state.stores import open_store\n"
         "async def main():\n async with open_store(sys.argv[1]):\n  print('open', flush=True)\n"
         "  await asyncio.Event().wait()\nasyncio.run(main())"
     )

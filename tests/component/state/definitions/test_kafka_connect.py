@@ -12,15 +12,14 @@ from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.connectors.connector_definition import ConnectorDefinitionSpec
 from keelman.model.operation import Operation, OperationState
 from keelman.runtime.supervise import Siblings
-from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.nouns.connector_definition import apply, create, update
 from keelman.state.operation_kinds import all_kinds
-from keelman.state.operations.kinds import Tools
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, open_store, subjects_of
+from keelman.state.resources.store import Store, subjects_of
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest
@@ -28,6 +27,7 @@ from keelman.workers.rest.connectors import Connectors
 from support.eventually import eventually
 from support.servers.connect_worker import ConnectProcess
 from support.state.definitions import ABSENT, FILE_SOURCE, PAUSED, RUNNING, STOPPED, Goal
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 CONFIG = {"connector.class": FILE_SOURCE, "file": "/nowhere/in", "topic": "definitions"}
@@ -50,7 +50,10 @@ async def running(store: Store, url: str) -> AsyncIterator[None]:
     commits, access, topics, unused = Hub(), WorkerAccess(), Any, Any
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
     async with Rest(urls, request_seconds=30, access=access) as rest, Siblings() as tasks:
-        kinds = all_kinds(Tools(store, topics, Connectors(Asking(rest, access)), Unplanned(), unused, unused))
+        kinds = all_kinds(
+            store, notes=topics, connectors=Connectors(Asking(rest, access)), planned=Unplanned(), files=unused,
+            buckets=unused,
+        )  # fmt: skip
         tasks.start(Runner(store, commits, Lease(store.database, LEADER), kinds, 60.0).run())
         yield
 
@@ -68,9 +71,9 @@ async def test_a_connector_of_kafka_connect(bootstrap: str, tmp_path: Path) -> N
         await process.start()
         async with open_store(str(tmp_path / "state.db")) as store, running(store, process.url):
             async with store.write() as tx:
-                broker_cluster.create(tx, "default", ExternalBrokers(bootstrap))
-                worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
-                worker_cluster.start(tx, "demo", "")
+                broker_clusters.create(tx, "default", ExternalBrokers(bootstrap))
+                worker_clusters.create(tx, "demo", WorkerClusterSpec("default", count=1))
+                worker_clusters.start(tx, "demo", "")
                 create(tx, "orders", ConnectorDefinitionSpec("demo", "orders", CONFIG))
             for goal, states in (
                 (PAUSED, {"PAUSED"}),  # it may have no tasks yet

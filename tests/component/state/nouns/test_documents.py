@@ -16,10 +16,10 @@ from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, NotFo
 from keelman.rpc.errors import translated
 from keelman.rpc.watching import watch
 from keelman.state.nouns.document import MAX_BYTES, PAGE_BYTES
-from keelman.state.resources.store import open_store
 from keelman.state.secrets.sealed_rows import rekey_file
 from support.eventually import eventually
 from support.state.service import Clients, state_in_loop
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 CANARY = "canary-0815"

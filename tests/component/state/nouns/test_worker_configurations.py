@@ -15,11 +15,11 @@ from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.event.v1 import event_pb2
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
-from keelman.state.resources.store import open_store
 from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.workers.configurations import DEFAULT_PROPERTIES
 from support.state.dedicated import Dedicated, file_source
 from support.state.service import Clients, state_in_loop
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 CANARY = "canary-0815"

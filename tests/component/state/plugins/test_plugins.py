@@ -21,11 +21,11 @@ from keelman.model.errors import (
 )
 from keelman.rpc.errors import translated
 from keelman.state.plugins.database_storage import DatabaseStorage
-from keelman.state.resources.store import open_store
 from support.eventually import eventually
 from support.plugins import jar_files
 from support.servers.object_store import ObjectStore
 from support.state.service import Clients, state_in_loop
+from support.state.stores import open_store
 from support.state.uploads import download, jar, pieces, upload
 
 pytestmark = pytest.mark.component

@@ -10,9 +10,10 @@ from keelman.state.nouns import plugin as plugins
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.files import ORPHAN_SECONDS, PluginFiles, Quotas, Received
 from keelman.state.plugins.folder_storage import FolderStorage
-from keelman.state.resources.store import Store, open_store
+from keelman.state.resources.store import Store
 from keelman.workers.plugins.inspection import inspect
 from support.eventually import eventually
+from support.state.stores import open_store
 from support.state.uploads import jar
 
 pytestmark = pytest.mark.component

@@ -9,7 +9,7 @@ import pytest
 
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
 from keelman.runtime.supervise import Siblings
-from keelman.state.nouns.operation import begin
+from keelman.state.operations.begin import begin
 from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
@@ -17,8 +17,9 @@ from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.leader import LEADER, Leader
 from keelman.state.replicas.lease import Lease, LeaseLost
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, open_store, subjects_of
+from keelman.state.resources.store import Store, subjects_of
 from support.eventually import eventually
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 KIND = OperationKind.APPLY_CONNECTOR

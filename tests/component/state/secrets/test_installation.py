@@ -15,10 +15,10 @@ from keelman.connect.config.providers import SECRETS_OF_OTHERS, SecretsProvider
 from keelman.model.access.secret import MAX_BYTES
 from keelman.model.errors import AlreadyExists, Conflict, Exhausted, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
-from keelman.state.resources.store import open_store
 from keelman.state.secrets.sealed_rows import rekey_file
 from support.eventually import eventually
 from support.state.service import Agent, Clients, state_in_loop
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 CANARY = "canary-0815"

@@ -13,10 +13,11 @@ from structlog.testing import capture_logs
 
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import FailedPrecondition
+from keelman.state.clusters import broker_clusters
 from keelman.state.database.key_source import KeyCommand, made_key, read_keys, replace_keys
-from keelman.state.nouns import broker_cluster
-from keelman.state.resources.store import Store, open_store
+from keelman.state.resources.store import Store
 from keelman.state.secrets.key_change import HANDED_ON_SECONDS, KeyChange
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 SPEC = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})
@@ -39,7 +40,7 @@ def key(tmp_path: Path) -> Path:
 
 async def create(store: Store, name: str) -> None:
     async with store.write() as tx:
-        broker_cluster.create(tx, name, SPEC)
+        broker_clusters.create(tx, name, SPEC)
 
 
 async def sealed(store: Store) -> list[str]:

@@ -15,11 +15,11 @@ from keelman.model.annotations import Annotations
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.errors import translated
-from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.resources.store import open_store
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.secrets.sealed_rows import rekey_file
 from support.eventually import eventually
 from support.state.service import Agent, Clients, brokers_pb, state_in_loop, workers_pb
+from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 CANARY = "canary-4711"
@@ -127,8 +127,8 @@ async def test_what_an_earlier_keelman_left_in_the_clear_is_sealed_at_the_first_
     annotations = Annotations(extra={"password": f"{CANARY}-extra"})
     spec = WorkerClusterSpec("far", count=1, properties=PROPERTIES, annotations=annotations)
     async with open_store(str(path)) as store, store.write() as tx:
-        broker_cluster.create(tx, "far", ExternalBrokers("127.0.0.1:1"))
-        worker_cluster.create(tx, "demo", spec)
+        broker_clusters.create(tx, "far", ExternalBrokers("127.0.0.1:1"))
+        worker_clusters.create(tx, "demo", spec)
     (path.parent / "secrets.key").unlink()
     in_the_clear(path)
     assert CANARY.encode() in texts_of(tmp_path)
@@ -167,7 +167,7 @@ async def test_a_change_of_the_key_that_was_cut_off_is_finished_by_the_next_star
     path, key = tmp_path / "state.db", tmp_path / "secrets.key"
     spec = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": CANARY})
     async with open_store(str(path)) as store, store.write() as tx:
-        broker_cluster.create(tx, "far", spec)
+        broker_clusters.create(tx, "far", spec)
     before = key.read_bytes()
     await rekey_file(str(path), key)
     after = key.read_bytes()

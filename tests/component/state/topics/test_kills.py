@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import signal
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
@@ -20,12 +19,11 @@ from keelman.model.topic import NOT_APPLIED, TopicGoal, TopicSpec
 from keelman.rpc.channels import channel
 from keelman.state.database.failpoints import ON_BROKERS
 from keelman.state.operations.moves import Done, Waiting
-from keelman.state.operations.topic_steps import CREATE, STEPS, facts_of
 from keelman.state.resources.rows import plain
-from keelman.state.resources.store import open_store
-from keelman.state.topics.applying import kind
+from keelman.state.topics.applying import CREATE, STEPS, facts_of, kind
 from support.eventually import eventually
 from support.state.service import Clients, StateProcess
+from support.state.stores import open_store
 from support.state.topics import ABSENT, PRESENT, Topics, states
 
 pytestmark = pytest.mark.component
@@ -97,7 +95,7 @@ async def create(tmp_path, bootstrap: str):
         now = datetime.now(UTC)
         async with store.write() as tx:
             tx.put(BrokerCluster("ext", "u", now, now, 1, "", ClusterGoal.RUNNING, ExternalBrokers(bootstrap)))
-        yield kind(SimpleNamespace(store=store, topics=None, connectors=None)).steps[CREATE]  # type: ignore[arg-type]
+        yield kind(store, None).steps[CREATE]  # type: ignore[arg-type]
 
 
 async def test_what_an_operation_made_is_taken_back(create, bootstrap: str, name: str):

@@ -13,9 +13,10 @@ from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerClusterS
 from keelman.model.errors import Unauthenticated, Unavailable
 from keelman.state.brokers import external
 from keelman.state.brokers.external import AT_ONCE, ExternalProbe
-from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.resources.store import Store, open_store
+from keelman.state.clusters import broker_clusters, worker_clusters
+from keelman.state.resources.store import Store
 from support.eventually import eventually
+from support.state.stores import open_store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SHARED = {"group.id": "g"}
@@ -40,9 +41,9 @@ async def test_those_that_do_not_answer_delay_no_other(tmp_path: Path, monkeypat
     async with open_store(str(tmp_path / "state.db")) as store:
         async with store.write() as tx:
             for number in range(AT_ONCE - 1):
-                broker_cluster.create(tx, f"b-{number:02}", ExternalBrokers(f"silent-{number}:1"))
-            broker_cluster.create(tx, "last", ExternalBrokers("answers:1"))
-            broker_cluster.create(tx, "zz-waits", ExternalBrokers("waits:1"))
+                broker_clusters.create(tx, f"b-{number:02}", ExternalBrokers(f"silent-{number}:1"))
+            broker_clusters.create(tx, "last", ExternalBrokers("answers:1"))
+            broker_clusters.create(tx, "zz-waits", ExternalBrokers("waits:1"))
         probing = asyncio.ensure_future(ExternalProbe(store).reconcile())
         try:
             await eventually(lambda: store.snapshot.broker_cluster("last").kafka_cluster_id == "an-id", seconds=20)
@@ -62,9 +63,9 @@ async def on_one_kafka(store: Store, answers: Mapping[str, str], monkeypatch: py
     monkeypatch.setattr(external, "kafka_cluster_id", ask)
     for name, brokers in (("older", "one"), ("younger", "two")):
         async with store.write() as tx:
-            broker_cluster.create(tx, brokers, ExternalBrokers(f"{brokers}:1"))
-            worker_cluster.create(tx, name, WorkerClusterSpec(brokers, count=1, properties=SHARED))
-            worker_cluster.start(tx, name, "")
+            broker_clusters.create(tx, brokers, ExternalBrokers(f"{brokers}:1"))
+            worker_clusters.create(tx, name, WorkerClusterSpec(brokers, count=1, properties=SHARED))
+            worker_clusters.start(tx, name, "")
     with capture_logs() as logged:
         await ExternalProbe(store).reconcile()
         await ExternalProbe(store).reconcile()
@@ -83,7 +84,7 @@ async def test_the_younger_of_two_that_turn_out_to_share_a_group_says_so(
         assert clashes == [f"younger: {PROBLEM}"], "once, when it comes out"
         assert messages() == ["", PROBLEM]
         async with store.write() as tx:
-            worker_cluster.stop(tx, "older", "")
+            worker_clusters.stop(tx, "older", "")
         assert messages()[1] == "", "it is in nobody's way any more"
 
 
@@ -120,7 +121,7 @@ async def test_since_when_they_are_out_of_reach_and_whether_they_refuse(
             return store.snapshot.broker_clusters["b"]
 
         async with store.write() as tx:
-            broker_cluster.create(tx, "b", ExternalBrokers("h:1"))
+            broker_clusters.create(tx, "b", ExternalBrokers("h:1"))
         found = await asked(None)
         assert (found.reachable, found.status.down_since, found.kafka_cluster_id) == (True, None, "id")
         found = await asked(Unavailable("no answer"))

@@ -9,7 +9,7 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, WorkerSpec, Workload
 from keelman.state.brokers.farewells import moved_off
 from keelman.state.resources.snapshot import WORKLOAD
-from keelman.state.resources.store import Change
+from keelman.state.resources.transaction import Change
 from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

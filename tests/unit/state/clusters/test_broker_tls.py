@@ -10,10 +10,11 @@ from keelman.model.cluster import BrokerTls, ManagedBrokers
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import BrokerSpec, WorkerSpec
 from keelman.runtime.tls.certificates import certificate_facts, private_key_digest
+from keelman.state.clusters.broker_clusters import create, update
 from keelman.state.clusters.broker_tls import with_tls
-from keelman.state.nouns.broker_cluster import broker_cluster_message, create, update
-from keelman.state.resources.store import open_store
+from keelman.state.nouns.broker_cluster import broker_cluster_message
 from keelman.state.trust.authority import Authority
+from support.state.stores import open_store
 from support.worlds.planner import World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,9 +8,11 @@ import pytest
 from keelman.api.connect.v1 import secret_service_pb2 as pb
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.state.nouns import broker_cluster, secret
+from keelman.state.clusters import broker_clusters
+from keelman.state.nouns import secret
 from keelman.state.nouns.broker_cluster import broker_cluster_message
-from keelman.state.resources.store import Store, open_store
+from keelman.state.resources.store import Store
+from support.state.stores import open_store
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SPEC = ExternalBrokers("k:9093", {"security.protocol": "SASL_SSL", "client.rack": "a"}, credential_profile="prod/kafka")
@@ -35,7 +37,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     async with open_store(str(tmp_path / "state.db")) as made:
         await put(made, values("first-one"))
         async with made.write() as tx:
-            broker_cluster.create(tx, "b", SPEC)
+            broker_clusters.create(tx, "b", SPEC)
         yield made
 
 
@@ -64,11 +66,11 @@ async def test_a_changed_secret_reaches_all_that_use_the_brokers(store: Store) -
     await put(store, values("second"))
     assert store.snapshot.broker_cluster("b") == after, "nothing changed"
     async with store.write() as tx:
-        changed = broker_cluster.update(
+        changed = broker_clusters.update(
             tx, "b", "", lambda old: ExternalBrokers("k:9094", credential_profile="prod/kafka")
         )
         assert changed.spec.connection == values("second")
-        changed = broker_cluster.update(tx, "b", "", lambda old: ExternalBrokers("k:9094"))
+        changed = broker_clusters.update(tx, "b", "", lambda old: ExternalBrokers("k:9094"))
         assert not changed.spec.connection
 
 
@@ -77,7 +79,7 @@ async def test_what_cannot_be_is_refused_whichever_is_written(store: Store) -> N
         spec = ExternalBrokers("k:1", {"security.protocol": "SASL_SSL"}, credential_profile=profile)
         with pytest.raises(InvalidArgument) as error:
             async with store.write() as tx:
-                broker_cluster.create(tx, "c", spec)
+                broker_clusters.create(tx, "c", spec)
         return error.value.message
 
     assert "'none' is not legal: a secret that is there (prod/kafka)" in await refused("none")

@@ -22,7 +22,9 @@ from keelman.state.dedicated.steps import INITIALIZE, UPDATE_WORKERS, VALIDATE
 from keelman.state.definitions.steps import FORMER
 from keelman.state.nouns import worker_configuration
 from keelman.state.operations.moves import Done, Waiting, begun, done, ended
-from keelman.state.resources.store import Store, Transaction, open_store
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
+from support.state.stores import open_store
 
 CONFIG = {"connector.class": "x.Source"}
 SPEC = DedicatedConnectorSpec("orders", CONFIG, bootstrap_servers="b:2", capacity=Capacity(1))
@@ -89,7 +91,7 @@ def running(tx: Transaction) -> None:
 
 def steps_of(store: Store, workers: Workers) -> Any:
     planned = SimpleNamespace(observed=lambda cluster: cluster.generation)
-    return kind(cast(Any, SimpleNamespace(store=store, connectors=workers, planned=planned))).steps
+    return kind(store, cast(Any, workers), cast(Any, planned)).steps
 
 
 @pytest.mark.parametrize("state", [OperationState.FAILED, OperationState.SUCCEEDED])

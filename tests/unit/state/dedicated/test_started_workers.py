@@ -29,8 +29,8 @@ class Plane:
     def __init__(self) -> None:
         self.now = NOW
         store: Any = SimpleNamespace(snapshot=None, database=SimpleNamespace(clock=lambda: self.now))
-        tools: Any = SimpleNamespace(store=store, planned=SimpleNamespace(observed=lambda _: 3))
-        self._store, self._workers = store, StartedWorkers(tools)
+        planned: Any = SimpleNamespace(observed=lambda _: 3)
+        self._store, self._workers = store, StartedWorkers(store, planned)
 
     def look(self, reason: str, operation: Operation = OPERATION) -> Outcome:
         status = WorkloadStatus(ProcessState.STARTING, 1, reason=reason)

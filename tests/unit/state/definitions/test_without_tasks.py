@@ -18,7 +18,7 @@ class Seen:
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         store = SimpleNamespace(database=SimpleNamespace(clock=lambda: self.now))
-        self.steps = ConnectorSteps(cast(Any, SimpleNamespace(connectors=None, store=store)))
+        self.steps = ConnectorSteps(cast(Any, store), cast(Any, None))
 
     def after(self, seconds: float, found: Connector = BARE, *, name: str = "one", back: bool = False) -> float:
         self.now += timedelta(seconds=seconds)

@@ -17,7 +17,7 @@ from keelman.model.annotations import Annotations, Origin
 from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerClusterSpec
 from keelman.model.connectors.connector_definition import ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
-from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.nouns.connector_definition import (
     ConnectorDefinitionApi,
     apply,
@@ -26,11 +26,12 @@ from keelman.state.nouns.connector_definition import (
     delete,
     update,
 )
+from keelman.state.nouns.parts import Parts
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.noun import Parts
 from keelman.state.resources.snapshot import WORKER_CLUSTER
-from keelman.state.resources.store import Store, open_store
+from keelman.state.resources.store import Store
+from support.state.stores import open_store
 
 CONFIG = {"connector.class": "x.Source", "db.password": "s3cret", "odd": " é\n\t", "empty": ""}
 SPEC = ConnectorDefinitionSpec("demo", "orders", CONFIG)
@@ -41,8 +42,8 @@ OHARA = Annotations(origin=Origin("ohara", "default", "orders"))
 async def a_store(folder: Path) -> AsyncIterator[Store]:
     async with open_store(str(folder / "state.db")) as store:
         async with store.write() as tx:
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
-            worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            worker_clusters.create(tx, "demo", WorkerClusterSpec("default", count=1))
         yield store
 
 
@@ -50,7 +51,7 @@ async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path
     async with a_store(tmp_path) as store:
         async with store.write() as tx:
             create(tx, "orders", SPEC)
-            worker_cluster.start(tx, "demo", "")
+            worker_clusters.start(tx, "demo", "")
         async with store.write() as tx:
             kept, operation = apply(tx, pb.ApplyConnectorDefinitionRequest(name="orders", goal=DEFINITION_GOAL_RUNNING))
         assert operation.facts["config"] == CONFIG
@@ -115,7 +116,7 @@ async def test_it_outlives_its_worker_cluster(tmp_path: Path) -> None:
 async def test_generations_count_what_reaches_workers(tmp_path: Path) -> None:
     async with a_store(tmp_path) as store, store.write() as tx:
         create(tx, "orders", SPEC)
-        worker_cluster.create(tx, "other", WorkerClusterSpec("default", count=1))
+        worker_clusters.create(tx, "other", WorkerClusterSpec("default", count=1))
 
         def labelled(spec: ConnectorDefinitionSpec) -> ConnectorDefinitionSpec:
             return ConnectorDefinitionSpec(spec.worker_cluster, spec.connector, spec.config, Annotations("text"))
@@ -154,11 +155,11 @@ async def test_a_worker_cluster_that_definitions_name_goes_unless_only_an_unused
             create(tx, "orders", SPEC)
         with pytest.raises(FailedPrecondition, match="is used by connector definitions orders") as refused:
             async with store.write() as tx:
-                worker_cluster.delete(tx, "demo", "", only_unused=True)
+                worker_clusters.delete(tx, "demo", "", only_unused=True)
         assert (refused.value.reason, refused.value.metadata) == ("IN_USE", {"connector_definitions": "orders"})
         async with store.write() as tx:
             delete(tx, "orders", "", keep_connector=True)
-            worker_cluster.delete(tx, "demo", "", only_unused=True)
+            worker_clusters.delete(tx, "demo", "", only_unused=True)
         with pytest.raises(FailedPrecondition, match="is being deleted"):
             async with store.write() as tx:
                 create(tx, "late", SPEC)

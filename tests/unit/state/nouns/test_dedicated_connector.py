@@ -18,15 +18,18 @@ from keelman.model.connectors.dedicated_connector import (
 )
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.model.operation import OperationKind, OperationState
+from keelman.state.clusters import broker_clusters
+from keelman.state.clusters.worker_clusters import own_name
 from keelman.state.dedicated.life import create, delete, pause, restart, resume, update
 from keelman.state.dedicated.operations import noted
-from keelman.state.nouns import broker_cluster, worker_configuration
+from keelman.state.nouns import worker_configuration
 from keelman.state.nouns.dedicated_connector import dedicated_message
 from keelman.state.nouns.dedicated_wire import spec_message, spec_of
 from keelman.state.nouns.operation import operation_message
-from keelman.state.nouns.worker_cluster import own_name
 from keelman.state.operations.moves import ended
-from keelman.state.resources.store import Store, Transaction, open_store
+from keelman.state.resources.store import Store
+from keelman.state.resources.transaction import Transaction
+from support.state.stores import open_store
 
 CONFIG = {"connector.class": "x.Source", "db.password": "s3cret"}
 SPEC = DedicatedConnectorSpec(
@@ -85,7 +88,7 @@ async def test_what_is_made_with_it(tmp_path: Path) -> None:
             same = replace(same, topic_suffix="u-2", properties={"offset.storage.topic": "mine"})
             create(tx, "two", same)
             create(tx, "three", replace(same, connector="third"))
-            broker_cluster.create(tx, "theirs", ExternalBrokers("c:3"))
+            broker_clusters.create(tx, "theirs", ExternalBrokers("c:3"))
             create(tx, "four", replace(SPEC, bootstrap_servers="c:3", annotations=Annotations()))
         clusters = store.snapshot.worker_clusters
         assert clusters["two"].spec.properties["config.storage.topic"] == "__x_configs_orders_u-2"

@@ -10,7 +10,7 @@ from keelman.model.connectors.dedicated_connector import Capacity, DedicatedConn
 from keelman.model.errors import FailedPrecondition
 from keelman.state.dedicated.life import create
 from keelman.state.nouns import secret, worker_configuration
-from keelman.state.resources.store import open_store
+from support.state.stores import open_store
 
 PROVIDER = "config.providers=secrets\nconfig.providers.secrets.class=keelman.SecretsConfigProvider\n"
 

@@ -13,16 +13,19 @@ from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument, KeelmanError, NotFound, Unavailable
 from keelman.model.operation import Operation, OperationKind, OperationState, StepState, Target
 from keelman.runtime.supervise import Siblings
-from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.nouns.operation import begin, cancel, delete
+from keelman.state.clusters import broker_clusters, worker_clusters
+from keelman.state.nouns.operation import cancel, delete
+from keelman.state.operations.begin import begin
 from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, Transaction, open_store, subjects_of
+from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.transaction import Transaction
 from support.eventually import eventually
+from support.state.stores import open_store
 
 KIND = OperationKind.APPLY_CONNECTOR
 ORDERS = Target("connector_definition", "orders", 3, "RUNNING")
@@ -225,12 +228,12 @@ async def test_what_waits_goes_on_as_soon_as_its_worker_cluster_changes(
     script.outcomes = {"a": [Waiting("its workers are STARTING", 600.0), Done()]}
     async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a")):
         async with store.write() as tx:
-            broker_cluster.create(tx, "brokers", ExternalBrokers("127.0.0.1:1"))
+            broker_clusters.create(tx, "brokers", ExternalBrokers("127.0.0.1:1"))
             name = begin(tx, KIND, target, ["a"], facts).name
         await eventually(lambda: "STARTING" in store.snapshot.operations[name].message)
         async with store.write() as tx:
-            worker_cluster.create(tx, "other", WorkerClusterSpec("brokers", count=1))
+            worker_clusters.create(tx, "other", WorkerClusterSpec("brokers", count=1))
         assert not store.snapshot.operations[name].has_ended
         async with store.write() as tx:
-            worker_cluster.create(tx, "demo", WorkerClusterSpec("brokers", count=1))
+            worker_clusters.create(tx, "demo", WorkerClusterSpec("brokers", count=1))
         assert (await at_end(store, name)).steps[0].attempts == 2

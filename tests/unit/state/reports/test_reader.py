@@ -7,13 +7,14 @@ from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, CopyRun
 from keelman.api.event.v1 import report_pb2
 from keelman.kafka.feed import CONNECTOR_REPORTS, COPY_RUN_REPORTS, WORKER_REPORTS, Fact
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
-from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.reports.connector_reports import SILENT_SECONDS, ConnectorReports
 from keelman.state.reports.reader import Sweeper
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import WORKER_CLUSTER
-from keelman.state.resources.store import Store, open_store
+from keelman.state.resources.store import Store
+from support.state.stores import open_store
 
 GONE = [("keelman.reports.connector.v1", "demo"), ("keelman.reports.connector.v1", "demo/c")]
 
@@ -51,8 +52,8 @@ class Told:
 async def create(store: Store, name: str) -> None:
     async with store.write() as tx:
         if "default" not in tx.snapshot.broker_clusters:
-            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
-        worker_cluster.create(tx, name, WorkerClusterSpec("default", count=1))
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+        worker_clusters.create(tx, name, WorkerClusterSpec("default", count=1))
 
 
 async def forget(store: Store, name: str) -> None:

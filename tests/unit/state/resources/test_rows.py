@@ -14,8 +14,9 @@ from keelman.model.annotations import Origin
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers
 from keelman.model.operation import Failure, Operation, OperationKind, Step, StepState, Target
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
+from keelman.state.database.times import micros
 from keelman.state.nouns.registry import NOUNS
-from keelman.state.resources.rows import micros, read, row_of
+from keelman.state.resources.rows import read, row_of
 
 TIME = datetime(2026, 5, 1, 12, 30, 0, 1, tzinfo=UTC)
 OPERATION = Operation(

@@ -10,11 +10,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from keelman.model.cluster import ExternalBrokers
+from keelman.state.clusters import broker_clusters
 from keelman.state.database.database import Database
 from keelman.state.database.key_source import KeyCommand, made_key, read_keys, replace_keys
-from keelman.state.nouns import broker_cluster
-from keelman.state.resources.store import open_store
 from keelman.state.secrets.key_change import KeyChange
+from support.state.stores import open_store
 
 FIRST, SECOND = b"1" * 32, b"2" * 32
 
@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
 async def both(tmp_path: Path, file: Path) -> AsyncIterator[tuple[Database, Database]]:
     async with open_store(str(tmp_path / "state.db"), key_file=file) as store:
         async with store.write() as tx:
-            broker_cluster.create(tx, "far", ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"}))
+            broker_clusters.create(tx, "far", ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"}))
         database = store.database
         yield Shared(database.engine, database.sealer), Shared(database.engine, database.sealer)
 

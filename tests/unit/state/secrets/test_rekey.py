@@ -11,13 +11,13 @@ import pytest
 
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import Unavailable
+from keelman.state.clusters import broker_clusters
 from keelman.state.database.key_source import read_keys
 from keelman.state.main import main
-from keelman.state.nouns import broker_cluster
-from keelman.state.resources.store import open_store
 from keelman.state.secrets import rekey
 from keelman.state.secrets.key_change import KeyChange
 from support.eventually import eventually
+from support.state.stores import open_store
 
 SPEC = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})
 
@@ -27,7 +27,7 @@ def test_a_new_key_takes_the_old_ones_place(tmp_path: Path, capsys: pytest.Captu
 
     async def make() -> None:
         async with open_store(str(database)) as store, store.write() as tx:
-            broker_cluster.create(tx, "far", SPEC)
+            broker_clusters.create(tx, "far", SPEC)
 
     async def stored() -> object:
         async with open_store(str(database)) as store:
@@ -56,7 +56,7 @@ def test_a_state_service_that_runs_follows(
     async def run() -> None:
         async with open_store(str(database)) as store:
             async with store.write() as tx:
-                broker_cluster.create(tx, "far", SPEC)
+                broker_clusters.create(tx, "far", SPEC)
             (before,) = read_keys(key)
             monkeypatch.setattr(rekey, "FOLLOW_SECONDS", 1.0)
             assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 1, "nobody follows"
@@ -69,7 +69,7 @@ def test_a_state_service_that_runs_follows(
                 await following
             assert (len(read_keys(key)), before in read_keys(key)) == (1, False)
             async with store.write() as tx:
-                broker_cluster.create(tx, "next", SPEC)
+                broker_clusters.create(tx, "next", SPEC)
         async with open_store(str(database)) as store:
             assert [store.snapshot.broker_cluster(name).spec for name in ("far", "next")] == [SPEC, SPEC]
 

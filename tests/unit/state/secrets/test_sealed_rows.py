@@ -14,11 +14,11 @@ import sqlalchemy as sa
 
 from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import FailedPrecondition
+from keelman.state.clusters import broker_clusters
 from keelman.state.database.database import open_database
 from keelman.state.database.key_source import KeyCommand, KeySource
-from keelman.state.nouns import broker_cluster
-from keelman.state.resources.store import open_store
 from keelman.state.secrets import sealed_rows
+from support.state.stores import open_store
 
 
 async def test_a_command_is_asked_before_the_transaction_and_beside_the_loop(
@@ -64,7 +64,7 @@ async def test_a_transaction_that_seals_many_rows_never_stands_still_for_long(
     async with open_store(str(tmp_path / "state.db")) as store:
         async with store.write() as tx:
             for number in range(5):
-                broker_cluster.create(tx, f"b{number}", ExternalBrokers("127.0.0.1:1"))
+                broker_clusters.create(tx, f"b{number}", ExternalBrokers("127.0.0.1:1"))
         async with store.database.engine.begin() as connection:
 
             @sa.event.listens_for(store.database.engine.sync_engine, "before_cursor_execute")

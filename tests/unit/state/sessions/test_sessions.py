@@ -16,10 +16,11 @@ from keelman.runtime.supervise import Siblings
 from keelman.state.nouns import secret
 from keelman.state.replicas.heard import Heard
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import open_store, subjects_of
+from keelman.state.resources.store import subjects_of
 from keelman.state.sessions import sessions
 from keelman.state.sessions.sessions import Sessions
 from support.eventually import eventually
+from support.state.stores import open_store
 
 PROPERTIES = {
     "config.providers": "s",

@@ -18,11 +18,11 @@ from keelman.model.errors import (
 from keelman.model.node import Node, NodeState
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
-from keelman.state.resources.store import open_store
 from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.trust.authority import key_digest_of
 from keelman.state.trust.members import Members, open_members
 from keelman.state.trust.rows import CertificateRow
+from support.state.stores import open_store
 
 LIFE = timedelta(days=30)
 N1, G1 = Identity(IdentityKind.NODE, "n1"), Identity(IdentityKind.GATEWAY, "g1")

@@ -8,9 +8,9 @@ import pytest
 from sqlmodel import select
 
 from keelman.model.errors import InvalidArgument, PermissionDenied
-from keelman.state.resources.store import open_store
 from keelman.state.trust.rows import SignatureRow
 from keelman.state.trust.signatures import KEPT, UsedSignatures
+from support.state.stores import open_store
 
 ONE, TWO = "1" * 64, "2" * 64
 
