@@ -15,11 +15,6 @@ import pytest
 from support.places import ROOT
 
 PACKAGES = (ROOT / "libs", ROOT / "services")
-WITH_CIRCLES = {
-    "keelman.state",
-    "keelman.state.resources",
-}
-"""Folders whose imports still have to be turned. A folder without a circle must leave the set."""
 
 
 @functools.cache
@@ -84,12 +79,7 @@ def folders() -> list[str]:
 
 @pytest.mark.parametrize("folder", folders())
 def test_rooms_are_floors(folder: str) -> None:
-    circle = circle_of_rooms(folder, imports())
-    assert bool(circle) == (folder in WITH_CIRCLES), circle or f"{folder} has no circle: take it out of WITH_CIRCLES"
-
-
-def test_folders_with_circles_exist() -> None:
-    assert set(folders()) >= WITH_CIRCLES
+    assert circle_of_rooms(folder, imports()) == []
 
 
 def test_circle_through_a_subfolder_and_type_checking_is_seen() -> None:
