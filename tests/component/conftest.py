@@ -86,6 +86,6 @@ def runs() -> Iterator[Callable[..., Run]]:
 
     yield start
     for run in started:
-        run.loop.cut("TEST_ENDED")
+        run.loop.control.cut("TEST_ENDED")
     for run in started:
         assert run.loop.join(60)

@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits
+from keelman.api.copy.v1.run_order_pb2 import Cut, RunOrder
+from keelman.api.copy.v1.ticket_pb2 import Confirmation
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
 
 BURST_SECONDS = 0.1
@@ -102,39 +103,34 @@ class Control:
         self._last_beat = time.monotonic()
         self._excused_until = 0.0
 
-    def confirm(self, confirmation: Confirmation) -> None:
-        """Takes the ticket's confirmation. The first one counts; a second one means that a split task is whole
-        again."""
-        with self._changed:
-            if self._confirmation is None:
-                self._confirmation = confirmation
-            else:
-                self._whole = True
-            self._changed.notify_all()
+    def apply(self, order: RunOrder) -> None:
+        """Takes an order; its start is not for a run's control.
 
-    def drain(self) -> None:
-        """Orders the run to commit all read records and end."""
+        Of its confirmations the first one counts; a second one means that a split task is whole again.
+        """
         with self._changed:
-            self._draining = True
+            match order.WhichOneof("order"):
+                case "confirm" if self._confirmation is None:
+                    self._confirmation = order.confirm
+                case "confirm":
+                    self._whole = True
+                case "drain":
+                    self._draining = True
+                case "cut":
+                    self._cut = self._cut or order.cut.reason
+                case "limits":
+                    self.pace.limit(order.limits.records_per_second, order.limits.bytes_per_second)
+                    self._news = True
+                case "written":
+                    self._written = order.written
+                    self._news = True
+                case _:
+                    pass
             self._changed.notify_all()
 
     def cut(self, reason: str) -> None:
-        """Orders the run to abort and end; the first reason stays."""
-        with self._changed:
-            self._cut = self._cut or reason
-            self._changed.notify_all()
-
-    def limit(self, limits: Limits) -> None:
-        """Sets the run's rate limits."""
-        self.pace.limit(limits.records_per_second, limits.bytes_per_second)
-        self.wake()
-
-    def written(self, done: WriteDone) -> None:
-        """Takes the result of a write job."""
-        with self._changed:
-            self._written = done
-            self._news = True
-            self._changed.notify_all()
+        """Has the run abort and end, as by an order; the first reason stays."""
+        self.apply(RunOrder(cut=Cut(reason=reason)))
 
     def await_written(self, number: int, seconds: float) -> bool:
         """Waits at most `seconds` for a write job's result, drained or not. Returns whether it came. Raises

@@ -1,4 +1,4 @@
-"""The slot's handle of one copy run: a thread that copies, and methods to order and watch it."""
+"""The slot's handle of one copy run: a thread that copies, its control, and methods to watch it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_RUNNING,
     COPY_RUN_STATE_STARTING,
 )
-from keelman.api.copy.v1.run_order_pb2 import RunUpdate
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
-from keelman.api.copy.v1.write_job_pb2 import WriteDone
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect.contract import DATA_SINK, standing_of
 from keelman.connect.expected import WrongAnswer
 from keelman.connect.plugin import Connector, Direction
@@ -69,8 +68,9 @@ class CopyRunLoop:
         """
         self._ticket = ticket
         self._find = find
-        self._control = Control(still_allowed, rest)
-        self._control.limit(ticket.limits)
+        self.control = Control(still_allowed, rest)
+        """Takes the orders to the run."""
+        self.control.apply(RunOrder(limits=ticket.limits))
         self._on_update = on_update
         self._reporter = RunReporter(ticket.run_uid, self._report)
         name = f"{ticket.connector}-{ticket.task}"
@@ -80,29 +80,9 @@ class CopyRunLoop:
         """Begins: opens clients, fences the predecessor, then waits for the confirmation."""
         self._thread.start()
 
-    def confirm(self, confirmation: Confirmation) -> None:
-        """Confirms the ticket: the run copies from these offsets."""
-        self._control.confirm(confirmation)
-
-    def drain(self) -> None:
-        """Orders the run to commit all read records and end."""
-        self._control.drain()
-
-    def cut(self, reason: str) -> None:
-        """Orders the run to abort and end at once; also withdraws a ticket that is not confirmed yet."""
-        self._control.cut(reason)
-
-    def limit(self, limits: Limits) -> None:
-        """Sets the run's rate limits."""
-        self._control.limit(limits)
-
-    def written(self, done: WriteDone) -> None:
-        """Passes on the result of a write job."""
-        self._control.written(done)
-
     def silent_seconds(self) -> float:
         """Returns the seconds since the thread last beat; 0 once it has ended."""
-        return self._control.silent_seconds() if self._thread.is_alive() else 0.0
+        return self.control.silent_seconds() if self._thread.is_alive() else 0.0
 
     def standing(self) -> str:
         """Returns the connector's method that the thread is in, and the place; empty when it is in none."""
@@ -117,7 +97,7 @@ class CopyRunLoop:
 
     def _report(self, update: RunUpdate) -> None:
         if update.state == COPY_RUN_STATE_RUNNING:
-            self._control.begun()
+            self.control.begun()
         self._on_update(update)
 
     def _run(self) -> None:
@@ -148,13 +128,13 @@ class CopyRunLoop:
         if self._ticket.HasField("plugin"):
             bound_slot(self._ticket.worker_config, self._ticket.connector_config)
         if self._ticket.HasField("plugin"):  # third-party code is loaded, imported and opened
-            self._control.excuse(MACHINE_SECONDS)
+            self.control.excuse(MACHINE_SECONDS)
         connector = self._find(self._ticket.connector_config["connector.class"])
-        self._control.beat()
+        self.control.beat()
         try:
             # Third-party code may wait anywhere, and sent records must go out meanwhile.
             with nullcontext() if self._ticket.HasField("plugin") else KAFKA_LOOP.driven_here():
-                self._kind_of_copy(connector)(self._ticket, connector, self._control, self._reporter).run()
+                self._kind_of_copy(connector)(self._ticket, connector, self.control, self._reporter).run()
         except WrongAnswer as wrong:
             wrong.connector = connector.names[0]
             raise

@@ -30,6 +30,6 @@ def bench(brokers: Brokers) -> Iterator[Callable[..., Bench]]:
     yield make
     runs = [run for one in made for run in one.runs]
     for run in runs:
-        run.loop.cut("TEST_ENDED")
+        run.loop.control.cut("TEST_ENDED")
     for run in runs:
         assert run.loop.join(60)

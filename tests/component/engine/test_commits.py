@@ -11,6 +11,7 @@ from keelman.kafka.batches import producer as batch_producer
 from support.brokers.kafka_proxy import Fate
 from support.copying.fed_source import Bench, Feed
 from support.copying.harness import Run
+from support.copying.orders import DRAIN
 from support.waiting import until
 
 pytestmark = pytest.mark.component
@@ -82,7 +83,7 @@ def test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing(bench: Cal
     one.feed.put(b"0")
     run = one.run()
     one.feed.all_read()
-    run.loop.drain()
+    run.loop.control.apply(DRAIN)
     failed = run.until_state("FAILED")  # the commit was given up
     assert (failed.reason, failed.retriable) == ("BROKER_LOST", True), failed.message
     feed = Feed(one.name)

@@ -199,7 +199,7 @@ def test_a_withdrawn_ticket_copies_nothing(bootstrap: str, name: str, tmp_path: 
     for config in (source(name, given), sink(name, taken)):
         run = runs(ticket(bootstrap, config), confirm=False)
         run.until_state("FENCED")
-        run.loop.cut("WITHDRAWN")
+        run.loop.control.cut("WITHDRAWN")
         assert run.until_state("ENDED").reason == "WITHDRAWN"
         assert run.loop.join(60)
     assert not taken.exists()
@@ -213,7 +213,7 @@ def test_a_cut_aborts_at_once_so_that_readers_need_not_wait(
     given.write_bytes(numbered(300_000, width=100))
     run = runs(ticket(bootstrap, source(name, given, **{"keelman.commit.interval.ms": "60000"})))
     until(lambda: run.loop._reporter.topics, "the first batch is on its way")
-    run.loop.cut("LEASE_LAPSED")
+    run.loop.control.cut("LEASE_LAPSED")
     assert run.until_state("ENDED").reason == "LEASE_LAPSED"
     next_one = runs(ticket(bootstrap, source(name, given)))
     next_one.until(lambda u: u.progress.records > 0 and u.progress.HasField("lag") and u.progress.lag == 0)

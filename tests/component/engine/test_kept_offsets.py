@@ -34,7 +34,7 @@ def copied(bootstrap: str, topic: str) -> list[int]:
 
 
 def cut(run: Run) -> None:
-    run.loop.cut("TEST")
+    run.loop.control.cut("TEST")
     run.until_state("ENDED")
     assert run.loop.join(60)
 

@@ -21,6 +21,7 @@ from keelman.kafka.groups.protocol import GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.runtime.side_loop import KAFKA_LOOP
 from support.copying.harness import ENDS, Run, ticket
+from support.copying.orders import DRAIN
 from support.kafka.topics import create_topic, messages
 from support.servers.http_server import HttpRequest, http_server
 from support.waiting import until
@@ -93,7 +94,7 @@ async def test_tasks_that_were_all_killed_settle_and_copy_all_once(
     tasks = {task: runs(ticket(bootstrap, config, task=task)) for task in (0, 1)}
     until(lambda: len(messages(bootstrap, f"to-{name}")) == 2_000, "all is copied")
     for run in tasks.values():
-        run.loop.cut("TEST")
+        run.loop.control.cut("TEST")
         run.until_state("ENDED")
     await remove_static_members(
         {"bootstrap.servers": bootstrap}, f"connect-{name}-out", [f"test-workers-{name}-out-{task}" for task in (0, 1)]
@@ -122,7 +123,7 @@ async def test_tasks_that_were_all_killed_settle_and_copy_all_once(
     until(lambda: settled() and len(messages(bootstrap, f"to-{name}")) >= 4_040, "and go on")
     while tasks:  # a late round of the group may shut one out even now
         for task, run in list(tasks.items()):
-            run.loop.drain()
+            run.loop.control.apply(DRAIN)
             if run.until(lambda u: u.state in ENDS).state == COPY_RUN_STATE_FAILED:
                 begun_again(task)
             else:

@@ -15,6 +15,7 @@ from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.protocol import Described, GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
 from support.copying.harness import Run, copied_to_the_end, dies_at, hosted, ticket
+from support.copying.orders import limit_to
 from support.kafka.topics import create_topic, messages
 from support.partitioner import partition_for
 from support.waiting import until
@@ -145,7 +146,7 @@ def come_and_go(
     first.until_records(1)
     second = runs(ticket(bootstrap, config, task=1))
     second.until_records(1)
-    first.loop.cut("TEST")
+    first.loop.control.cut("TEST")
     first.until_state("ENDED")
     again = runs(ticket(bootstrap, config))
     settled(again)
@@ -214,9 +215,9 @@ def test_a_limit_holds_and_changes_while_it_runs(
     told = run.until_records(4_000)
     seconds = time.monotonic() - started
     assert told.progress.records <= 2_000 * (seconds + 0.5)
-    run.loop.limit(ticket_pb2.Limits(bytes_per_second=1))  # a wait without end; the group must not lose the member
+    run.loop.control.apply(limit_to(size=1))  # a wait without end; the group must not lose the member
     before = run.until(lambda u: u.progress.records_per_second == 0)
-    run.loop.limit(ticket_pb2.Limits())
+    run.loop.control.apply(limit_to())
     run.until_records(100_000)
     assert before.progress.records < 100_000
     run.drain()

@@ -13,6 +13,7 @@ from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.records import Column
 from keelman.connect.topic_plan import TopicPlan
 from support.copying.fed_source import Bench, Feed
+from support.copying.orders import limit_to
 from support.kafka.topics import create_topic
 from support.waiting import until
 
@@ -47,19 +48,19 @@ def test_a_limit_holds_and_is_lifted_while_the_run_goes(bench: Callable[..., Ben
     run = one.run(limits=ticket_pb2.Limits(records_per_second=100))
     told = run.until_records(150)
     assert told.progress.records <= 100 * (time.monotonic() - started) + 100
-    run.loop.limit(ticket_pb2.Limits())
+    run.loop.control.apply(limit_to())
     run.until_records(told.progress.records + 5000)
     one.feed.endless = False
     one.feed.all_read()
     count = one.feed.count
-    run.loop.limit(ticket_pb2.Limits(bytes_per_second=10))
+    run.loop.control.apply(limit_to(size=10))
     one.feed.put(*([b"x" * 10] * 1000))  # 1000 s at that limit: to be committed at once, then waited for
     one.feed.put(b"behind it")
     run.until_records(count + 1000)
     assert one.feed.batches.qsize() == 1, "what is over the limit was read"
-    run.loop.limit(ticket_pb2.Limits(records_per_second=1_000_000))
+    run.loop.control.apply(limit_to(records=1_000_000))
     run.until_records(count + 1001)
-    run.loop.limit(ticket_pb2.Limits(records_per_second=0.001))
+    run.loop.control.apply(limit_to(records=0.001))
     one.feed.put(b"a debt of 1000 s")
     run.until_records(count + 1002)
     run.drain()

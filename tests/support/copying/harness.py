@@ -22,7 +22,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
-from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Connector
@@ -35,6 +35,7 @@ from keelman.engine.sink import commits as sink_commits
 from keelman.engine.sink.exactly_once import journal
 from keelman.kafka.batches import producer as batch_producer
 from keelman.runtime.processes.die_with_parent import tethered
+from support.copying.orders import DRAIN
 from support.kafka.topics import AT_ONCE, ends_of
 from support.places import with_tests
 from support.waiting import until
@@ -202,7 +203,7 @@ class Run:
             for topic in filter(None, (self.ticket.worker_offset_topic, self.ticket.offset_topic)):
                 records += committed_offsets(bootstrap, topic, self.ticket.connector)
         offsets = [ticket_pb2.SourceOffset(key=k, value=v) for k, v in records]
-        self.loop.confirm(ticket_pb2.Confirmation(offsets=offsets))
+        self.loop.control.apply(RunOrder(confirm=ticket_pb2.Confirmation(offsets=offsets)))
 
     def until(self, condition: Any, *, seconds: float = 60.0) -> RunUpdate:
         """The first update, seen already or to come, for which the condition holds."""
@@ -231,7 +232,7 @@ class Run:
 
     def drain(self) -> RunUpdate:
         """Drains and waits for the end."""
-        self.loop.drain()
+        self.loop.control.apply(DRAIN)
         update = self.until_state("ENDED")
         assert self.loop.join(60)
         return update
@@ -295,7 +296,7 @@ def copied(spec: dict[str, Any], find: Callable[[str], type[Connector]], stop: t
         while True:
             if stop.is_set() and not drained:
                 drained = True
-                run.loop.drain()
+                run.loop.control.apply(DRAIN)
             try:
                 update = run.updates.get(timeout=0.02)
             except queue.Empty:

@@ -19,6 +19,7 @@ import httpx
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
 from recorded.java.source_calls_steps import IN_ONE_PROCESS, WORKER, play
 from support.copying.harness import STATES, Run, ticket
+from support.copying.orders import DRAIN
 from support.java.kit import found
 from support.places import with_tests
 
@@ -51,7 +52,7 @@ class SourceHost:
     def _end(self, name: str, _body: Any) -> None:
         if self._state(name) != "FAILED":
             run = self._runs[name]
-            run.loop.drain()
+            run.loop.control.apply(DRAIN)
             run.loop.join(SECONDS)
 
     def _state(self, name: str) -> str:

@@ -4,7 +4,10 @@ import time
 
 import pytest
 
+from keelman.api.copy.v1.run_order_pb2 import Cut, RunOrder
+from keelman.api.copy.v1.write_job_pb2 import WriteDone
 from keelman.engine.control import Control, CutShort
+from support.copying.orders import CONFIRM, DRAIN, limit_to
 
 
 def test_a_run_that_may_not_copy_any_more_is_cut_at_its_next_beat():
@@ -35,7 +38,7 @@ def test_the_first_reason_of_a_cut_stays():
 
 def test_draining_ends_the_wait_for_a_confirmation():
     control = Control()
-    control.drain()
+    control.apply(DRAIN)
     assert control.await_confirmation() is None
 
 
@@ -51,3 +54,21 @@ def test_a_run_that_begins_may_be_silent_until_it_copies(monkeypatch: pytest.Mon
     assert control.silent_seconds() == 61
     control.beat()
     assert control.silent_seconds() == 0
+
+
+def test_each_order_changes_its_part_and_wakes_the_run() -> None:
+    control = Control()
+    control.apply(CONFIRM)
+    assert control.await_confirmation() == CONFIRM.confirm
+    assert not control.whole
+    control.apply(CONFIRM)
+    assert control.whole
+    control.apply(limit_to(records=10))
+    control.wait(60)
+    assert control.pace.most_records == 1
+    control.apply(RunOrder(written=WriteDone(number=3)))
+    assert control.await_written(3, 60)
+    control.wait(60)
+    control.apply(RunOrder(cut=Cut(reason="WITHDRAWN")))
+    with pytest.raises(CutShort, match="WITHDRAWN"):
+        control.beat()

@@ -326,7 +326,7 @@ class SlotHost:
             match message.WhichOneof("message"):
                 case "order":
                     REDACTOR.add(message.order.start.hidden)
-                    self._loops.obey(message.order)
+                    self._loops.apply(message.order)
                 case "bounds":
                     self._share.bound(message.bounds.cpus)
                 case "log_levels":

@@ -16,8 +16,8 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     CopyRunState,
 )
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
-from keelman.api.copy.v1.write_job_pb2 import WriteDone
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.engine.control import Control
 from keelman.model.errors import KeelmanError
 
 SILENT_SECONDS = 10.0
@@ -33,23 +33,12 @@ Report: TypeAlias = Callable[[RunUpdate], None]
 class Loop(Protocol):
     """A task loop, as its slot uses it; implemented by keelman.engine.run.CopyRunLoop."""
 
+    @property
+    def control(self) -> Control:
+        """Takes the orders to the loop."""
+
     def start(self) -> None:
         """Starts the loop's thread. Called once."""
-
-    def confirm(self, confirmation: Confirmation) -> None:
-        """Confirms the ticket."""
-
-    def drain(self) -> None:
-        """Orders the loop to commit all read records and end."""
-
-    def cut(self, reason: str) -> None:
-        """Orders the loop to abort and end at once."""
-
-    def limit(self, limits: Limits) -> None:
-        """Sets the loop's rate limits."""
-
-    def written(self, done: WriteDone) -> None:
-        """Passes on the result of a write job."""
 
     def silent_seconds(self) -> float:
         """Returns the seconds for which the thread has given no sign of life though it should have."""
@@ -80,26 +69,17 @@ class Loops:
         self._opening: dict[str, float] = {}
         self._waiting: dict[str, StartTicket] = {}
 
-    def obey(self, order: RunOrder) -> None:
+    def apply(self, order: RunOrder) -> None:
         """Carries out one order; ignores orders for loops that have reported their end."""
-        uid, kind = order.run_uid, order.WhichOneof("order")
-        if kind == "start":
+        uid = order.run_uid
+        if order.HasField("start"):
             if uid not in self._loops:
                 self._waiting[uid] = order.start
                 self.open_next()
         elif uid in self._waiting:
             self._change_waiting(uid, order)
         elif (loop := self._loops.get(uid)) is not None:
-            if kind == "confirm":
-                loop.confirm(order.confirm)
-            elif kind == "drain":
-                loop.drain()
-            elif kind == "cut":
-                loop.cut(order.cut.reason)
-            elif kind == "limits":
-                loop.limit(order.limits)
-            elif kind == "written":
-                loop.written(order.written)
+            loop.control.apply(order)
 
     def on_update(self, update: RunUpdate) -> None:
         """Handles an update that a loop has reported."""
@@ -133,7 +113,7 @@ class Loops:
         self._waiting.clear()
         for loop in self._loops.values():
             with contextlib.suppress(Exception):
-                loop.cut(reason)
+                loop.control.cut(reason)
         end = time.monotonic() + CUT_SECONDS
         for loop in self._loops.values():
             with contextlib.suppress(Exception):

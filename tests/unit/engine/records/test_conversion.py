@@ -22,6 +22,7 @@ from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import Columns
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.source.conversion import SourceConversion, without_steps
+from support.copying.orders import DRAIN
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -46,7 +47,7 @@ class Kept(Writer):
 
 def away(control: Control, order: str, tries: int = 3) -> Any:
     """A step whose other system is away; in the middle of it comes an order."""
-    left = [control.drain if order == "drain" else lambda: control.cut("X")] + [lambda: None] * tries
+    left = [lambda: control.apply(DRAIN) if order == "drain" else control.cut("X")] + [lambda: None] * tries
 
     def work(_given: Any) -> Any:
         (left.pop() if left else lambda: None)()

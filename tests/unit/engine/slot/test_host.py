@@ -12,6 +12,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Limits, StartTicket
 from keelman.api.event.v1.report_pb2 import Report
+from keelman.engine.control import Control
 from keelman.engine.slot.host import MAX_REST_SECONDS, CpuShare, SlotLease, Standstill
 from keelman.engine.slot.loops import OPENING_AT_ONCE, OPENING_SECONDS, Loops
 from keelman.engine.slot.updates import UpdateQueue
@@ -197,22 +198,13 @@ def test_a_slot_rests_for_what_it_used_beyond_its_share() -> None:
 
 
 class Opening:
-    """A loop that says what it is told to, and remembers its orders."""
+    """A loop without a thread, that keeps its control."""
 
     def __init__(self, ticket: StartTicket) -> None:
         self.ticket = ticket
-        self.orders: list[str] = []
+        self.control = Control()
 
     def start(self) -> None: ...
-
-    def confirm(self, confirmation: object) -> None: ...
-
-    def drain(self) -> None:
-        self.orders.append("drain")
-
-    def cut(self, reason: str) -> None: ...
-
-    def limit(self, limits: object) -> None: ...
 
     def silent_seconds(self) -> float:
         return 0.0
@@ -232,13 +224,13 @@ def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> N
     begun: dict[str, Opening] = {}
     loops = Loops(lambda t: begun.setdefault(t.run_uid, Opening(t)), told.append, clock)
     for number in range(OPENING_AT_ONCE + 6):
-        loops.obey(order(number, start=StartTicket(run_uid=str(number))))
+        loops.apply(order(number, start=StartTicket(run_uid=str(number))))
     assert len(begun) == OPENING_AT_ONCE
-    loops.obey(order(OPENING_AT_ONCE, limits=Limits(records_per_second=7)))
-    loops.obey(order(OPENING_AT_ONCE + 1, cut=Cut(reason="WITHDRAWN")))
+    loops.apply(order(OPENING_AT_ONCE, limits=Limits(records_per_second=7)))
+    loops.apply(order(OPENING_AT_ONCE + 1, cut=Cut(reason="WITHDRAWN")))
     assert [(u.run_uid, u.state, u.reason) for u in told] == [(str(OPENING_AT_ONCE + 1), ENDED, "WITHDRAWN")]
-    loops.obey(order(OPENING_AT_ONCE + 2, cut=Cut()))
-    loops.obey(order(OPENING_AT_ONCE + 3, drain=Drain()))
+    loops.apply(order(OPENING_AT_ONCE + 2, cut=Cut()))
+    loops.apply(order(OPENING_AT_ONCE + 3, drain=Drain()))
     assert [u.reason for u in told[1:]] == ["CUT", "DRAINED"]
     loops.on_update(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_STARTING))
     assert len(begun) == OPENING_AT_ONCE
@@ -248,8 +240,8 @@ def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> N
     clock.now += OPENING_SECONDS
     loops.open_next()
     assert len(begun) == OPENING_AT_ONCE + 3
-    loops.obey(order(0, drain=Drain()))
-    assert begun["0"].orders == ["drain"]
+    loops.apply(order(0, drain=Drain()))
+    assert begun["0"].control.draining
 
 
 class Silent(Opening):
@@ -263,7 +255,7 @@ def test_no_loop_is_silent_for_longer_than_its_process_is_awake() -> None:
     clock = Clock()
     lease = SlotLease(4.0, clock)
     loops = Loops(Silent, list[RunUpdate]().append, clock, awake_seconds=lambda: lease.awake_seconds)
-    loops.obey(order("r", start=StartTicket(run_uid="r")))
+    loops.apply(order("r", start=StartTicket(run_uid="r")))
     clock.now += 10
     assert loops.silent() == {}
     clock.now += 1
@@ -285,5 +277,5 @@ def test_a_loop_that_finds_no_thread_may_try_elsewhere(error: Exception, retriab
         raise error
 
     told = list[RunUpdate]()
-    Loops(begin, told.append).obey(order("r", start=StartTicket()))
+    Loops(begin, told.append).apply(order("r", start=StartTicket()))
     assert [(u.run_uid, u.state, u.retriable) for u in told] == [("r", states.COPY_RUN_STATE_FAILED, retriable)]

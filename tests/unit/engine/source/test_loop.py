@@ -25,6 +25,7 @@ from keelman.engine.source.commits import SourceCommits
 from keelman.engine.source.loop import SourceLoop
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.reports import SourceReports
+from support.copying.orders import DRAIN
 
 FILE: Partition = {"f": "f"}
 
@@ -38,7 +39,7 @@ class ListReader(Reader):
 
     def read(self) -> SourceBatch | None:
         if not self.batches:
-            self._control.drain()
+            self._control.apply(DRAIN)
             return None
         return self.batches.pop(0)
 
@@ -89,7 +90,7 @@ class SendingPipeline:
         if batch.topic == "refused":
             raise TopicRefused("its name is too long")
         if self.sent == self._gives_up_at:
-            self._control.drain()
+            self._control.apply(DRAIN)
             raise GaveUp
         return []
 
@@ -199,7 +200,7 @@ def test_limits_are_not_waited_for_in_the_middle_of_what_must_be_committed_toget
 def test_what_a_reader_holds_when_its_run_is_drained_is_copied_first() -> None:
     world = World([batch(1), batch(2), batch(3)], "poll")
     world.reader.wind_up = lambda: len(world.reader.batches) > 1  # type: ignore[method-assign]
-    world.control.drain()
+    world.control.apply(DRAIN)
     world.loop.run()
     assert world.producer.ends == [[b'{"p":2}']]
     assert world.reader.batches == [batch(3)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.api.copy.v1.ticket_pb2 import Bulk, Confirmation, Limits, StartTicket
+from keelman.api.copy.v1.ticket_pb2 import Bulk, Limits, StartTicket
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.records import TopicPartition
@@ -11,6 +11,7 @@ from keelman.engine.control import Control
 from keelman.engine.source.split import bulk_of, part_ids, plan_offset, plan_partition, planned_parts, plans
 from keelman.worker.storage.offset_state import parsed_rows
 from keelman.worker.tasks.bulk import part_ticket
+from support.copying.orders import CONFIRM
 
 
 def behind(*counts: int) -> dict[TopicPartition, int]:
@@ -88,7 +89,7 @@ def test_a_parts_ticket_is_its_tasks_with_another_producer_and_its_share() -> No
 
 def test_the_second_confirmation_says_that_the_task_is_whole() -> None:
     control = Control()
-    control.confirm(Confirmation())
+    control.apply(CONFIRM)
     assert not control.whole
-    control.confirm(Confirmation())
+    control.apply(CONFIRM)
     assert control.whole
