@@ -24,6 +24,7 @@ from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restart
 from keelman.worker.storage import status_state as states
 from keelman.worker.tasks.copying import LEFT_OPEN, MOVED, Copying
 from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.own_statuses import ReportStatus
 from keelman.worker.tasks.run_handle import LOST
 from keelman.worker.tasks.start_queue import StartQueue
 from keelman.worker.tasks.task_host import TaskHost
@@ -47,6 +48,7 @@ class CopyTask:
         work: Work,
         link: SparkLink,
         host: TaskHost,
+        report_status: ReportStatus,
         *,
         grace_seconds: float,
         attempts: int = 0,
@@ -55,6 +57,7 @@ class CopyTask:
         """`attempts` is the part of its restart budget that it has used elsewhere; `start_queue` is its worker's."""
         self.work = work
         self._host = host
+        self._report_status = report_status
         self._orders = TaskOrders()
         self._copying = Copying(
             work,
@@ -301,7 +304,7 @@ class CopyTask:
         """Writes the present status: the state and the trace that were reported last, with the fields that belong to
         them."""
         self._repeats = self._failures > 1
-        self._host.report(self.state, self._trace, self._more())
+        self._report_status(self.state, self._trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
         """Returns the fields of our statuses beyond Connect's."""

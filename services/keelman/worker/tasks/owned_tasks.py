@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
@@ -34,6 +35,7 @@ from keelman.worker.tasks.limits import limits_of
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.measured import Measured
 from keelman.worker.tasks.meters import Meters
+from keelman.worker.tasks.own_statuses import OwnStatuses
 from keelman.worker.tasks.start_queue import StartQueue
 from keelman.worker.tasks.task_host import TaskHost
 from keelman.worker.tasks.watermark import stall_seconds
@@ -41,7 +43,6 @@ from keelman.worker.tasks.watermark import stall_seconds
 log = get_logger()
 JUDGE_SECONDS = 1.0
 OnTopics = Callable[[Work, orders.RunUpdate], None]
-ReportStatus = Callable[[Work, str, str | None, Mapping[str, object]], None]
 
 
 @dataclass(slots=True)
@@ -69,17 +70,18 @@ class _CopyRun(NamedTuple):
 
 
 class OwnedTasks:
-    """Steered by OwnedWork. `has` tells whether a work is this worker's, `report` has a status written soon."""
+    """Steered by OwnedWork. `has` tells whether a work is this worker's."""
 
     def __init__(
         self,
         store: Store,
         link: SparkLink,
         grants: Grants,
+        statuses: OwnStatuses,
+        meters: Meters,
         *,
         has: Callable[[Work], bool],
         leads: Callable[[], bool],
-        report: ReportStatus,
         on_topics: OnTopics,
         worker: str,
     ) -> None:
@@ -88,12 +90,12 @@ class OwnedTasks:
         self._link = link
         self._grants = grants
         self._has = has
-        self._report = report
+        self._statuses = statuses
         self._watcher = Watcher(client_id=f"{worker}-watch")
         self.parking = Parking(self._watcher, self._together)
         self._on_topics = on_topics
         self.measured = Measured(lambda: from_duration(link.usage.cpu_time))
-        self.meters = Meters()
+        self.meters = meters
         self.heap = Heap()
         self._start_queue = StartQueue()
         self._groups = SinkGroups(store, leads)
@@ -219,7 +221,13 @@ class OwnedTasks:
         settled = work not in self._tasks and self._store.statuses.settled(work)
         host = _Host(self, self._grants, work, task_config, settled=settled)
         task = CopyTask(
-            work, self._link, host, grace_seconds=self._grace, attempts=attempts, start_queue=self._start_queue
+            work,
+            self._link,
+            host,
+            partial(self._statuses.report, work),
+            grace_seconds=self._grace,
+            attempts=attempts,
+            start_queue=self._start_queue,
         )
         if self._store.config.target(work.connector) != config_records.STARTED:
             task.pause()
@@ -281,10 +289,6 @@ class OwnedTasks:
         if work in self._tasks:
             self._awake[work] = self._tasks[work]
 
-    def report(self, work: Work, state: str, trace: str | None, more: Mapping[str, object]) -> None:
-        """Has a status of the task written soon."""
-        self._report(work, state, trace, more)
-
     def update(self, update: orders.RunUpdate) -> None:
         """Takes a report of the Spark service about a copy run."""
         run = self._runs.get(update.run_uid)
@@ -330,9 +334,6 @@ class _Host(TaskHost):
 
     async def confirm(self, part: bool) -> Sequence[tuple[bytes, bytes]] | None:
         return await self._grants.confirm(self._work, self.config, part=part)
-
-    def report(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
-        self._owned.report(self._work, state, trace, more)
 
     async def fence(self) -> None:
         await self._grants.fence(self._work, self.config)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 
 from keelman.connect.errors import ConnectError
-from keelman.connectors.registry import find_connector
-from keelman.model.errors import KeelmanError
 from keelman.model.work import CONNECTOR_TASK, Work
 from keelman.runtime.supervise import supervise
 from keelman.worker.restart_policy import stamp
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import RestartRequest
-from keelman.worker.storage.status_state import Status
 from keelman.worker.storage.store import Store
 from keelman.worker.tasks.grants import Grants
 from keelman.worker.tasks.group_member import GroupMember
 from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.meters import Meters
+from keelman.worker.tasks.own_statuses import OwnStatuses
 from keelman.worker.tasks.owned_connectors import OwnedConnectors
 from keelman.worker.tasks.owned_tasks import OnTopics, OwnedTasks, is_failed
 
@@ -39,7 +38,6 @@ class OwnedWork:
     ) -> None:
         """Calls `on_topics` with the updates of copy runs, which name the topics they use."""
         self._store = store
-        self._membership = membership
         self._worker = worker
 
         def has(work: Work) -> bool:
@@ -49,10 +47,20 @@ class OwnedWork:
             return membership.leads
 
         grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
+        meters = Meters()
+        self._statuses = OwnStatuses(store, membership, meters, worker)
         self.tasks = OwnedTasks(
-            store, link, grants, has=has, leads=leads, report=self.report, on_topics=on_topics, worker=worker
+            store,
+            link,
+            grants,
+            self._statuses,
+            meters,
+            has=has,
+            leads=leads,
+            on_topics=on_topics,
+            worker=worker,
         )
-        self._connectors = OwnedConnectors(self.report)
+        self._connectors = OwnedConnectors(self._statuses.report)
         self.works: frozenset[Work] = frozenset()
         self._changes = ChangeSet(lambda: {*store.config.connectors, *self.tasks.connectors})
         store.change_sets.append(self._changes)
@@ -140,7 +148,7 @@ class OwnedWork:
                     self.restart_task(work)
             elif self._failed(work) or not request.only_failed:
                 self._connectors.forget(work)
-                self.report(work, states.RESTARTING, None)
+                self._statuses.report(work, states.RESTARTING, None)
 
     def _failed(self, work: Work) -> bool:
         """Decides by the status topic: the leader may have found the connector at fault."""
@@ -151,22 +159,9 @@ class OwnedWork:
         task = self.tasks.find(work)
         if task is None:
             return False
-        self.report(work, states.RESTARTING, None)
+        self._statuses.report(work, states.RESTARTING, None)
         task.restart()
         return True
-
-    def report(self, work: Work, state: str, trace: str | None, more: Mapping[str, object] | None = None) -> None:
-        """Has a status of this worker written soon."""
-        self.tasks.meters.count_state(work, state)
-        status = Status(state, self._worker, self._membership.generation, trace, self._version(work), more or {})
-        self._store.status_topic.writer.put(work, status)
-
-    def _version(self, work: Work) -> str | None:
-        try:
-            config = self._store.config.connectors[work.connector]
-            return find_connector(config["connector.class"], config.get("connector.plugin.version")).version
-        except (KeelmanError, ConnectError, KeyError):
-            return None
 
     async def _stop(self, works: Iterable[Work], *, cut: bool = False) -> None:
         for work in works:
@@ -176,4 +171,4 @@ class OwnedWork:
     def _say_unassigned(self, works: Iterable[Work]) -> None:
         for work in works:
             # The next owner has to see whether it fails again.
-            self.report(work, states.UNASSIGNED, None, {"failed": True} if self._failed(work) else None)
+            self._statuses.report(work, states.UNASSIGNED, None, {"failed": True} if self._failed(work) else None)

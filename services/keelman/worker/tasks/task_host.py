@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,9 +21,6 @@ class TaskHost(Protocol):
     async def confirm(self, part: bool) -> Sequence[tuple[bytes, bytes]] | None:
         """Returns the connector's committed offsets, which answer a fence, with `part` that of a part of the task; None
         withdraws the ticket."""
-
-    def report(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
-        """Has a status written soon: state, trace and our own fields."""
 
     async def fence(self) -> None:
         """Aborts open transactions of the task's producer, if this worker may."""

@@ -20,7 +20,6 @@ from keelman.model.work import Work
 from keelman.runtime.supervise import Siblings
 from keelman.worker.restart_policy import RestartPolicy
 from keelman.worker.tasks.copy_task import WAIT_SECONDS, CopyTask
-from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.meters import Meters
 from keelman.worker.tasks.start_queue import StartQueue
 from keelman.worker.tasks.task_host import TaskHost
@@ -45,7 +44,8 @@ class World(TaskHost):
         self.left = 0
         self.gone: list[str] = []
         self.turns = StartQueue(1)
-        self.task = CopyTask(Work("c", 0), cast("SparkLink", self), self, grace_seconds=0.05, start_queue=self.turns)
+        me = cast(Any, self)
+        self.task = CopyTask(Work("c", 0), me, me, self.report, grace_seconds=0.05, start_queue=self.turns)
 
     def ticket(self, uid: str) -> StartTicket | None:
         self.asked += 1
