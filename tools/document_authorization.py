@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keelman.gateway.access.matrix import BAD, CALLERS, NOBODY, Row, key_rows, route_rows, rpc_rows
+from keelman.gateway.access.matrix import BAD, CALLERS, NOBODY, MatrixRow, key_rows, route_rows, rpc_rows
 from keelman.model.access.roles import Role
 
 HTTP = """
@@ -36,7 +36,7 @@ def tables() -> str:
     return "".join(lines)
 
 
-def _table(columns: tuple[str, ...], first: str, rows: Iterator[Row]) -> Iterator[str]:
+def _table(columns: tuple[str, ...], first: str, rows: Iterator[MatrixRow]) -> Iterator[str]:
     yield _line(first, "right", "on", *columns)
     yield _line(*["---"] * (len(columns) + 3))
     for row in rows:

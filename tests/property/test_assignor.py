@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.model.work import Work
-from keelman.worker.group.assignor import MemberView, Memory, Round, assign
+from keelman.worker.group.assignor import AssignmentRound, MemberView, Memory, assign
 
 NAMES = st.sampled_from([f"m{n}" for n in range(6)])
 WORK = st.builds(Work, st.sampled_from("abcdefgh"), st.integers(-1, 6))
@@ -21,7 +21,7 @@ def play(
     leaving: frozenset[str] = frozenset(),
     now: int = 0,
     delay: int = 0,
-) -> tuple[dict[str, frozenset[Work]], Round]:
+) -> tuple[dict[str, frozenset[Work]], AssignmentRound]:
     """One round, then what each member runs after it did what it was told."""
     members = {m: MemberView(f"http://{m}/", works, m in leaving) for m, works in owned.items()}
     outcome = assign(members, configured, memory, now_ms=now, max_delay_ms=delay)
@@ -141,7 +141,7 @@ def play_unfit(
     configured: frozenset[Work],
     memory: Memory,
     **times: int,
-) -> tuple[dict[str, frozenset[Work]], Round]:
+) -> tuple[dict[str, frozenset[Work]], AssignmentRound]:
     """As `play`, where some members take no tasks."""
     members = {m: MemberView(f"http://{m}/", works, unfit="away" * (m in unfit)) for m, works in owned.items()}
     given = {"now_ms": 0, "max_delay_ms": 0, **times}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.model.work import Work
-from keelman.worker.group.assignor import MemberView, Memory, Round, assign
+from keelman.worker.group.assignor import AssignmentRound, MemberView, Memory, assign
 
 ROUNDS = 4
 ZONES = st.sampled_from(["", "a", "b"])
@@ -29,7 +29,7 @@ class Group:
     owned: dict[str, frozenset[Work]] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
 
-    def round(self, *, leaving: str = "") -> Round:
+    def round(self, *, leaving: str = "") -> AssignmentRound:
         views = {
             name: MemberView(
                 f"http://{name}/",
@@ -50,7 +50,7 @@ class Group:
         self.memory = outcome.memory
         return outcome
 
-    def settle(self) -> Round:
+    def settle(self) -> AssignmentRound:
         """Rounds until nothing is revoked, which is when a group rests."""
         for _ in range(ROUNDS):
             outcome = self.round()

@@ -12,7 +12,7 @@ from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.api.connect.v1.connector_report_service_pb2 import ListConnectorReportsResponse
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
-from keelman.gateway.listing import Listing, Written
+from keelman.gateway.listing import ConnectorListing, RecentWrites
 from keelman.rpc.pages import connector_key
 from keelman.state.reports.connector_reports import ConnectorReports
 from keelman.workers.connector_messages import is_in
@@ -58,11 +58,13 @@ class Workers:
     def __init__(self, there: dict[str, Any]) -> None:
         self.there = there
 
-    async def all(self, clusters: Iterable[str]) -> rest.Listing:
-        return rest.Listing([connector(one, name, state) for one in clusters for name, state in self.there.items()], {})
+    async def all(self, clusters: Iterable[str]) -> rest.ListedConnectors:
+        return rest.ListedConnectors(
+            [connector(one, name, state) for one in clusters for name, state in self.there.items()], {}
+        )
 
 
-async def listed(listing: Listing, **given_: Any) -> list[pb.Connector]:
+async def listed(listing: ConnectorListing, **given_: Any) -> list[pb.Connector]:
     everything: list[pb.Connector] = []
     token = ""
     while True:
@@ -81,7 +83,7 @@ async def listed(listing: Listing, **given_: Any) -> list[pb.Connector]:
     only=st.sampled_from(("", *CLUSTERS, SILENT)),
 )  # fmt: skip
 def test_pages_are_the_list(*, reported: Any, asked: Any, recent: Any, size: int, state: Any, only: str) -> None:
-    reports, notes = ConnectorReports(lambda: 0.0), Written(lambda: 0.0)
+    reports, notes = ConnectorReports(lambda: 0.0), RecentWrites(lambda: 0.0)
     known = {(SILENT, name): connector(SILENT, name, one) for name, one in asked.items()}
     for cluster, connectors in reported.items():
         for name, one in connectors.items():
@@ -102,13 +104,13 @@ def test_pages_are_the_list(*, reported: Any, asked: Any, recent: Any, size: int
         one for key, one in sorted(known.items(), key=lambda pair: connector_key(*pair[0])) if only in ("", key[0])
     ]
     source = Reported(reports)
-    listing = Listing(cast(Any, source), cast(Any, Workers(asked)), notes)
+    listing = ConnectorListing(cast(Any, source), cast(Any, Workers(asked)), notes)
     got = asyncio.run(listed(listing, page_size=size, state=state, worker_cluster=only))
     assert got == [one for one in wanted if is_in(one, state)]
 
 
 def test_what_was_written_makes_no_page_dearer() -> None:
-    reports, notes = ConnectorReports(lambda: 0.0), Written(lambda: 0.0)
+    reports, notes = ConnectorReports(lambda: 0.0), RecentWrites(lambda: 0.0)
     for number in range(2000):
         one = connector("a", f"c{number:04}", pb.CONNECTOR_STATE_RUNNING)
         reports.fold(ConnectorReport(connector=one, round="1"), f"a/{one.name}")
@@ -117,6 +119,6 @@ def test_what_was_written_makes_no_page_dearer() -> None:
     notes.note("a", "c0005x", connector("a", "c0005x", pb.CONNECTOR_STATE_UNASSIGNED))
     source = Reported(reports)
     page = ListConnectorsRequest(page_size=10, worker_cluster="a")
-    answer = asyncio.run(Listing(cast(Any, source), cast(Any, Workers({})), notes).page(page))
+    answer = asyncio.run(ConnectorListing(cast(Any, source), cast(Any, Workers({})), notes).page(page))
     assert [one.name for one in answer.connectors][5:8] == ["c0005", "c0005x", "c0006"]
     assert source.shown == 10

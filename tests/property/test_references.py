@@ -3,17 +3,19 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keelman.connect.config.references import Reference, references, resolved, restored
+from keelman.connect.config.references import ConfigReference, references, resolved, restored
 
 NAMES = st.text("abc/._-", min_size=1, max_size=5)
-REFERENCES = st.builds(Reference, NAMES, st.one_of(st.just(""), NAMES), NAMES)
+REFERENCES = st.builds(ConfigReference, NAMES, st.one_of(st.just(""), NAMES), NAMES)
 VALUES = st.dictionaries(REFERENCES, st.text("abc12 =", max_size=12), max_size=4)
 PLAIN = st.text("abc12 =$", max_size=12)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(VALUES, st.data())
-def test_stored_tasks_resolve_to_what_the_connector_said(values: dict[Reference, str], data: st.DataObject) -> None:
+def test_stored_tasks_resolve_to_what_the_connector_said(
+    values: dict[ConfigReference, str], data: st.DataObject
+) -> None:
     one = st.sampled_from([str(r) for r in values]) if values else PLAIN
     texts = st.lists(st.one_of(PLAIN, one), max_size=3).map("".join)
     connector = data.draw(st.dictionaries(NAMES, texts, max_size=4))

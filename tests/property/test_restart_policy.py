@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unauthenticated, Unavailable
-from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, ordinal, policy_of, reason_of
+from keelman.worker.restart_policy import Attempt, FailureCause, RestartPolicy, Restarts, ordinal, policy_of, reason_of
 
 REASONS = (
     "TASK_FAILED",
@@ -41,13 +41,13 @@ def test_the_budget_holds_and_delays_stay_within_bounds(
     restarts, own = Restarts(policy, source.random), 0
     for reason, retriable, alone, healthy in failures:
         cause, delay = restarts.failed(reason, retriable=retriable, alone=alone, healthy_seconds=healthy)
-        assert (cause is Cause.CONFIG) == (reason in ("CONFIG_INVALID", "BROKER_REFUSED"))
-        if cause is Cause.CONFIG:
+        assert (cause is FailureCause.CONFIG) == (reason in ("CONFIG_INVALID", "BROKER_REFUSED"))
+        if cause is FailureCause.CONFIG:
             assert delay is None
-        elif cause is Cause.PASSING:
+        elif cause is FailureCause.PASSING:
             assert delay is not None, "what passes is tried without end"
             assert 0.05 <= delay <= 10
-        elif cause is Cause.FORBIDDEN:
+        elif cause is FailureCause.FORBIDDEN:
             assert (delay is None) == (policy.attempts == 0), "a permission is waited for, unless nothing is"
             assert delay is None or policy.first_seconds / 2 <= delay <= policy.most_seconds
         elif delay is None:
@@ -75,7 +75,7 @@ def test_a_permission_that_is_wanting_costs_nothing_and_is_seen() -> None:
     restarts, now = Restarts(RestartPolicy(attempts=1), random.random), datetime(2025, 1, 1, tzinfo=UTC)
     for _ in range(3):
         cause, delay = restarts.failed("NOT_ALLOWED", retriable=False, alone=False, healthy_seconds=0)
-    assert (cause, restarts.attempts, restarts.unhealthy) == (Cause.FORBIDDEN, 0, True)
+    assert (cause, restarts.attempts, restarts.unhealthy) == (FailureCause.FORBIDDEN, 0, True)
     told = Attempt.made("NOT_ALLOWED", restarts, delay, now)
     assert told.value() == {"reason": "NOT_ALLOWED", "attempt": 3, "next": told.next}
     assert told.explained("").startswith("Next automatic restart (3rd) at 2025-01-01T00:00:0")
@@ -83,12 +83,12 @@ def test_a_permission_that_is_wanting_costs_nothing_and_is_seen() -> None:
 
 
 def test_one_crash_may_be_chance() -> None:
-    def causes(alone: bool) -> list[Cause]:
+    def causes(alone: bool) -> list[FailureCause]:
         restarts = Restarts(RestartPolicy(attempts=0), random.random)
         return [restarts.failed("SLOT_LOST", retriable=True, alone=alone, healthy_seconds=0)[0] for _ in range(3)]
 
-    assert causes(alone=True) == [Cause.PASSING, Cause.OWN, Cause.OWN]
-    assert causes(alone=False) == [Cause.PASSING] * 3, "it may be another one's code"
+    assert causes(alone=True) == [FailureCause.PASSING, FailureCause.OWN, FailureCause.OWN]
+    assert causes(alone=False) == [FailureCause.PASSING] * 3, "it may be another one's code"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from keelman.api.event.v1.event_pb2 import EVENT_TYPE_DELETED, Event
 from keelman.api.event.v1.watch_service_pb2 import WatchRequest
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError
-from keelman.rpc.watching import Known, key_of, resource_of
+from keelman.rpc.watching import KnownResources, key_of, resource_of
 from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.tables import OutboxRow
 from keelman.state.events import watch as watching
@@ -43,7 +43,7 @@ class Watcher:
 
     def __init__(self, store: Store, hub: Hub, nouns: list[str]) -> None:
         self.store, self.hub, self.nouns = store, hub, nouns
-        self.known, self.told = Known(), {}
+        self.known, self.told = KnownResources(), {}
         self.last = 0
         self.answers = None
 

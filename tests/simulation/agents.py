@@ -15,14 +15,14 @@ from typing import Any
 
 from keelman.agent.assignments import Assignments
 from keelman.agent.reporter import Reporter
-from keelman.agent.session import Sessions
-from keelman.agent.step import Action, Cause, Goal, Step, next_step
+from keelman.agent.session import StateSessions
+from keelman.agent.step import Action, KillCause, StepGoal, WorkloadStep, next_step
 from keelman.agent.trust.trust import StateLink
 from keelman.agent.workloads.local import GOALS, Local
 from keelman.api.node.v1.node_pb2 import NodeFigures
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.session_service_pb2 import OpenSessionRequest, Registration
-from keelman.runtime.processes.children import Exit, Record
+from keelman.runtime.processes.children import ChildRecord, Exit
 from keelman.runtime.supervise import supervise
 from simulation.network import Stream
 from simulation.plane import StateService, World
@@ -58,7 +58,7 @@ class Host:
     states: list[StateService]
     cpus: int = 4
     children: dict[str, Child] = field(default_factory=dict)
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, ChildRecord] = field(default_factory=dict)
     agent: FakeProcess | None = None
     agents: int = 0
     is_lost: bool = False
@@ -92,7 +92,7 @@ class Host:
         self.is_lost = False
         self.start_agent()
 
-    def launch(self, record: Record) -> Child:
+    def launch(self, record: ChildRecord) -> Child:
         """Starts a process."""
         ready = self.world.loop.time() + 0.2 + self.chance.random() * 3.0
         child = Child(next(self._pids), record.name, record.uid, record.generation, ready)
@@ -194,7 +194,7 @@ class Agent:
         first = host.chance.randrange(len(addresses))
         in_turn = ",".join(addresses[first:] + addresses[:first])
         figures: Any = _Figures()
-        sessions = Sessions(
+        sessions = StateSessions(
             in_turn, registration, self.reporter, self.assign, figures, lambda _: None, _Link(host=host)
         )
         await supervise(self._steps, sessions.run)
@@ -236,12 +236,12 @@ class Agent:
     def _aim(self, local: Local) -> None:
         workload = self.assignments.workloads.get(local.name)
         if workload is None:
-            local.goal = Goal.STOPPED if self._confirmed else Goal.UNTOUCHED
+            local.goal = StepGoal.STOPPED if self._confirmed else StepGoal.UNTOUCHED
             return
         if local.plan != (workload.uid, workload.generation):
             local.start_at, local.failures = 0.0, 0
         local.workload = workload
-        local.goal = GOALS.get(workload.goal, Goal.UNTOUCHED)
+        local.goal = GOALS.get(workload.goal, StepGoal.UNTOUCHED)
 
     def _forget_if_over(self, local: Local) -> None:
         known = local.name in self.assignments.workloads
@@ -276,7 +276,7 @@ class Agent:
         self._do(step, local)
         return self.loop.time()
 
-    def _do(self, step: Step, local: Local) -> None:
+    def _do(self, step: WorkloadStep, local: Local) -> None:
         match step.action:
             case Action.PREPARE:
                 self._busy.add(local.name)
@@ -292,7 +292,7 @@ class Agent:
                 if self.host.chance.random() < 0.95:
                     self.host.end_after(self._child(local), self.host.chance.random() * 3.0, 0)
             case Action.KILL:
-                local.killed, local.kill_at = step.cause or Cause.GRACE, self.loop.time() + 1.0
+                local.killed, local.kill_at = step.cause or KillCause.GRACE, self.loop.time() + 1.0
                 self.host.end_after(self._child(local), 0.05, -9)
             case Action.SWEEP:
                 local.swept = True

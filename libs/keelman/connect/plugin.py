@@ -26,7 +26,7 @@ from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import Watch
 
 if TYPE_CHECKING:
-    from keelman.connect.previews.record_trace import Steps
+    from keelman.connect.previews.record_trace import PreviewSteps
     from keelman.connect.registry.interface import OpenRegistry
 
 Configured: TypeAlias = tuple[Mapping[str, str], Sequence[Mapping[str, str]]]
@@ -341,7 +341,9 @@ class Connector(ABC):
         return cls.open_reader(config, offset)
 
     @classmethod
-    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+    def open_steps(
+        cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry
+    ) -> PreviewSteps:
         """Returns the configuration's converters and transforms for single records, in a preview and in a replay of
         dead letters. A source that `converts` reads records for a preview as they are before conversion
         (`SourceBatch.read`). Raises ConfigValueError, ConnectError."""

@@ -24,7 +24,7 @@ Load = Callable[[], type[Connector]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PluginStep:
     """A converter, transform or predicate of a plugin. `keys` gets its keys from the class and raises what that
     raises."""
 
@@ -40,7 +40,7 @@ JAVA = "java:"
 _added: dict[str, tuple[Load, ...]] = {}
 _broken: set[str] = set()
 """Added connectors that cannot be used: they have no alias, so that they hide no other connector's."""
-_steps: dict[tuple[str, PluginType], tuple[Step, ...]] = {}
+_steps: dict[tuple[str, PluginType], tuple[PluginStep, ...]] = {}
 _CONNECTORS = {entry.class_name: entry for entry in shipped.ALL if entry.is_connector}
 
 
@@ -63,7 +63,7 @@ def add(name: str, *loads: Load) -> None:
     full_name.cache_clear()
 
 
-def add_steps(steps: Iterable[Step]) -> None:
+def add_steps(steps: Iterable[PluginStep]) -> None:
     """Replaces the plugin classes, other than connectors, that validation knows. A class that we ship too stays
     ours."""
     _steps.clear()
@@ -228,7 +228,7 @@ def listed(*kinds: PluginType) -> list[Listed]:
     return sorted(shown, key=lambda entry: (list(PluginType).index(entry.kind), entry.class_name))
 
 
-class Registry:
+class PluginRegistry:
     """Looks up plugins for validation (`keelman.connect.config.plugin_kinds.Plugins`)."""
 
     def find(self, name: str) -> str | None:

@@ -9,16 +9,16 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from keelman.couchbase.cluster import Cluster, failover_log
+from keelman.couchbase.cluster import BucketCluster, failover_log
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError, RefusedError
-from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
+from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, ResponseStatus
 from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, no_reader, status_text
-from keelman.couchbase.manifest import Collection, Manifest, Selection
-from keelman.couchbase.nodes import AGAIN_SECONDS, MAX_AGAIN_SECONDS, Nodes
+from keelman.couchbase.manifest import Collection, CollectionManifest, Selection
+from keelman.couchbase.nodes import AGAIN_SECONDS, MAX_AGAIN_SECONDS, NodeConnections
 from keelman.couchbase.persistence import HeldVbuckets
-from keelman.couchbase.vbucket import SEQNO_OF, SIZE_OF, VBUCKET_OF, Event, Place, Position, Vbucket, parse_log
+from keelman.couchbase.vbucket import SEQNO_OF, SIZE_OF, VBUCKET_OF, Event, HistoryPlace, Position, Vbucket, parse_log
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import wait_or_stop
@@ -30,8 +30,8 @@ PAUSED = frozenset((DISCONNECTED, TOO_SLOW, BACKFILL_FAILED, FILTER_EMPTY, LOST)
 FORESEEN = PAUSED | {0, CLOSED, 2, 6, COLLECTION_DROPPED}
 LOST_SECONDS, MAX_LOST_SECONDS = 0.032, 4.0
 NEW_MAP_SECONDS = 0.05
-REFUSED_FOR_NOW = PASSING | {Status.NOT_MY_VBUCKET, Status.NO_BUCKET, Status.CONFIG_ONLY}
-UNKNOWN = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
+REFUSED_FOR_NOW = PASSING | {ResponseStatus.NOT_MY_VBUCKET, ResponseStatus.NO_BUCKET, ResponseStatus.CONFIG_ONLY}
+UNKNOWN = frozenset((ResponseStatus.UNKNOWN_COLLECTION, ResponseStatus.UNKNOWN_SCOPE))
 MAX_REFUSED_SECONDS = 300.0
 """The client retries for this long while a server refuses a stream for a temporary reason."""
 OWN_WINDOW_BYTES = 20 << 20
@@ -62,17 +62,17 @@ class StreamOptions:
         return self.buffer_bytes or OWN_WINDOW_BYTES
 
 
-class Changes:
+class VbucketChanges:
     """The changes of some vbuckets, in one event loop. `arrived` is called when `take` has something, or raises."""
 
-    def __init__(self, cluster: Cluster, options: StreamOptions, arrived: Callable[[], None]) -> None:
+    def __init__(self, cluster: BucketCluster, options: StreamOptions, arrived: Callable[[], None]) -> None:
         self.rollbacks = 0
         """How often a server took history back."""
         self.taken_back = 0
         """The highest possible number of already taken changes in that history."""
         self._cluster, self._options, self._arrived = cluster, options, arrived
-        self._manifest = Manifest(selection=options.selection)
-        self._nodes = Nodes(cluster, self._manifest, self, window=options.window, flags=options.flags)
+        self._manifest = CollectionManifest(selection=options.selection)
+        self._nodes = NodeConnections(cluster, self._manifest, self, window=options.window, flags=options.flags)
         self._problems: dict[int, str] = {}
         self._widened = True
         self._dropped: list[Collection] = []
@@ -80,7 +80,7 @@ class Changes:
         self._held = HeldVbuckets(
             options.polling_seconds, self._copies, self._sender, self._nodes.connect, self._release
         )
-        self._given: dict[int, tuple[int, Place]] = {}
+        self._given: dict[int, tuple[int, HistoryPlace]] = {}
         self._taken: dict[int, int] = {}
         self._streamed: set[int] = set()
         self._ended: dict[int, tuple[Connection, asyncio.Future[int]]] = {}
@@ -105,7 +105,7 @@ class Changes:
             log = logs[number]
             if position is None:
                 seqno = highest[number]
-                position = Position(seqno, Place(log[0].vbuuid if log else 0, seqno, seqno))  # noqa: PLW2901
+                position = Position(seqno, HistoryPlace(log[0].vbuuid if log else 0, seqno, seqno))  # noqa: PLW2901
             vbucket.start(position, log)
             self._given[number] = vbucket.seqno, vbucket.place
             self._taken[number] = vbucket.seqno
@@ -210,7 +210,7 @@ class Changes:
                     since = None
                     continue
                 connection, answer = opened
-                if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
+                if answer.status in (ResponseStatus.SUCCESS, ResponseStatus.KEY_EXISTS):
                     self._problems.pop(number, None)
                     refused, since = 0, None
                     self._streamed.add(number)
@@ -223,10 +223,10 @@ class Changes:
                         await asyncio.sleep(lost.next())
                     continue
                 connection.forget(number)
-                if answer.status == Status.ROLLBACK:
+                if answer.status == ResponseStatus.ROLLBACK:
                     since = None
                     self._roll_back(vbucket, int.from_bytes(answer.value[:8]))
-                elif answer.status == Status.RANGE_ERROR:
+                elif answer.status == ResponseStatus.RANGE_ERROR:
                     refused, since = refused + 1, None
                     await self._out_of_range(connection, vbucket, refused)
                 else:
@@ -268,7 +268,7 @@ class Changes:
             raise CouchbaseError(f"{connection.where} knows no scopes and collections: it is older than Couchbase 7.0")
 
         def opened(answer: Frame) -> None:
-            if answer.status == Status.SUCCESS:
+            if answer.status == ResponseStatus.SUCCESS:
                 vbucket.opened(parse_log(answer.value))
 
         ended = asyncio.get_running_loop().create_future()
@@ -325,15 +325,15 @@ class Changes:
                 raise CouchbaseError(f"{text}, for {seconds:.0f} s")
             await self._nodes.learn_manifest(self._vbuckets)
             await wait_or_stop(changed, again.next())
-        elif answer.status == Status.NO_ACCESS and self._dropped and not vbucket.asked:
+        elif answer.status == ResponseStatus.NO_ACCESS and self._dropped and not vbucket.asked:
             self._widened = False  # a user who may read a few collections may not read all
-        elif answer.status == Status.NO_ACCESS:
+        elif answer.status == ResponseStatus.NO_ACCESS:
             raise no_reader(self._cluster.access)
         elif answer.status not in REFUSED_FOR_NOW:
             raise CouchbaseError(text)
         elif seconds >= MAX_REFUSED_SECONDS:
             raise AwayError(f"{text}, for {seconds:.0f} s")
-        elif answer.status != Status.NOT_MY_VBUCKET:
+        elif answer.status != ResponseStatus.NOT_MY_VBUCKET:
             await wait_or_stop(changed, again.next())
         else:
             if not self._cluster.take_map(answer.value, connection.address):

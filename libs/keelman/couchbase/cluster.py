@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from keelman.couchbase.cluster_map import ClusterMap, NodeAddress, is_bucket_map, parse_map
-from keelman.couchbase.connection import Connection, Listener
+from keelman.couchbase.connection import Connection, ConnectionListener
 from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError, RefusedError, UnservedError
-from keelman.couchbase.frames import PASSING, Feature, Opcode, Status
+from keelman.couchbase.frames import PASSING, Feature, Opcode, ResponseStatus
 from keelman.couchbase.handshake import log_in, status_text
-from keelman.couchbase.manifest import Manifest, parse_manifest
-from keelman.couchbase.seeds import PORT, TLS_PORT, Access
+from keelman.couchbase.manifest import CollectionManifest, parse_manifest
+from keelman.couchbase.seeds import PORT, TLS_PORT, BucketAccess
 from keelman.couchbase.vbucket import Branch, parse_log
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import wait_or_stop
@@ -26,10 +26,10 @@ _SEQNO = struct.Struct(">HQ")
 _log = get_logger()
 
 
-class Cluster:
+class BucketCluster:
     """One bucket of a cluster. `map` is the newest known map; `changed` is set when a newer one arrives."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: BucketAccess) -> None:
         self.access = access
         self.map: ClusterMap | None = None
         self.changed = asyncio.Event()
@@ -70,9 +70,9 @@ class Cluster:
     async def ask_map(self, connection: Connection) -> None:
         """Requests a node's map. Raises AwayError, CouchbaseError."""
         answer = await connection.request(Opcode.CLUSTER_MAP)
-        if answer.status == Status.SUCCESS:
+        if answer.status == ResponseStatus.SUCCESS:
             self.take_map(answer.value, connection.address)
-        elif answer.status in PASSING or answer.status in (Status.NO_BUCKET, Status.CONFIG_ONLY):
+        elif answer.status in PASSING or answer.status in (ResponseStatus.NO_BUCKET, ResponseStatus.CONFIG_ONLY):
             raise AwayError(f"{connection.where} has no map of bucket {self.access.bucket!r}: {status_text(answer)}")
         else:
             raise CouchbaseError(f"{connection.where} gives no map: {status_text(answer)}")
@@ -91,7 +91,9 @@ class Cluster:
                 return
 
     @asynccontextmanager
-    async def logged_in(self, address: NodeAddress, listener: Listener | None = None) -> AsyncIterator[Connection]:
+    async def logged_in(
+        self, address: NodeAddress, listener: ConnectionListener | None = None
+    ) -> AsyncIterator[Connection]:
         """Opens a connection to a node for the duration of the block. Raises AwayError, CouchbaseError."""
         connection = await self.connect(address, listener)
         try:
@@ -99,7 +101,7 @@ class Cluster:
         finally:
             connection.close()
 
-    async def connect(self, address: NodeAddress, listener: Listener | None = None) -> Connection:
+    async def connect(self, address: NodeAddress, listener: ConnectionListener | None = None) -> Connection:
         """Returns a logged-in connection to a node. Raises AwayError, CouchbaseError."""
         connection = await Connection.connect(address, self.access, listener or Nobody())
         try:
@@ -179,19 +181,19 @@ async def failover_log(connection: Connection, vbucket: int) -> list[Branch]:
     answer = await connection.request(Opcode.FAILOVER_LOG, vbucket=vbucket)
     if answer.status:
         text = f"{connection.where} gives no failover log of vbucket {vbucket}: {status_text(answer)}"
-        if answer.status == Status.NOT_MY_VBUCKET:
+        if answer.status == ResponseStatus.NOT_MY_VBUCKET:
             raise NotReadyError(text, answer.value)
-        if answer.status in PASSING or answer.status in (Status.NO_BUCKET, Status.CONFIG_ONLY):
+        if answer.status in PASSING or answer.status in (ResponseStatus.NO_BUCKET, ResponseStatus.CONFIG_ONLY):
             raise NotReadyError(text)
         raise RefusedError(text, answer.status)
     return parse_log(answer.value)
 
 
-async def manifest_of(connection: Connection) -> Manifest:
+async def manifest_of(connection: Connection) -> CollectionManifest:
     """Returns the bucket's collections; only the default collection if the server knows no collections. Raises
     AwayError, UnservedError, CouchbaseError."""
     if Feature.COLLECTIONS not in connection.features:
-        return Manifest()
+        return CollectionManifest()
     answer = await connection.request(Opcode.MANIFEST)
     if answer.status:
         raise UnservedError(f"{connection.where} gives no collections: {status_text(answer)}")

@@ -14,7 +14,7 @@ from keelman.couchbase import frames
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.errors import AwayError, ProtocolError
 from keelman.couchbase.messages import Decoder
-from keelman.couchbase.seeds import Access
+from keelman.couchbase.seeds import BucketAccess
 from keelman.couchbase.vbucket import Event, Vbucket
 from keelman.runtime.logs.logging import get_logger
 
@@ -33,7 +33,7 @@ _KNOWN = frozenset(frames.Opcode)
 _log = get_logger()
 
 
-class Listener(Protocol):
+class ConnectionListener(Protocol):
     """Gets the messages that a server sends without a request."""
 
     def events(self, connection: Connection, events: list[Event]) -> None:
@@ -52,7 +52,7 @@ class Listener(Protocol):
 class Connection(asyncio.Protocol):
     """A connection to one node, created by `connect` and used in one event loop."""
 
-    def __init__(self, address: NodeAddress, listener: Listener, noop_seconds: float) -> None:
+    def __init__(self, address: NodeAddress, listener: ConnectionListener, noop_seconds: float) -> None:
         self.address, self.where = address, str(address)
         self.id = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
         self.features: frozenset[int] = frozenset()
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
 
     @classmethod
-    async def connect(cls, address: NodeAddress, access: Access, listener: Listener) -> Connection:
+    async def connect(cls, address: NodeAddress, access: BucketAccess, listener: ConnectionListener) -> Connection:
         """Opens a connection without a login. Raises AwayError."""
         loop = asyncio.get_running_loop()
         name = access.tls and address.host
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
         except AwayError as error:
             self.leave(f"the stream of vbucket {vbucket} was not closed: {error}")
             return
-        if status not in (frames.Status.SUCCESS, frames.Status.KEY_NOT_FOUND):
+        if status not in (frames.ResponseStatus.SUCCESS, frames.ResponseStatus.KEY_NOT_FOUND):
             self.leave(f"the stream of vbucket {vbucket} was not closed: status {status:#04x}")
 
     def acknowledge(self, size: int) -> None:
@@ -283,7 +283,7 @@ def _of_certificates(error: OSError) -> bool:
     return isinstance(error, ssl.SSLCertVerificationError | ConnectionRefusedError)
 
 
-def _why_not(error: Exception, access: Access) -> str:
+def _why_not(error: Exception, access: BucketAccess) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {access.bootstrap_seconds:g} s"
     if isinstance(error, ssl.SSLError | ConnectionError) and access.tls is not None and not _of_certificates(error):

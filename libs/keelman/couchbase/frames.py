@@ -56,7 +56,7 @@ class Opcode(IntEnum):
     MANIFEST = 0xBA
 
 
-class Status(IntEnum):
+class ResponseStatus(IntEnum):
     """The result of a request."""
 
     SUCCESS = 0x00
@@ -86,7 +86,17 @@ class Status(IntEnum):
 
 
 PASSING = frozenset(
-    (Status.OUT_OF_MEMORY, Status.BUSY, Status.TEMPORARY_FAILURE, Status.NOT_INITIALIZED, 0x0C, 0x30, 0x31, 0x32, 0x33)
+    (
+        ResponseStatus.OUT_OF_MEMORY,
+        ResponseStatus.BUSY,
+        ResponseStatus.TEMPORARY_FAILURE,
+        ResponseStatus.NOT_INITIALIZED,
+        0x0C,
+        0x30,
+        0x31,
+        0x32,
+        0x33,
+    )
 )
 """Statuses after which the client retries."""
 

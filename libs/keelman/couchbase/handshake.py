@@ -9,15 +9,15 @@ from typing import Protocol
 
 from keelman.couchbase import sasl
 from keelman.couchbase.errors import AwayError, CouchbaseError
-from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
-from keelman.couchbase.seeds import Access
+from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, ResponseStatus
+from keelman.couchbase.seeds import BucketAccess
 
 PRODUCER, XATTRS, NO_VALUE, DELETE_TIMES = 0x01, 0x04, 0x08, 0x20
 MAX_NAME_BYTES = 200
 _OPTIONAL = frozenset({"change_streams", "send_stream_end_on_client_close_stream", "supports_cursor_dropping"})
 
 
-class Requests(Protocol):
+class HandshakeConnection(Protocol):
     """A connection, as far as a handshake uses it."""
 
     where: str
@@ -29,7 +29,7 @@ class Requests(Protocol):
         """Returns the answer to a request. Raises AwayError."""
 
 
-async def log_in(connection: Requests, access: Access) -> frozenset[int]:
+async def log_in(connection: HandshakeConnection, access: BucketAccess) -> frozenset[int]:
     """Logs in, agrees on features and selects the bucket. Returns the features that both sides have.
 
     Raises CouchbaseError where the server refuses, AwayError where it cannot serve yet.
@@ -45,32 +45,36 @@ async def log_in(connection: Requests, access: Access) -> frozenset[int]:
     _expect(answer, connection.where, "HELLO")
     agreed = frozenset(struct.unpack(f">{len(answer.value) // 2}H", answer.value[: len(answer.value) // 2 * 2]))
     answer = await connection.request(Opcode.SELECT_BUCKET, key=access.bucket.encode())
-    if answer.status in (Status.NO_ACCESS, Status.KEY_NOT_FOUND):
+    if answer.status in (ResponseStatus.NO_ACCESS, ResponseStatus.KEY_NOT_FOUND):
         whom = f"user {access.user!r}" if access.user else "the client's certificate"
         raise CouchbaseError(f"there is no bucket {access.bucket!r} at {connection.where}, or {whom} may not read it")
     _expect(answer, connection.where, f"bucket {access.bucket!r}")
     return agreed
 
 
-async def open_dcp(connection: Requests, access: Access, controls: Iterable[tuple[str, str]], flags: int) -> None:
+async def open_dcp(
+    connection: HandshakeConnection, access: BucketAccess, controls: Iterable[tuple[str, str]], flags: int
+) -> None:
     """Opens the connection for changes. Raises CouchbaseError, AwayError."""
     extras = struct.pack(">II", 0, flags)
     answer = await connection.request(Opcode.DCP_OPEN, extras=extras, key=_name(connection, access))
-    if answer.status == Status.NO_ACCESS:
+    if answer.status == ResponseStatus.NO_ACCESS:
         raise no_reader(access)
     _expect(answer, connection.where, "DCP_OPEN")
     for control, value in controls:
         answer = await connection.request(Opcode.CONTROL, key=control.encode(), value=value.encode())
-        if answer.status and not (control in _OPTIONAL and answer.status in (Status.INVALID, Status.NOT_SUPPORTED)):
+        if answer.status and not (
+            control in _OPTIONAL and answer.status in (ResponseStatus.INVALID, ResponseStatus.NOT_SUPPORTED)
+        ):
             _expect(answer, connection.where, f"{control}={value}")
 
 
-def no_reader(access: Access) -> CouchbaseError:
+def no_reader(access: BucketAccess) -> CouchbaseError:
     """Returns the error for a user who may log in but not read changes."""
     return CouchbaseError(f"user {access.user!r} lacks the role Data DCP Reader for bucket {access.bucket!r}")
 
 
-def controls_of(access: Access, agreed: frozenset[int], buffer_bytes: int) -> list[tuple[str, str]]:
+def controls_of(access: BucketAccess, agreed: frozenset[int], buffer_bytes: int) -> list[tuple[str, str]]:
     """Returns the control settings of a connection for changes. `buffer_bytes` is the flow control's buffer, 0 for
     none."""
     controls = [("change_streams", "true"), ("send_stream_end_on_client_close_stream", "true"),
@@ -82,7 +86,7 @@ def controls_of(access: Access, agreed: frozenset[int], buffer_bytes: int) -> li
     return [*controls, ("set_noop_interval", f"{access.noop_seconds:g}"), ("enable_noop", "true")]
 
 
-async def _authenticate(connection: Requests, access: Access) -> None:
+async def _authenticate(connection: HandshakeConnection, access: BucketAccess) -> None:
     if access.tls is not None:
         answer = await connection.request(
             Opcode.SASL_AUTH, key=sasl.PLAIN.encode(), value=sasl.plain(access.user, access.password)
@@ -94,22 +98,26 @@ async def _authenticate(connection: Requests, access: Access) -> None:
     mechanism = sasl.mechanism_of(answer.value.decode("ascii", "replace").split(), connection.where)
     scram = sasl.Scram(mechanism, access.user, access.password)
     answer = await connection.request(Opcode.SASL_AUTH, key=mechanism.encode(), value=scram.first())
-    if answer.status == Status.AUTH_CONTINUE:
+    if answer.status == ResponseStatus.AUTH_CONTINUE:
         answer = await connection.request(Opcode.SASL_STEP, key=mechanism.encode(), value=scram.final(answer.value))
     _check_login(answer, access, connection.where)
     scram.check(answer.value)
 
 
-def _check_login(answer: Frame, access: Access, where: str) -> None:
-    if answer.status in (Status.AUTH_ERROR, Status.KEY_NOT_FOUND):
+def _check_login(answer: Frame, access: BucketAccess, where: str) -> None:
+    if answer.status in (ResponseStatus.AUTH_ERROR, ResponseStatus.KEY_NOT_FOUND):
         raise CouchbaseError(f"the Couchbase cluster refuses user {access.user!r}: wrong name or password ({where})")
     _expect(answer, where, "login")
 
 
 def _expect(answer: Frame, where: str, what: str) -> None:
-    if answer.status == Status.SUCCESS:
+    if answer.status == ResponseStatus.SUCCESS:
         return
-    if answer.status in PASSING or answer.status in (Status.NO_BUCKET, Status.CONFIG_ONLY, Status.AUTH_STALE):
+    if answer.status in PASSING or answer.status in (
+        ResponseStatus.NO_BUCKET,
+        ResponseStatus.CONFIG_ONLY,
+        ResponseStatus.AUTH_STALE,
+    ):
         raise AwayError(f"{where} does not serve {what} yet: {status_text(answer)}")
     raise CouchbaseError(f"{where} refuses {what}: {status_text(answer)}")
 
@@ -117,7 +125,7 @@ def _expect(answer: Frame, where: str, what: str) -> None:
 def status_text(answer: Frame) -> str:
     """Returns a status for people, with the server's own text."""
     try:
-        name = Status(answer.status).name
+        name = ResponseStatus(answer.status).name
     except ValueError:
         name = "status"
     said = ""
@@ -129,7 +137,7 @@ def status_text(answer: Frame) -> str:
     return f"{name} ({answer.status:#04x}){': ' + said if said else ''}"
 
 
-def _name(connection: Requests, access: Access) -> bytes:
+def _name(connection: HandshakeConnection, access: BucketAccess) -> bytes:
     """Returns a connection's name: that of the official client, without the braces, because servers before 7.1 accept
     none in a stream's name. The agent is shortened until the name fits MAX_NAME_BYTES."""
     agent = access.agent

@@ -39,7 +39,7 @@ class Selection:
         """Whether the whole bucket is selected."""
         return not self.scope and not self.collections
 
-    def is_gone(self, manifest: Manifest) -> bool:
+    def is_gone(self, manifest: CollectionManifest) -> bool:
         """Returns whether the manifest has nothing of the selected part."""
         if self.scope:
             return self.scope not in manifest.scopes.values()
@@ -51,12 +51,12 @@ class Selection:
             return collection.scope == self.scope
         return not self.collections or collection in self.collections
 
-    def missing(self, manifest: Manifest) -> list[Collection]:
+    def missing(self, manifest: CollectionManifest) -> list[Collection]:
         """Returns the named collections that the manifest does not have."""
         present = set(manifest.collections.values())
         return [collection for collection in self.collections if collection not in present]
 
-    def value(self, manifest: Manifest, uid: int, *, widened: bool | None = None) -> Mapping[str, object]:
+    def value(self, manifest: CollectionManifest, uid: int, *, widened: bool | None = None) -> Mapping[str, object]:
         """Returns the JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have.
 
         `widened` is for a client that had all of the collections once. If some are gone, True requests everything, so
@@ -79,14 +79,14 @@ class Selection:
                 value["collections"] = [f"{identifier:x}" for identifier in self.ids(manifest)]
         return value
 
-    def ids(self, manifest: Manifest) -> list[int]:
+    def ids(self, manifest: CollectionManifest) -> list[int]:
         """Returns the ids of the named collections that the manifest has."""
         identifiers = {collection: at for at, collection in manifest.collections.items()}
         return [identifiers[collection] for collection in self.collections if collection in identifiers]
 
 
 @dataclass(slots=True)
-class Manifest:
+class CollectionManifest:
     """A bucket's scopes and collections by id. `uid` rises with each change, which may cover several of them."""
 
     uid: int = 0
@@ -99,7 +99,7 @@ class Manifest:
     def __post_init__(self) -> None:
         self._select()
 
-    def learn(self, newer: Manifest) -> None:
+    def learn(self, newer: CollectionManifest) -> None:
         """Takes over the content of another manifest if that is newer."""
         if newer.uid > self.uid:
             self.uid, self.scopes, self.collections = newer.uid, newer.scopes, newer.collections
@@ -147,11 +147,11 @@ class Manifest:
             }
 
 
-def parse_manifest(text: bytes) -> Manifest:
+def parse_manifest(text: bytes) -> CollectionManifest:
     """Returns the manifest of a bucket. Raises ProtocolError for text that is not a manifest."""
     try:
         tree = json.loads(text)
-        manifest = Manifest(int(tree["uid"], 16), {}, {})
+        manifest = CollectionManifest(int(tree["uid"], 16), {}, {})
         for scope in tree["scopes"]:
             manifest.scopes[int(scope["uid"], 16)] = scope["name"]
             for collection in scope["collections"]:

@@ -15,11 +15,11 @@ from keelman.couchbase.manifest import (
     SCOPE_CREATED,
     SCOPE_DROPPED,
     Collection,
-    Manifest,
+    CollectionManifest,
     dropped_collection,
     split_key,
 )
-from keelman.couchbase.vbucket import Event, Place, Vbucket
+from keelman.couchbase.vbucket import Event, HistoryPlace, Vbucket
 
 _MUTATION = Struct(">QQIIIHB")
 _MUTATION_FRAME = Struct(">BBHBBHIIQQQIIIHB")
@@ -50,7 +50,7 @@ class Decoder:
     `collections` tells whether keys begin with their collection's id. A new id is looked up in `manifest`.
     """
 
-    def __init__(self, manifest: Manifest, *, collections: bool) -> None:
+    def __init__(self, manifest: CollectionManifest, *, collections: bool) -> None:
         self.vbuckets: dict[int, Vbucket] = {}
         self.left: list[int] = []
         """Vbuckets that are no longer followed because a collection that their streams requested was dropped."""
@@ -152,7 +152,7 @@ class Decoder:
         return False
 
 
-def _moved(frame: Frame, seqno: int, place: Place) -> Event:
+def _moved(frame: Frame, seqno: int, place: HistoryPlace) -> Event:
     return Event(MOVED, frame.vbucket, seqno, place, None, b"", b"", 0, 0, 0, 0, 0, 0, frame.size)
 
 

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 
-from keelman.couchbase.cluster import Cluster, failover_log, manifest_of
+from keelman.couchbase.cluster import BucketCluster, failover_log, manifest_of
 from keelman.couchbase.cluster_map import NodeAddress
-from keelman.couchbase.connection import Connection, Listener
+from keelman.couchbase.connection import Connection, ConnectionListener
 from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError
 from keelman.couchbase.frames import Feature
 from keelman.couchbase.handshake import controls_of, open_dcp
-from keelman.couchbase.manifest import Manifest
+from keelman.couchbase.manifest import CollectionManifest
 from keelman.couchbase.messages import Decoder
 from keelman.couchbase.vbucket import Branch
 from keelman.runtime.backoff import Backoff
@@ -24,11 +24,19 @@ SEEDS_SECONDS = 10.0
 """If the map has been wrong for this long, the client requests one from nodes other than the connected ones too."""
 
 
-class Nodes:
+class NodeConnections:
     """The connections of one client to nodes, in one event loop. `listener` gets the nodes' messages, `manifest` learns
     each node's collections; `window` and `flags` apply to every connection."""
 
-    def __init__(self, cluster: Cluster, manifest: Manifest, listener: Listener, *, window: int, flags: int) -> None:
+    def __init__(
+        self,
+        cluster: BucketCluster,
+        manifest: CollectionManifest,
+        listener: ConnectionListener,
+        *,
+        window: int,
+        flags: int,
+    ) -> None:
         self._cluster, self._manifest, self._listener = cluster, manifest, listener
         self._window, self._flags = window, flags
         self._connections: dict[NodeAddress, asyncio.Task[Connection]] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.errors import AwayError, CouchbaseError
-from keelman.couchbase.frames import Opcode, Status
+from keelman.couchbase.frames import Opcode, ResponseStatus
 from keelman.couchbase.vbucket import Event
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class HeldEvents:
     async def _observe(self, address: NodeAddress, vbuuid: int, *, sent: bool) -> int | None:
         connection = await self._connection(address)
         answer = await connection.request(Opcode.OBSERVE_SEQNO, vbucket=self._vbucket, value=_UUID.pack(vbuuid))
-        if answer.status == Status.KEY_NOT_FOUND and sent:
+        if answer.status == ResponseStatus.KEY_NOT_FOUND and sent:
             connection.leave(f"it does not know the history of vbucket {self._vbucket} that it has sent")
-        if answer.status != Status.SUCCESS or len(answer.value) < _OBSERVED.size:
+        if answer.status != ResponseStatus.SUCCESS or len(answer.value) < _OBSERVED.size:
             return None
         changed, _, now, persisted, _ = _OBSERVED.unpack_from(answer.value)
         return persisted if not changed and now == vbuuid else None

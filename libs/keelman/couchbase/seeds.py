@@ -25,7 +25,7 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class BucketAccess:
     """The addresses of a cluster's nodes, and the credentials there. Without a user the client's certificate identifies
     the client.
 

@@ -15,7 +15,7 @@ _REQUEST = Struct(">IIQQQQQ")
 ACTIVE_ONLY, IGNORE_PURGED = 0x10, 0x80
 
 
-class Place(NamedTuple):
+class HistoryPlace(NamedTuple):
     """The part of an offset beside its sequence number: the branch of the history, the snapshot that contains the
     change, and the uid of the collections' manifest. The events of one snapshot share one place."""
 
@@ -29,7 +29,7 @@ class Position(NamedTuple):
     """A position in a vbucket: reading continues after change `seqno`. `place` is None if an offset has none."""
 
     seqno: int = 0
-    place: Place | None = Place()
+    place: HistoryPlace | None = HistoryPlace()
 
 
 class Event(NamedTuple):
@@ -42,7 +42,7 @@ class Event(NamedTuple):
     kind: int
     vbucket: int
     seqno: int
-    place: Place
+    place: HistoryPlace
     collection: Collection | None
     key: bytes
     value: bytes
@@ -77,7 +77,7 @@ class Vbucket:
 
     number: int
     seqno: int = 0
-    place: Place = field(default_factory=Place)
+    place: HistoryPlace = field(default_factory=HistoryPlace)
     pending: tuple[int, int] | None = None
     """A snapshot that was announced and has had no event yet."""
     log: Sequence[Branch] = field(default_factory=tuple)
@@ -95,7 +95,7 @@ class Vbucket:
         self.log = log
         self.seqno, place = position.seqno, position.place
         if place is None:
-            self.place = Place(newest if position.seqno else 0, position.seqno, position.seqno)
+            self.place = HistoryPlace(newest if position.seqno else 0, position.seqno, position.seqno)
         elif place.vbuuid == 0 and position.seqno:
             self.place = place._replace(vbuuid=newest)
         else:
@@ -121,26 +121,26 @@ class Vbucket:
         self.log = [branch for branch in self.log if branch.seqno <= seqno]
         vbuuid = self.log[0].vbuuid if self.log and seqno else 0
         self.seqno, self.pending = seqno, None
-        self.place = Place(vbuuid, seqno, seqno, self.place.manifest_uid)
+        self.place = HistoryPlace(vbuuid, seqno, seqno, self.place.manifest_uid)
 
     def announced(self, start: int, end: int) -> None:
         """Records a snapshot that begins with the next event."""
         self.pending = (start, end)
 
-    def advance(self, seqno: int) -> Place:
+    def advance(self, seqno: int) -> HistoryPlace:
         """Records an event. Returns its place."""
         self.seqno = seqno
         if self.pending is not None:
             vbuuid, _, _, uid = self.place
-            self.place, self.pending = Place(vbuuid, *self.pending, uid), None
+            self.place, self.pending = HistoryPlace(vbuuid, *self.pending, uid), None
         return self.place
 
-    def collections_changed(self, seqno: int, uid: int) -> Place:
+    def collections_changed(self, seqno: int, uid: int) -> HistoryPlace:
         """Records a system event. Returns its place."""
         self.place = self.advance(seqno)._replace(manifest_uid=uid)
         return self.place
 
-    def skipped_to(self, seqno: int) -> Place:
+    def skipped_to(self, seqno: int) -> HistoryPlace:
         """Records that the server skipped changes that were not requested. Returns the place."""
         self.advance(seqno)
         self.place = self.place._replace(snapshot_start=seqno, snapshot_end=seqno)

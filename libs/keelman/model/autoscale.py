@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.rules.shapes import MAX_WORKERS
+from keelman.model.rules.field_checks import MAX_WORKERS
 
 SCALE_IN_PERCENT, SCALE_OUT_PERCENT = 20.0, 80.0
 SAMPLE_SECONDS, SAMPLES, COOL_DOWN_SECONDS = 5.0, 3, 60.0

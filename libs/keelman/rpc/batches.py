@@ -26,7 +26,7 @@ NOUNS = {
 READS = ("Get", "List")
 
 
-class Write(NamedTuple):
+class BatchWrite(NamedTuple):
     """One write of a batch: its RPC, by the full name of the service and the name of the method, and its request."""
 
     service: str
@@ -41,7 +41,7 @@ def packed(request: Message) -> Packed:
     return message
 
 
-def methods_in(request: WriteBatchRequest) -> list[Write]:
+def methods_in(request: WriteBatchRequest) -> list[BatchWrite]:
     """Returns the writes of a batch. Raises InvalidArgument naming the first that is not a write."""
     return [_unpacked(number, write) for number, write in enumerate(request.writes)]
 
@@ -56,7 +56,7 @@ def answer_in(answer: Packed) -> Message:
     return message
 
 
-def _unpacked(number: int, packed_write: Packed) -> Write:
+def _unpacked(number: int, packed_write: Packed) -> BatchWrite:
     field, method = f"writes[{number}]", _methods().get(packed_write.TypeName())
     if method is None:
         legal = "a request that writes, of the services of " + ", ".join(n for nouns in NOUNS.values() for n in nouns)
@@ -65,7 +65,7 @@ def _unpacked(number: int, packed_write: Packed) -> Write:
         request = GetMessageClass(method.input_type).FromString(packed_write.value)
     except DecodeError as error:
         raise InvalidArgument(f"{field}: not a {packed_write.TypeName()}: {error}", metadata={"field": field}) from None
-    return Write(method.containing_service.full_name, method.name, request)
+    return BatchWrite(method.containing_service.full_name, method.name, request)
 
 
 @cache

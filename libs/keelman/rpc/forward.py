@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
 from keelman.rpc.errors import from_rpc_error, nobody_answered, unreachable, was_cut
-from keelman.rpc.server import Context, Service
+from keelman.rpc.server import Context, RpcService
 
 Check: TypeAlias = Callable[[str, str, Message], None]
 _OWN_METADATA = ("grpc-", ":", "user-agent", "te", "content-type", "authorization")
@@ -24,7 +24,7 @@ _OWN_METADATA = ("grpc-", ":", "user-agent", "te", "content-type", "authorizatio
 
 def forwarded(
     service: ServiceDescriptor, channel: Channel, *, peer: str, check: Check, deadline_seconds: float
-) -> Service:
+) -> RpcService:
     """Returns a service whose calls the other end of `channel` (made with translate=False) answers.
 
     Requests and answers are not decoded on the way: fields and error details that this version does not know survive.
@@ -35,7 +35,7 @@ def forwarded(
     way = _Way(channel, peer, check, deadline_seconds)
     handlers = {m.name: way.handler(m) for m in service.methods}
     generic = grpc.method_handlers_generic_handler(service.full_name, handlers)
-    return Service(service.full_name, lambda _, server: server.add_generic_rpc_handlers((generic,)), None)
+    return RpcService(service.full_name, lambda _, server: server.add_generic_rpc_handlers((generic,)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,14 @@ ROLES = {IdentityKind.NODE: JOIN_ROLE_NODE, IdentityKind.GATEWAY: JOIN_ROLE_GATE
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedHost:
     """The result of a join: the host's key and certificates, and the address of the state services."""
 
     pems: Pems
     state_address: str
 
 
-async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequence[str], key: bytes) -> Joined:
+async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequence[str], key: bytes) -> JoinedHost:
     """Joins through the gateway at host:port with a private key in PEM, which stays here.
 
     The gateway is trusted if its CA is that of the token; only then the token is sent. Raises FailedPrecondition
@@ -55,7 +55,7 @@ async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequenc
             reason = await handshake_problem(address, Pems(roots=authority), GATEWAY_NAME)
             raise _refused(f"the gateway at {address} is not trusted: {reason}") if reason else error from None
     pems = Pems(answer.certificate.encode(), key, answer.authority.encode())
-    return Joined(checked_member(holder, pems, f"the answer of the gateway at {address}"), answer.state_address)
+    return JoinedHost(checked_member(holder, pems, f"the answer of the gateway at {address}"), answer.state_address)
 
 
 async def fetch_authority(address: str, token: JoinSecret) -> bytes:

@@ -30,7 +30,7 @@ from keelman.runtime.tls.refused_handshakes import HANDSHAKES
 log = get_logger()
 
 __all__ = [
-    "INSTALLATION", "LOOPBACK", "MESH", "Authorize", "Context", "Health", "Service", "Tls", "check_drain",
+    "INSTALLATION", "LOOPBACK", "MESH", "Authorize", "Context", "Health", "RpcService", "Tls", "check_drain",
     "checked_address", "drain", "is_local", "is_loopback", "peer_host", "port_taken", "serve",
 ]  # fmt: skip
 
@@ -57,7 +57,7 @@ KEEPALIVE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RpcService:
     """One servicer and the generated function that registers it."""
 
     name: str
@@ -65,7 +65,7 @@ class Service:
     servicer: Any
 
     @classmethod
-    def of(cls, servicer: Any) -> Service:
+    def of(cls, servicer: Any) -> RpcService:
         """Returns the service of an object whose class is derived from a generated servicer, e.g.
         NodeServiceServicer."""
         base = next(base for base in type(servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
@@ -153,7 +153,7 @@ def checked_address(service: str, host: str, *, tls: Tls | Newest | None, trust:
 
 @contextlib.asynccontextmanager
 async def serve(
-    *services: Service,
+    *services: RpcService,
     host: str = "127.0.0.1",
     port: int | None = None,
     socket: Path | None = None,

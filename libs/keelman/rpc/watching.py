@@ -29,7 +29,7 @@ Changed: TypeAlias = list[tuple[ConnectorKey, Connector | None]]
 
 
 @dataclass(slots=True)
-class Known:
+class KnownResources:
     """The resources that a watch has shown so far. `revision` is where the next stream continues; 0 before the first
     complete snapshot."""
 
@@ -90,14 +90,14 @@ def resource_of(event: Event) -> Any:
 
 async def watch(
     link: Channel, nouns: Sequence[str], *, name: str = "", on_away: Callable[[Unavailable], None] = lambda _: None
-) -> AsyncIterator[tuple[Known, list[Event]]]:
+) -> AsyncIterator[tuple[KnownResources, list[Event]]]:
     """Yields the changes of these nouns for ever, first all resources: everything known, and the changes of the last
     answer.
 
     While the server does not answer, it retries and calls `on_away` once; the changes of that time follow afterwards,
     none twice. Raises InvalidArgument for an unknown noun.
     """
-    state, stub = Known(), WatchServiceStub(link)
+    state, stub = KnownResources(), WatchServiceStub(link)
 
     def begin() -> Any:
         return stub.Watch(WatchRequest(nouns=nouns, name=name, from_revision=state.begin()))

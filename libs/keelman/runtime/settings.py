@@ -65,7 +65,7 @@ class ProcessSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     """Where a setting's value came from, for `keelman <service> config`."""
 
     key: str
@@ -88,7 +88,7 @@ class Loaded(Generic[T]):
     """Settings and the origin of each value."""
 
     settings: T
-    origins: tuple[Origin, ...]
+    origins: tuple[SettingOrigin, ...]
 
 
 def load(
@@ -139,7 +139,9 @@ def load(
             )
         meta = field.metadata
         origins.append(
-            Origin(key, values[key], source, meta.get("help", ""), meta.get("unit", ""), meta.get("secret", False))
+            SettingOrigin(
+                key, values[key], source, meta.get("help", ""), meta.get("unit", ""), meta.get("secret", False)
+            )
         )
     return Loaded(cls(**values), tuple(origins))
 

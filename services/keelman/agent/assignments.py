@@ -89,7 +89,7 @@ class Assignments:
             log.error("assignments_not_kept", path=str(self._path), error=str(error))
 
 
-class Versions:
+class AssignmentVersions:
     """Follows the versions of one session's assignments."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ from keelman.model.workload import PLUGIN_BROKEN, PLUGIN_UNAVAILABLE
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.workers.plugins.archive import Archive, Entry, copied, refusal
+from keelman.workers.plugins.archive import Archive, ArchiveEntry, copied, refusal
 from keelman.workers.plugins.inspection import kind_of, opened
 
 log = get_logger()
@@ -51,7 +51,7 @@ Download = Callable[[PluginFile, int], AsyncGenerator[plugin_pb2.Plugin | bytes]
 """Yields the state service's answer about a file from a byte on: its plugin, then bytes. Raises KeelmanError."""
 
 
-class Plugins:
+class NodePlugins:
     """The unpacked plugins of a node. No other code uses `folder`."""
 
     def __init__(self, folder: Path, download: Download, kept_seconds: float) -> None:
@@ -251,7 +251,7 @@ def unpack(file: Path, folder: Path, *, name: str, file_name: str) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _as_installed(archive: Archive) -> Iterator[tuple[Entry, str]]:
+def _as_installed(archive: Archive) -> Iterator[tuple[ArchiveEntry, str]]:
     """Yields a wheel's entries at the paths of an installation; none that are not imported."""
     for entry in archive.entries:
         path = installed_path(entry.path)
@@ -259,7 +259,7 @@ def _as_installed(archive: Archive) -> Iterator[tuple[Entry, str]]:
             yield entry, str(path)
 
 
-def _as_plugin(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
+def _as_plugin(entries: Sequence[ArchiveEntry]) -> Iterator[tuple[ArchiveEntry, str]]:
     """Yields an archive's entries without their common folder; wheels at the top, where they are searched."""
     tops = {PurePosixPath(entry.path).parts[0] for entry in entries}
     nested = len(tops) == 1 and all("/" in entry.path for entry in entries)
@@ -268,7 +268,7 @@ def _as_plugin(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
         yield entry, path.rpartition("/")[2] if path.lower().endswith(WHEEL) else path
 
 
-def _write(archive: Archive, paths: Iterator[tuple[Entry, str]], folder: Path) -> None:
+def _write(archive: Archive, paths: Iterator[tuple[ArchiveEntry, str]], folder: Path) -> None:
     for entry, path in paths:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,28 +15,28 @@ import psutil
 from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments
 from keelman.agent.figures import Figures
-from keelman.agent.plugins import Plugins, downloads
+from keelman.agent.plugins import NodePlugins, downloads
 from keelman.agent.reporter import Reporter
-from keelman.agent.session import Sessions
+from keelman.agent.session import StateSessions
 from keelman.agent.settings import Settings
 from keelman.agent.shipping.bucket_keys import BucketKeys
 from keelman.agent.shipping.shipping import Shipping, bucket_keys_file
 from keelman.agent.supervisor import Supervisor
 from keelman.agent.trust.broker_certificate import Certificate
 from keelman.agent.trust.secrets import SecretFiles
-from keelman.agent.trust.trust import Trust
+from keelman.agent.trust.trust import AgentTrust
 from keelman.agent.workloads.commands import Command
 from keelman.agent.workloads.launcher import Launcher
 from keelman.agent.workloads.limits import make_limiter
+from keelman.agent.workloads.process_surroundings import Surroundings
 from keelman.agent.workloads.secured import commands_for
-from keelman.agent.workloads.surroundings import Surroundings
 from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1.session_service_pb2 import NodeSecrets, Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.credentials import Tls
 from keelman.rpc.identity import IdentityKind
 from keelman.rpc.membership import MemberFolder
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from keelman.runtime.home import Home, private_folder, writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.lock_file import take_lock
@@ -63,7 +63,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         writable("agent.home", home.socket("agent").parent, private=True)
         assignments, reporter = Assignments(home.assignments), Reporter()
         assignments.load()
-        plugins = Plugins(home.plugins, downloads(settings.state_address, trust.link), settings.plugin_seconds)
+        plugins = NodePlugins(home.plugins, downloads(settings.state_address, trust.link), settings.plugin_seconds)
         await asyncio.to_thread(plugins.begin)
         secrets, bucket_keys = SecretFiles(home, surroundings.owner), BucketKeys(bucket_keys_file(home))
         shipping = Shipping(home, node, settings.shipping_limits, bucket_keys)
@@ -87,7 +87,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             turns=StartTurns(settings.starts_at_once or 2 * processors()),
             shipping=shipping,
         )
-        sessions = Sessions(
+        sessions = StateSessions(
             settings.state_address,
             registration(settings, node),
             reporter,
@@ -98,7 +98,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         )
         health = await stack.enter_async_context(
             serve(
-                Service.of(AgentApi(supervisor)),
+                RpcService.of(AgentApi(supervisor)),
                 host=settings.host,
                 port=settings.port,
                 socket=settings.health_socket,
@@ -118,8 +118,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         await first_of(stop.wait(), supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
 
 
-def _trust(settings: Settings, node: str) -> Trust:
-    return Trust.of(
+def _trust(settings: Settings, node: str) -> AgentTrust:
+    return AgentTrust.of(
         node,
         Tls.of("agent", settings.tls_certificate, settings.tls_key),
         MemberFolder(settings.folder.member(IdentityKind.NODE)),
@@ -130,7 +130,7 @@ def _trust(settings: Settings, node: str) -> Trust:
     )
 
 
-def _certificate(settings: Settings, home: Home, trust: Trust, surroundings: Surroundings) -> Certificate | None:
+def _certificate(settings: Settings, home: Home, trust: AgentTrust, surroundings: Surroundings) -> Certificate | None:
     """Returns the certificate of the node's brokers; None where the node has no CA to get it from."""
     if trust.member is None:
         return None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from keelman.agent.assignments import Versions
+from keelman.agent.assignments import AssignmentVersions
 from keelman.agent.figures import Figures
 from keelman.agent.reporter import Reporter
 from keelman.agent.trust.trust import StateLink
@@ -43,7 +43,7 @@ RENEWED = "CERTIFICATE_RENEWED"
 
 
 @dataclass(slots=True)
-class Sessions:
+class StateSessions:
     """Opens one session after another for as long as the agent lives."""
 
     state_address: str
@@ -86,9 +86,9 @@ class Sessions:
 class Session:
     """One session, from its registration until anything fails. `number` is 0 until the state service's welcome."""
 
-    of: Sessions
+    of: StateSessions
     number: int = 0
-    _versions: Versions = field(default_factory=Versions)
+    _versions: AssignmentVersions = field(default_factory=AssignmentVersions)
     _welcome: asyncio.Event = field(default_factory=asyncio.Event)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _heartbeat_seconds: float = 1.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.agent.shipping.shipping import ShippingLimits
-from keelman.agent.workloads.surroundings import Surroundings, surroundings_for
+from keelman.agent.workloads.process_surroundings import Surroundings, surroundings_for
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_name, legal_name
 from keelman.rpc.server import INSTALLATION, LOOPBACK, MESH, is_loopback

@@ -16,7 +16,7 @@ HEALTHY_SECONDS = 60.0
 REFUSED_SECONDS = 300.0
 
 
-class Goal(enum.Enum):
+class StepGoal(enum.Enum):
     """The target state of a workload."""
 
     RUNNING = "running"
@@ -39,7 +39,7 @@ class Action(enum.Enum):
     REMOVE = "remove"  # delete the folder
 
 
-class Cause(enum.Enum):
+class KillCause(enum.Enum):
     """Why a process is killed."""
 
     GRACE = "grace"  # it was told to end and did not in time
@@ -53,16 +53,16 @@ NO_PLAN: Plan = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredState:
     """The wanted state of a workload, and the plan that it comes from."""
 
-    goal: Goal
+    goal: StepGoal
     plan: Plan = NO_PLAN
     force: bool = False  # where it has to end, it is killed at once
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedState:
     """The observed state of a workload. `plan` is the plan that its process was started for."""
 
     alive: bool = False
@@ -73,76 +73,76 @@ class Seen:
     swept: bool = True  # nothing is left of the process before
     folder: bool = True  # its folder may be there
     kill_at: float | None = None  # it was told to end, or killed, and is killed at this time
-    killed: Cause | None = None  # it was killed already, and its end is awaited
+    killed: KillCause | None = None  # it was killed already, and its end is awaited
     over_memory: bool = False  # it uses more than its limit, and only the agent ends it
     start_at: float = 0.0  # not started before
     give_up_at: float | None = None  # it does not answer, and is killed then
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WorkloadStep:
     """The next action; `until`: the latest time of the next look, None: only after a change."""
 
     action: Action
     until: float | None = None
-    cause: Cause | None = None  # of KILL
+    cause: KillCause | None = None  # of KILL
 
 
-NOTHING = Step(Action.NOTHING)
+NOTHING = WorkloadStep(Action.NOTHING)
 
 
-def next_step(desired: Wanted, seen: Seen, now: float) -> Step:
+def next_step(desired: DesiredState, seen: ObservedState, now: float) -> WorkloadStep:
     """Returns the one thing to do now. Doing it and calling this again ends in NOTHING or WAIT."""
     if seen.alive:
         return _of_living(desired, seen, now)
     if not seen.swept:
-        return Step(Action.SWEEP)
-    if desired.goal is Goal.REMOVED and seen.folder:
-        return Step(Action.REMOVE)
-    return _of_absent(desired, seen, now) if desired.goal is Goal.RUNNING else NOTHING
+        return WorkloadStep(Action.SWEEP)
+    if desired.goal is StepGoal.REMOVED and seen.folder:
+        return WorkloadStep(Action.REMOVE)
+    return _of_absent(desired, seen, now) if desired.goal is StepGoal.RUNNING else NOTHING
 
 
-def _of_absent(desired: Wanted, seen: Seen, now: float) -> Step:
+def _of_absent(desired: DesiredState, seen: ObservedState, now: float) -> WorkloadStep:
     if now < seen.start_at:
-        return Step(Action.WAIT, seen.start_at)
+        return WorkloadStep(Action.WAIT, seen.start_at)
     if seen.lacks_plugins:
-        return NOTHING if seen.fetching else Step(Action.FETCH)
-    return Step(Action.START if seen.prepared == desired.plan else Action.PREPARE)
+        return NOTHING if seen.fetching else WorkloadStep(Action.FETCH)
+    return WorkloadStep(Action.START if seen.prepared == desired.plan else Action.PREPARE)
 
 
-def _of_living(desired: Wanted, seen: Seen, now: float) -> Step:
+def _of_living(desired: DesiredState, seen: ObservedState, now: float) -> WorkloadStep:
     if seen.killed is None and (cause := _at_once(desired, seen)) is not None:
-        return Step(Action.KILL, cause=cause)
-    if desired.goal is Goal.UNTOUCHED:
+        return WorkloadStep(Action.KILL, cause=cause)
+    if desired.goal is StepGoal.UNTOUCHED:
         return NOTHING
     if seen.kill_at is not None:
-        return _kill_at(seen.kill_at, now, seen.killed or Cause.GRACE)
-    if desired.goal is Goal.RUNNING and seen.plan != desired.plan and seen.lacks_plugins:
+        return _kill_at(seen.kill_at, now, seen.killed or KillCause.GRACE)
+    if desired.goal is StepGoal.RUNNING and seen.plan != desired.plan and seen.lacks_plugins:
         return _of_outdated(seen, now)
-    if desired.goal is not Goal.RUNNING or seen.plan != desired.plan:
-        return Step(Action.STOP)
-    return NOTHING if seen.give_up_at is None else _kill_at(seen.give_up_at, now, Cause.UNHEALTHY)
+    if desired.goal is not StepGoal.RUNNING or seen.plan != desired.plan:
+        return WorkloadStep(Action.STOP)
+    return NOTHING if seen.give_up_at is None else _kill_at(seen.give_up_at, now, KillCause.UNHEALTHY)
 
 
-def _of_outdated(seen: Seen, now: float) -> Step:
+def _of_outdated(seen: ObservedState, now: float) -> WorkloadStep:
     """Lets it run on until the plugins of its next process are here."""
     if seen.give_up_at is not None and now >= seen.give_up_at:
-        return Step(Action.KILL, cause=Cause.UNHEALTHY)
+        return WorkloadStep(Action.KILL, cause=KillCause.UNHEALTHY)
     until = None if seen.fetching else seen.start_at
     if until is not None and now >= until:
-        return Step(Action.FETCH)
+        return WorkloadStep(Action.FETCH)
     times = [time for time in (until, seen.give_up_at) if time is not None]
-    return Step(Action.WAIT, min(times)) if times else NOTHING
+    return WorkloadStep(Action.WAIT, min(times)) if times else NOTHING
 
 
-def _at_once(desired: Wanted, seen: Seen) -> Cause | None:
+def _at_once(desired: DesiredState, seen: ObservedState) -> KillCause | None:
     if seen.over_memory:  # whatever the goal: the other workloads of the node need that memory
-        return Cause.MEMORY
-    return Cause.FORCED if desired.force and desired.goal in (Goal.STOPPED, Goal.REMOVED) else None
+        return KillCause.MEMORY
+    return KillCause.FORCED if desired.force and desired.goal in (StepGoal.STOPPED, StepGoal.REMOVED) else None
 
 
-def _kill_at(time: float, now: float, cause: Cause) -> Step:
-    return Step(Action.KILL, cause=cause) if now >= time else Step(Action.WAIT, time)
+def _kill_at(time: float, now: float, cause: KillCause) -> WorkloadStep:
+    return WorkloadStep(Action.KILL, cause=cause) if now >= time else WorkloadStep(Action.WAIT, time)
 
 
 def restart_delay(failures: int, *, refused: bool = False) -> float:

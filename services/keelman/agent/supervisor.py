@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keelman.agent.assignments import Assignments
-from keelman.agent.plugins import Plugins, files_of
+from keelman.agent.plugins import NodePlugins, files_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.shipping.shipping import Shipping, ShippingLimits
-from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
+from keelman.agent.step import Action, KillCause, StepGoal, drained_kinds, next_step
 from keelman.agent.workloads.commands import prepared_plugins
 from keelman.agent.workloads.fetching import Fetcher
 from keelman.agent.workloads.health import HealthWatch
@@ -144,7 +144,7 @@ class Supervisor:
         launcher: Launcher,
         assignments: Assignments,
         reporter: Reporter,
-        plugins: Plugins,
+        plugins: NodePlugins,
         *,
         unwell_seconds: float = 0.0,
         turns: StartTurns,
@@ -245,7 +245,7 @@ class Supervisor:
                 break
             await change.wait()
         log.info("drained")
-        return sorted(local.name for local in running if local.killed is Cause.GRACE)
+        return sorted(local.name for local in running if local.killed is KillCause.GRACE)
 
     def report(self, local: Local) -> None:
         """Reports a workload's status if it has changed, and forgets the workload if it is over."""
@@ -295,12 +295,12 @@ class Supervisor:
                 # A new plan is tried at once, whatever the result of the one before.
                 local.start_at, local.failures = 0.0, 0
             local.workload = workload
-            local.goal = GOALS.get(workload.goal, Goal.UNTOUCHED)
+            local.goal = GOALS.get(workload.goal, StepGoal.UNTOUCHED)
         else:
-            local.goal = Goal.STOPPED if self._confirmed else Goal.UNTOUCHED
-        if self._draining and local.goal in (Goal.RUNNING, Goal.UNTOUCHED, Goal.STOPPED):
+            local.goal = StepGoal.STOPPED if self._confirmed else StepGoal.UNTOUCHED
+        if self._draining and local.goal in (StepGoal.RUNNING, StepGoal.UNTOUCHED, StepGoal.STOPPED):
             now = drained_kinds(k.local.kind for k in self._loops.values() if k.local.child is not None)
-            local.goal = Goal.STOPPED if local.child is None or local.kind in now else Goal.UNTOUCHED
+            local.goal = StepGoal.STOPPED if local.child is None or local.kind in now else StepGoal.UNTOUCHED
         return before != (local.goal, local.plan)
 
     def _is_over(self, local: Local) -> bool:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from keelman.broker.jvm import Files, run_storage_tool
+from keelman.broker.jvm import BrokerFiles, run_storage_tool
 from keelman.broker.settings import Settings
-from keelman.broker.storage import BOOTSTRAP, Owner, check_folders, write_format
+from keelman.broker.storage import BOOTSTRAP, FolderOwner, check_folders, write_format
 from keelman.model.errors import Unavailable
 from keelman.runtime.home import cache_folder, write_file
 from keelman.runtime.java.installation import Java
@@ -30,13 +30,15 @@ def kept_bootstrap(jars: Sequence[Path]) -> Path:
     return cache_folder() / "formats" / f"{jars[0].parent.name}.checkpoint"
 
 
-async def format_storage(java: Java, jars: Sequence[Path], settings: Settings, files: Files, cluster_id: str) -> None:
+async def format_storage(
+    java: Java, jars: Sequence[Path], settings: Settings, files: BrokerFiles, cluster_id: str
+) -> None:
     """Formats the unformatted folders in a broker's server.properties.
 
     Raises FailedPrecondition if a folder belongs to another cluster or broker, Unavailable if the formatting fails.
     """
     kept_file, usual = kept_bootstrap(jars), UNSTABLE not in settings.properties
-    folders, owner = (files.data, *map(Path, settings.data_folders)), Owner(cluster_id, settings.node_id)
+    folders, owner = (files.data, *map(Path, settings.data_folders)), FolderOwner(cluster_id, settings.node_id)
     bootstrap = _read(kept_file) if usual else b""
     if not bootstrap:
         check_folders(folders, owner)  # the tool would format a folder whose partitions have lost their owner

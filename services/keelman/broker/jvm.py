@@ -38,7 +38,7 @@ EXCEPTION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class BrokerFiles:
     """The folders and files of a broker."""
 
     root: Path
@@ -75,7 +75,7 @@ def broker_command(
     java: Java,
     jars: Sequence[Path],
     settings: Settings,
-    files: Files,
+    files: BrokerFiles,
     archive: Sequence[str] = (),
     *,
     properties: Path | None = None,
@@ -109,7 +109,7 @@ def broker_command(
     ]
 
 
-async def metrics_agent(settings: Settings, files: Files) -> list[str]:
+async def metrics_agent(settings: Settings, files: BrokerFiles) -> list[str]:
     """Returns the option by which a broker's Java serves its metrics; none without a port for them. Writes the
     selection of metrics, and fetches the jar if it is missing. Raises Unavailable if it cannot be fetched."""
     if not settings.metrics_port:
@@ -119,7 +119,7 @@ async def metrics_agent(settings: Settings, files: Files) -> list[str]:
     return [f"-javaagent:{jar}={joined_address(settings.host, settings.metrics_port)}:{files.metrics}"]
 
 
-async def run_storage_tool(java: Java, jars: Sequence[Path], files: Files, cluster_id: str) -> None:
+async def run_storage_tool(java: Java, jars: Sequence[Path], files: BrokerFiles, cluster_id: str) -> None:
     """Has Kafka's storage tool format the unformatted folders of server.properties.
 
     Raises Unavailable with the tool's own reason.
@@ -155,10 +155,10 @@ async def run_tool(command: Sequence[str]) -> tuple[int, str]:
     return child.returncode, said.decode("utf-8", "replace")
 
 
-class Jvm(JavaProcess):
+class BrokerJvm(JavaProcess):
     """A running broker."""
 
-    def __init__(self, child: asyncio.subprocess.Process, files: Files, log_begins: int) -> None:
+    def __init__(self, child: asyncio.subprocess.Process, files: BrokerFiles, log_begins: int) -> None:
         super().__init__(child)
         self._files = files
         self._log_begins = log_begins
@@ -209,11 +209,11 @@ class Jvm(JavaProcess):
 
 
 @contextlib.asynccontextmanager
-async def started(command: Sequence[str], files: Files) -> AsyncIterator[Jvm]:
+async def started(command: Sequence[str], files: BrokerFiles) -> AsyncIterator[BrokerJvm]:
     """Starts the broker, and kills it at the end of the block if it still runs; its data is kept."""
     log_begins = files.log.stat().st_size if files.log.exists() else 0
     async with java_process(command, files.root) as child:
-        yield Jvm(child, files, log_begins)
+        yield BrokerJvm(child, files, log_begins)
 
 
 def reason_in(text: str) -> str:

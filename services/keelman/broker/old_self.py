@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from keelman.broker.jvm import Files, started
+from keelman.broker.jvm import BrokerFiles, started
 from keelman.broker.properties import CONTROLLER, SESSION_MS_ALONE, written
 from keelman.broker.storage import META
 from keelman.runtime.home import write_file
@@ -66,7 +66,9 @@ def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return changed
 
 
-async def fence_old_self(properties: Mapping[str, str], files: Files, command: Callable[[Path], list[str]]) -> None:
+async def fence_old_self(
+    properties: Mapping[str, str], files: BrokerFiles, command: Callable[[Path], list[str]]
+) -> None:
     """Runs the controller alone until it has fenced the old registration.
 
     `command` builds the command line for a properties file. Raises Internal if the controller does not run.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.broker.formatting import format_storage
-from keelman.broker.jvm import Files, broker_command, started
+from keelman.broker.jvm import BrokerFiles, broker_command, started
 from keelman.broker.properties import local_host, server_properties, written
 from keelman.broker.settings import Settings
 from keelman.model.cluster import new_cluster_id
@@ -36,7 +36,7 @@ USE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedBroker:
     """The Java, jars and options that start a broker."""
 
     java: Java
@@ -44,7 +44,7 @@ class Prepared:
     archive_options: tuple[str, ...]
 
 
-async def prepare(progress: Callable[[str], None] = lambda line: None) -> Prepared:
+async def prepare(progress: Callable[[str], None] = lambda line: None) -> PreparedBroker:
     """Finds Java, fetches the jars and builds the class archive, each only if it is missing; later calls are quick.
 
     Raises JavaMissing, Unavailable (jars cannot be fetched), FailedPrecondition (no PySpark, whose Ivy fetches them).
@@ -55,7 +55,7 @@ async def prepare(progress: Callable[[str], None] = lambda line: None) -> Prepar
     if not archive.exists():
         progress("making the archive of Kafka's classes, once, so that brokers start quicker")
         await _make(installation, jars, archive)
-    return Prepared(installation, jars, archive_options(archive))
+    return PreparedBroker(installation, jars, archive_options(archive))
 
 
 async def main() -> int:
@@ -86,7 +86,7 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
         port, controller_port = free_ports(2)
         settings = Settings(home=home, port=port, controller_port=controller_port, start_seconds=TRIAL_SECONDS)
         fresh = home / "fresh.jsa"
-        files = Files(home)
+        files = BrokerFiles(home)
         files.create()
         files.properties.write_text(written(server_properties(settings)), encoding="latin-1")
         try:

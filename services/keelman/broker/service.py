@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keelman.broker.formatting import format_storage
-from keelman.broker.jvm import Files, Jvm, broker_command, metrics_agent, started
+from keelman.broker.jvm import BrokerFiles, BrokerJvm, broker_command, metrics_agent, started
 from keelman.broker.old_self import fence_old_self, has_run
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
@@ -54,7 +54,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     properties, stores = server_properties(settings), Stores.of(settings)
     if stores is not None:
         stores.check()
-    files = Files(settings.home.absolute())
+    files = BrokerFiles(settings.home.absolute())
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_alone(files, settings.data_folders))
         health: Health | None = None
@@ -81,7 +81,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             raise ended
 
 
-async def _prepare(settings: Settings, files: Files, properties: dict[str, str], command: list[str]) -> None:
+async def _prepare(settings: Settings, files: BrokerFiles, properties: dict[str, str], command: list[str]) -> None:
     """Does everything before the start; appends the command line to `command`."""
     await _ports_free(settings)
     prepared = await prepare(lambda step: log.info("broker_preparing", step=step))
@@ -105,7 +105,7 @@ async def _prepare(settings: Settings, files: Files, properties: dict[str, str],
     command += line(files.properties, await metrics_agent(settings, files))
 
 
-async def _live(settings: Settings, stores: Stores | None, jvm: Jvm, health: Health | None, begun: float) -> None:
+async def _live(settings: Settings, stores: Stores | None, jvm: BrokerJvm, health: Health | None, begun: float) -> None:
     """Watches the broker from its start until it ends by itself, which raises Internal."""
     host = local_host(settings)
     renewals = [] if stores is None else [partial(_follow, settings, stores, host, stores.stamp(), stores.facts().end)]
@@ -190,7 +190,7 @@ async def _ports_free(settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _alone(files: Files, data_folders: Sequence[str] = ()) -> Iterator[None]:
+def _alone(files: BrokerFiles, data_folders: Sequence[str] = ()) -> Iterator[None]:
     """Creates and locks the home; the kernel releases the lock however this process ends."""
     try:
         files.create()

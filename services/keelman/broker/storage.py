@@ -21,7 +21,7 @@ MODE = 0o640
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FolderOwner:
     """The owner of a formatted folder, from the folder's own file."""
 
     cluster_id: str
@@ -31,7 +31,7 @@ class Owner:
 Formatter = Callable[[str], Awaitable[None]]
 
 
-def owner_of(data: Path, setting: str = "home") -> Owner | None:
+def owner_of(data: Path, setting: str = "home") -> FolderOwner | None:
     """Returns the owner of a folder; None if it is not (or only half) formatted. `setting` names it.
 
     Raises FailedPrecondition if it holds partitions without a readable owner: formatting would detach them from it.
@@ -49,7 +49,7 @@ def owner_of(data: Path, setting: str = "home") -> Owner | None:
         raise FailedPrecondition(f"broker.{setting}: {file} cannot be read: {error.strerror}") from None
     cluster_id, node_id = properties.get("cluster.id", ""), properties.get("node.id", "")
     if cluster_id and node_id.isdigit():
-        return Owner(cluster_id, int(node_id))
+        return FolderOwner(cluster_id, int(node_id))
     segments = sorted(data.glob("*/*.log"))
     if any(s.stat().st_size for s in segments):
         raise FailedPrecondition(
@@ -60,7 +60,7 @@ def owner_of(data: Path, setting: str = "home") -> Owner | None:
     return None
 
 
-async def ensure_format(data: Path, *, cluster_id: str, node_id: int, format: Formatter) -> Owner:
+async def ensure_format(data: Path, *, cluster_id: str, node_id: int, format: Formatter) -> FolderOwner:
     """Formats the folder if it is unformatted, or only half formatted; returns its owner.
 
     `format` is given the cluster id. It writes the owner file last and by renaming, so a folder without one was not
@@ -77,11 +77,11 @@ async def ensure_format(data: Path, *, cluster_id: str, node_id: int, format: Fo
         owner = owner_of(data)
         if owner is None:
             raise FailedPrecondition(f"broker.home: formatting left no {META} in {data}")
-    _check_owner(data, owner, Owner(cluster_id or owner.cluster_id, node_id))
+    _check_owner(data, owner, FolderOwner(cluster_id or owner.cluster_id, node_id))
     return owner
 
 
-def check_folders(folders: Sequence[Path], owner: Owner) -> list[Path]:
+def check_folders(folders: Sequence[Path], owner: FolderOwner) -> list[Path]:
     """Returns a broker's unformatted folders; the first of `folders` is the one in its home.
 
     Raises FailedPrecondition if a folder has another owner, or holds partitions without a readable owner.
@@ -97,7 +97,7 @@ def check_folders(folders: Sequence[Path], owner: Owner) -> list[Path]:
     return left
 
 
-def write_format(folders: Sequence[Path], owner: Owner, bootstrap: bytes) -> None:
+def write_format(folders: Sequence[Path], owner: FolderOwner, bootstrap: bytes) -> None:
     """Formats a broker's folders as Kafka's storage tool does, durably; `bootstrap` becomes their `BOOTSTRAP`.
 
     Folders that the owner has already stay unchanged. The first holds Kafka's metadata: if this call is interrupted
@@ -111,7 +111,7 @@ def write_format(folders: Sequence[Path], owner: Owner, bootstrap: bytes) -> Non
         sync_folder(folder)
 
 
-def _meta(owner: Owner) -> str:
+def _meta(owner: FolderOwner) -> str:
     """Returns the text of an owner file. By the random directory id controllers tell the folder from others."""
     lines = (
         f"node.id={owner.node_id}",
@@ -122,7 +122,7 @@ def _meta(owner: Owner) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _check_owner(folder: Path, actual: Owner, expected: Owner, setting: str = "home") -> None:
+def _check_owner(folder: Path, actual: FolderOwner, expected: FolderOwner, setting: str = "home") -> None:
     if actual.cluster_id != expected.cluster_id:
         raise FailedPrecondition(
             f"broker.{setting}: {folder} belongs to the Kafka cluster {actual.cluster_id}, not to "

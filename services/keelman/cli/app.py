@@ -54,7 +54,7 @@ COMMANDS = {
 """In the order of `keelman --help`: the command's module, and its line there."""
 
 
-class Commands(TyperGroup):
+class KindCommands(TyperGroup):
     """The commands. Those whose first argument is a kind take KIND/NAME too."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -103,7 +103,7 @@ def split_first_argument(params: list[Any], words: list[str]) -> list[str]:
 
 app = typer.Typer(
     name="keelman",
-    cls=Commands,
+    cls=KindCommands,
     help="Launches and looks after worker clusters that copy data in and out of Kafka, on Spark.",
     epilog="Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANINGS) + ". "
     "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker; "

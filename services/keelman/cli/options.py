@@ -183,7 +183,7 @@ Settings = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitOptions:
     """The options --wait and --timeout."""
 
     wait: Wait = False

@@ -13,14 +13,14 @@ from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceSe
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
 from keelman.gateway.connector_watch import ConnectorWatch
-from keelman.gateway.listing import Listing
+from keelman.gateway.listing import ConnectorListing
 from keelman.gateway.state import State
 from keelman.gateway.trust import Agents
 from keelman.model.errors import InvalidArgument, PermissionDenied
 from keelman.model.rules.names import checked_name, checked_request_id
 from keelman.rpc.pages import key_of, page_limit
 from keelman.rpc.server import Context
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 KEY = "config."
 
@@ -51,14 +51,14 @@ def _keys(request: wire.UpdateConnectorRequest) -> dict[str, str | None] | None:
     return {key: request.config.get(key) for key in keys}
 
 
-def _update(api: Connectors, request: wire.UpdateConnectorRequest) -> Awaitable[Any]:
+def _update(api: RestConnectors, request: wire.UpdateConnectorRequest) -> Awaitable[Any]:
     keys, (cluster, name) = _keys(request), _named(request)
     if keys is None:
         return api.update(cluster, name, request.config, **_terms(request))
     return api.patch(cluster, name, keys, **_terms(request))
 
 
-def _asking(answer: type[Message], ask: Callable[[Connectors, Any], Awaitable[Any]]) -> Any:
+def _asking(answer: type[Message], ask: Callable[[RestConnectors, Any], Awaitable[Any]]) -> Any:
     """Returns an RPC that calls the workers of one connector; its answer has the connector if the workers return it."""
 
     async def method(self: ConnectorApi, request: Any, context: Context) -> Message:
@@ -71,7 +71,7 @@ def _asking(answer: type[Message], ask: Callable[[Connectors, Any], Awaitable[An
 class ConnectorApi(ConnectorServiceServicer):
     """ConnectorService over the workers' REST API."""
 
-    def __init__(self, connectors: Connectors, listing: Listing, watch: ConnectorWatch) -> None:
+    def __init__(self, connectors: RestConnectors, listing: ConnectorListing, watch: ConnectorWatch) -> None:
         self._connectors = connectors
         self._listing = listing
         self._watch = watch

@@ -10,7 +10,7 @@ from keelman.model.access.roles import Right, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class GatewayCaller:
     """A caller. `clusters`: the worker clusters that its role covers, None for the whole installation."""
 
     name: str
@@ -31,13 +31,13 @@ class Caller:
         return self.clusters is not None
 
 
-EVERYBODY = Caller("everybody", Role.ADMIN)
+EVERYBODY = GatewayCaller("everybody", Role.ADMIN)
 """The caller for a gateway with open access."""
 CALLER = "keelman.caller"
 """The key in the scope of an HTTP request for its caller, if the guard has identified it."""
 
 
-def caller_of(scope: Mapping[str, Any]) -> Caller:
+def caller_of(scope: Mapping[str, Any]) -> GatewayCaller:
     """Returns the caller of a request."""
-    caller: Caller = scope.get(CALLER, EVERYBODY)
+    caller: GatewayCaller = scope.get(CALLER, EVERYBODY)
     return caller

@@ -14,7 +14,7 @@ from keelman.api.connect.v1.connector_service_pb2 import WatchConnectorsRequest
 from keelman.gateway.listing import hidden
 from keelman.gateway.state import State
 from keelman.model.errors import Unavailable
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 ASK_SECONDS = 1.0
 """The pause between two requests to workers that report nothing."""
@@ -77,7 +77,7 @@ class Asked:
 class ConnectorWatch:
     """Answers WatchConnectors."""
 
-    def __init__(self, state: State, connectors: Connectors) -> None:
+    def __init__(self, state: State, connectors: RestConnectors) -> None:
         self._state = state
         self._connectors = connectors
 

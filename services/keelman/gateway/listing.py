@@ -15,13 +15,13 @@ from keelman.connect.config.secret_keys import shown
 from keelman.gateway.state import State
 from keelman.rpc.pages import connector_key, key_of, key_parts, page_limit, token_for
 from keelman.workers.connector_messages import is_in
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 FRESH_SECONDS = 10.0  # the longest time until a report contains a write
 
 
 @dataclass(slots=True)
-class Written:
+class RecentWrites:
     """Remembers the connectors that were recently created, changed or deleted through this gateway."""
 
     clock: Callable[[], float] = time.monotonic
@@ -41,7 +41,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class KeyRange:
     """The range of keys of a page: after the last key of the previous page, up to the last reported key on it."""
 
     after: str
@@ -57,10 +57,10 @@ class Stretch:
         return key_parts(self.after)[0] <= cluster and (not self.end or cluster <= key_parts(self.end)[0])
 
 
-class Listing:
+class ConnectorListing:
     """Answers ListConnectors."""
 
-    def __init__(self, state: State, connectors: Connectors, written: Written) -> None:
+    def __init__(self, state: State, connectors: RestConnectors, written: RecentWrites) -> None:
         self._state = state
         self._connectors = connectors
         self._written = written
@@ -68,7 +68,7 @@ class Listing:
     async def page(self, request: ListConnectorsRequest) -> ListConnectorsResponse:
         """Returns a page of connectors. Raises NotFound for an unknown worker cluster."""
         answer = await self._state.connector_reports(request)
-        stretch = Stretch(key_of(request.page_token), key_of(answer.next_page_token))
+        stretch = KeyRange(key_of(request.page_token), key_of(answer.next_page_token))
         by_key = {connector_key(member.worker_cluster, member.name): member for member in answer.connectors}
         unreported = set(answer.unreported)
         answered = await self._connectors.all(sorted(filter(stretch.reaches, unreported)))
@@ -89,7 +89,7 @@ class Listing:
         )
 
     async def _unreported_yet(
-        self, request: ListConnectorsRequest, stretch: Stretch, by_key: dict[str, Connector], unreported: set[str]
+        self, request: ListConnectorsRequest, stretch: KeyRange, by_key: dict[str, Connector], unreported: set[str]
     ) -> Sequence[Connector]:
         """Returns the recent writes that belong to this page and are in no report yet."""
         written = [

@@ -10,27 +10,27 @@ from functools import partial
 from keelman.gateway.access.service import Access
 from keelman.gateway.api import ConnectorApi, LogApi
 from keelman.gateway.connector_watch import ConnectorWatch
-from keelman.gateway.listing import Listing, Written
+from keelman.gateway.listing import ConnectorListing, RecentWrites
 from keelman.gateway.managed_connect.members import VERSION
 from keelman.gateway.managed_connect.service import managed_connect_api
 from keelman.gateway.ohara.service import ohara_api
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
 from keelman.gateway.state_reach import StateReach
-from keelman.gateway.trust import Trust
+from keelman.gateway.trust import GatewayTrust
 from keelman.gateway.validation import check
 from keelman.gateway.web import application
 from keelman.rpc.forward import forwarded
 from keelman.rpc.generated import service_of
-from keelman.rpc.server import Health, Service, check_drain, drain, serve
+from keelman.rpc.server import Health, RpcService, check_drain, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.own_lines import OWN
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.workers.rest.access import WorkerAccess
-from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Rest
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 log = get_logger()
 FOLLOW_SECONDS = 1.0
@@ -54,7 +54,7 @@ FORWARDED = {
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Serves until `stop` is set. Raises KeelmanError for illegal settings."""
     check_drain("gateway", settings.drain_seconds, settings.grace_seconds)
-    trust = await Trust.of(settings)
+    trust = await GatewayTrust.of(settings)
     read_log = partial(trust.agents.logs, seconds=settings.request_seconds)
     access, of_workers = Access(settings, trust.tls), WorkerAccess.of("gateway", settings)
     OWN.keep(OWN_LOG_CHARACTERS)
@@ -71,11 +71,11 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             heeds_ids=state.heeds_ids,
         )
         rest = await stack.enter_async_context(workers)
-        written = Written()
-        asking = Asking(rest, of_workers)
-        ohara = ohara_api(Control(state_channel), asking, settings, read_log=read_log) if settings.ohara else {}
+        written = RecentWrites()
+        asking = ClusterRequests(rest, of_workers)
+        ohara = ohara_api(OharaControl(state_channel), asking, settings, read_log=read_log) if settings.ohara else {}
         managed = managed_connect_api(state_channel, settings, access.callers) if settings.managed_connect else {}
-        connectors = Connectors(asking, list_seconds=settings.list_seconds, on_write=written.note)
+        connectors = RestConnectors(asking, list_seconds=settings.list_seconds, on_write=written.note)
         services = [
             *(
                 forwarded(
@@ -84,10 +84,12 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 for area, nouns in FORWARDED.items()
                 for noun in nouns
             ),
-            Service.of(
-                ConnectorApi(connectors, Listing(state, connectors, written), ConnectorWatch(state, connectors))
+            RpcService.of(
+                ConnectorApi(
+                    connectors, ConnectorListing(state, connectors, written), ConnectorWatch(state, connectors)
+                )
             ),
-            Service.of(LogApi(state, trust.agents)),
+            RpcService.of(LogApi(state, trust.agents)),
         ]
         apis = ohara | managed
         http = application(

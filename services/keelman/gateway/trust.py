@@ -69,7 +69,7 @@ class Agents:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class GatewayTrust:
     """The gateway's certificates: `tls` is for its server, `agents` for calls of agents; `member` renews its own."""
 
     settings: Settings
@@ -80,7 +80,7 @@ class Trust:
     member: Member | None = None
 
     @classmethod
-    async def of(cls, settings: Settings) -> Trust:
+    async def of(cls, settings: Settings) -> GatewayTrust:
         """Reads the files that the settings name, or the member files that joining left in the home; or waits for a
         certificate from the state service of this host. Raises InvalidArgument, FailedPrecondition and Unavailable."""
         tls = Tls.of("gateway", settings.tls_certificate, settings.tls_key)
@@ -104,7 +104,7 @@ class Trust:
         return cls(settings, _for_anybody(member.newest), agents, member.newest, STATE_NAME, member)
 
     @classmethod
-    def _of_files(cls, settings: Settings, tls: Tls | None) -> Trust:
+    def _of_files(cls, settings: Settings, tls: Tls | None) -> GatewayTrust:
         if tls is None or settings.state_ca is None:
             missing = "tls_certificate" if tls is None else "state_ca"
             legal = "a PEM file: with trust = installation tls_certificate, tls_key and state_ca go together"

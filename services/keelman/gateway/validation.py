@@ -15,8 +15,8 @@ from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.model.document import check_document_key, check_scope
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.model.plugins.plugin import checked_version
+from keelman.model.rules.field_checks import check_count, check_labels, check_limits, check_port, check_routes
 from keelman.model.rules.names import checked_name, checked_request_id
-from keelman.model.rules.shapes import check_count, check_labels, check_limits, check_port, check_routes
 from keelman.model.topic import check_topic_counts, checked_topic
 from keelman.rpc.batches import methods_in
 from keelman.rpc.masks import masked

@@ -68,7 +68,7 @@ async def command_of(settings: Settings, environment: Mapping[str, str]) -> list
     ]
 
 
-class Jvm(JavaProcess):
+class WorkerJvm(JavaProcess):
     """A running worker."""
 
     def __init__(self, child: asyncio.subprocess.Process, home: Path) -> None:
@@ -93,12 +93,12 @@ class Jvm(JavaProcess):
 
 
 @contextlib.asynccontextmanager
-async def started(command: Sequence[str], home: Path) -> AsyncIterator[Jvm]:
+async def started(command: Sequence[str], home: Path) -> AsyncIterator[WorkerJvm]:
     """Starts the worker, and kills it at the end of the block if it still runs."""
     (home / "errors.log").unlink(missing_ok=True)
     environment = {name: value for name, value in os.environ.items() if name not in (*OPTIONS_OF, *KEPT_AWAY)}
     async with java_process(command, home, environment) as child:
-        yield Jvm(child, home)
+        yield WorkerJvm(child, home)
 
 
 def reason_in(text: str) -> str:

@@ -9,7 +9,7 @@ import time
 
 import httpx
 
-from keelman.kafka_connect.jvm import Jvm, command_of, started
+from keelman.kafka_connect.jvm import WorkerJvm, command_of, started
 from keelman.kafka_connect.refusals import refused_stores
 from keelman.kafka_connect.settings import Settings
 from keelman.model.errors import Internal, Unavailable
@@ -56,7 +56,7 @@ async def _prepare(settings: Settings, command: list[str]) -> None:
     command += await command_of(settings, os.environ)
 
 
-async def _live(settings: Settings, jvm: Jvm, health: Health | None, begun: float) -> None:
+async def _live(settings: Settings, jvm: WorkerJvm, health: Health | None, begun: float) -> None:
     """Watches the worker from its start until it ends by itself, which is an error."""
     async with httpx.AsyncClient(timeout=ANSWER_SECONDS, trust_env=False, verify=False) as client:
         try:

@@ -46,7 +46,7 @@ class Watchers:
             self._open.remove(entry)
 
 
-class CopyRunApi(CopyRunServiceServicer):
+class SparkCopyRunApi(CopyRunServiceServicer):
     """Serves CopyRunService."""
 
     def __init__(self, dispatcher: Dispatcher, watchers: Watchers) -> None:

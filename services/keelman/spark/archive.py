@@ -19,7 +19,7 @@ from keelman.spark.data_sets.reads import SCHEMA
 from keelman.spark.masters.class_archive import linked_archive
 from keelman.spark.masters.driver import load_pyspark, open_session, session_configuration
 from keelman.spark.masters.executors import Executors
-from keelman.spark.masters.jvm import Gateway, command, end, jvm
+from keelman.spark.masters.jvm import JvmGateway, command, end, jvm
 from keelman.spark.masters.master import Master
 from keelman.spark.service import package_roots
 from keelman.spark.settings import Settings
@@ -52,7 +52,7 @@ async def make_archive(*, heap_mb: int = 512) -> Path:
     return archive.file
 
 
-def _exercise(gateway: Gateway, configuration: Mapping[str, str]) -> None:
+def _exercise(gateway: JvmGateway, configuration: Mapping[str, str]) -> None:
     load_pyspark()
     session = open_session(gateway, configuration)
     session.sparkContext.setJobGroup("warm-up", "warm-up", interruptOnCancel=True)

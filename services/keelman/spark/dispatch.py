@@ -24,7 +24,7 @@ from keelman.spark.copy_runs.runs import Owner, Run, RunBook
 from keelman.spark.data_sets.reads import LookAt, PartRequest, Split, Unread, wanted
 from keelman.spark.slots.bounds import Bounder
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Slot, SlotState
+from keelman.spark.slots.choice import Slot, SlotLimits, SlotState
 from keelman.spark.slots.mailbox import Mailbox
 from keelman.spark.slots.placing import Placing
 from keelman.spark.slots.pool import Jobs, SlotPool, Times
@@ -42,7 +42,7 @@ class Dispatcher:
     def __init__(
         self,
         jobs: Jobs,
-        limits: Limits,
+        limits: SlotLimits,
         times: Times,
         *,
         busy_bytes_per_second: float = 0.0,

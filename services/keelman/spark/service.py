@@ -17,23 +17,23 @@ from keelman.engine.slot.ending import end_of
 from keelman.engine.slot.host import SlotOrder
 from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import InvalidArgument, Unavailable
-from keelman.rpc.server import MESH, Service, is_loopback, port_taken, serve
+from keelman.rpc.server import MESH, RpcService, is_loopback, port_taken, serve
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
-from keelman.spark.api import CopyRunApi, Watchers
+from keelman.spark.api import SparkCopyRunApi, Watchers
 from keelman.spark.attach import SlotApi
-from keelman.spark.copy_runs.reports import Reporter
+from keelman.spark.copy_runs.reports import CopyRunReporter
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.link import LinkApi
 from keelman.spark.masters.connect import connect_server, interpreter
 from keelman.spark.masters.driver import driver
 from keelman.spark.masters.executors import Executors, executor_python, slot_variables
 from keelman.spark.masters.jobs import Spark, SparkJobs
-from keelman.spark.masters.kept import Kept
 from keelman.spark.masters.master import Master, MasterKind, unfit
 from keelman.spark.masters.pack import FOLDER, Pack
+from keelman.spark.masters.restarted_spark import RestartedSpark
 from keelman.spark.masters.slot_home import SlotHome, SlotListener
 from keelman.spark.settings import Settings
 from keelman.spark.slots.pool import Times
@@ -82,7 +82,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(Siblings())
         # A killed JVM leaves its files.
-        spark = Kept(lambda: begin(fresh_folder(folder)))
+        spark = RestartedSpark(lambda: begin(fresh_folder(folder)))
         stack.callback(spark.close)
         jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
         stack.callback(jobs.close)
@@ -95,7 +95,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         publisher = await stack.enter_async_context(
             ReportPublisher(settings.reports_bootstrap_servers, source, reports)
         )
-        reporter = Reporter(publisher, source)
+        reporter = CopyRunReporter(publisher, source)
         dispatcher = Dispatcher(
             jobs,
             settings.limits,
@@ -168,7 +168,7 @@ async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> 
         what = f"spark.advertised_address: port {listener.port} on {listener.host} is taken by another process"
         raise Unavailable(f"{what}: stop it, or give an address with another one", reason="PORT_TAKEN")
     async with serve(
-        Service.of(SlotApi(dispatcher)),
+        RpcService.of(SlotApi(dispatcher)),
         host=listener.host,
         port=listener.port,
         tls=listener.tls,
@@ -182,13 +182,13 @@ async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> 
 
 def services(
     dispatcher: Dispatcher, watchers: Watchers, settings: Settings, problem: Callable[[], str] = str
-) -> list[Service]:
+) -> list[RpcService]:
     """Returns the services of the port. `problem` tells workers why there is no Spark, empty while there is."""
     links = LinkApi(dispatcher, settings.lease_seconds, problem)
-    return [Service.of(api) for api in (links, SlotApi(dispatcher), CopyRunApi(dispatcher, watchers))]
+    return [RpcService.of(api) for api in (links, SlotApi(dispatcher), SparkCopyRunApi(dispatcher, watchers))]
 
 
-async def drain(dispatcher: Dispatcher, reporter: Reporter, seconds: float) -> None:
+async def drain(dispatcher: Dispatcher, reporter: CopyRunReporter, seconds: float) -> None:
     """Lets every copy run commit and end, then ends the slots."""
     dispatcher.drain()
 
@@ -201,7 +201,7 @@ async def drain(dispatcher: Dispatcher, reporter: Reporter, seconds: float) -> N
     await first_of(wait(), _tick(dispatcher, reporter))
 
 
-async def _tick(dispatcher: Dispatcher, reporter: Reporter) -> None:
+async def _tick(dispatcher: Dispatcher, reporter: CopyRunReporter) -> None:
     while True:
         dispatcher.tick()
         reporter.flush()

@@ -9,7 +9,7 @@ from pathlib import Path
 from keelman.runtime.home import Home
 from keelman.runtime.settings import setting
 from keelman.spark.master_settings import MasterSettings
-from keelman.spark.slots.choice import Limits
+from keelman.spark.slots.choice import SlotLimits
 
 SHARED_SLOTS = 4
 WARM_A_PROCESSOR = 4
@@ -78,10 +78,10 @@ class Settings(MasterSettings):
         return self.work_folder or Home.default().workload("spark")
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SlotLimits:
         """How many slots and copy runs there may be."""
         processors = os.cpu_count() or 1
-        return Limits(
+        return SlotLimits(
             # More would cost memory and gain little: busy tasks have slots of their own.
             slots_per_worker=self.slots_per_worker or min(processors, SHARED_SLOTS),
             runs_per_slot=self.runs_per_slot,

@@ -16,14 +16,14 @@ from keelman.state.plugins.buckets import Buckets
 from keelman.state.plugins.files import PluginFiles
 from keelman.state.resources.store import Store
 from keelman.state.topics import applying as topics
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 
 def all_kinds(
     store: Store,
     *,
     notes: topics.TopicNotes,
-    connectors: Connectors,
+    connectors: RestConnectors,
     planned: Planned,
     files: PluginFiles,
     buckets: Buckets,

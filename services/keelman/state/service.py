@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from keelman.api.node.v1.session_service_pb2 import BucketKeys
 from keelman.kafka.security.oauth import allow_urls
 from keelman.model.errors import InvalidArgument
-from keelman.rpc.server import Health, Service, check_drain, drain, serve
+from keelman.rpc.server import Health, RpcService, check_drain, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
@@ -57,9 +57,9 @@ from keelman.state.trust.api import services
 from keelman.state.trust.service import Trust
 from keelman.state.trust.signatures import UsedSignatures
 from keelman.workers.rest.access import WorkerAccess
-from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Rest
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 if TYPE_CHECKING:
     from keelman.state.replicas.exchange import Exchange
@@ -105,7 +105,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )  # fmt: skip
         session_api, reported = SessionApi(sessions, trust.callers), ConnectorReportApi(parts)
         of_trust = services(trust.members, settings.address, UsedSignatures(store.database))
-        served = (*map(Service.of, (session_api, copy_runs, watch, reported)), *of_trust)
+        served = (*map(RpcService.of, (session_api, copy_runs, watch, reported)), *of_trust)
         server = _server(settings, trust, *registry.all_services(parts), *served)
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
@@ -161,7 +161,7 @@ def _serves(exchange: Exchange | None, stop: asyncio.Event) -> bool:
     return not (stop.is_set() or (exchange is not None and exchange.is_cut_off))
 
 
-def _server(settings: Settings, trust: Trust, *services: Service) -> contextlib.AbstractAsyncContextManager[Health]:
+def _server(settings: Settings, trust: Trust, *services: RpcService) -> contextlib.AbstractAsyncContextManager[Health]:
     return serve(
         *services,
         host=settings.host,
@@ -237,10 +237,10 @@ async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncIterator[Connectors]:
+async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncIterator[RestConnectors]:
     access, urls = WorkerAccess.of("state", settings), WorkerUrls(store, reports)
     async with Rest(urls.of, request_seconds=CALL_SECONDS, access=access, heeds_ids=urls.heeds_ids) as rest:
-        yield Connectors(Asking(rest, access))
+        yield RestConnectors(ClusterRequests(rest, access))
 
 
 def _reconcilers(store: Store, commits: Hub, executor: Executor, settings: Settings) -> Iterator[Part]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.rules.shapes import LARGEST_PORT
+from keelman.model.rules.field_checks import LARGEST_PORT
 from keelman.model.workload import joined_address
 from keelman.rpc.server import INSTALLATION
 from keelman.runtime.home import Home

@@ -28,7 +28,7 @@ CRASH_REASONS = frozenset({"SLOT_LOST", "MEMORY_BOUND", "PLUGIN_DIED", "PLUGIN_H
 _KEYS = tuple(key.name for key in (ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS))
 
 
-class Cause(Enum):
+class FailureCause(Enum):
     """The kind of a failure, which decides whether it is tried again."""
 
     PASSING = "passing"
@@ -84,7 +84,7 @@ class Restarts:
 
     def failed(
         self, reason: str, *, retriable: bool, alone: bool, healthy_seconds: float
-    ) -> tuple[Cause, float | None]:
+    ) -> tuple[FailureCause, float | None]:
         """Returns the kind of this failure, and the seconds until the next attempt; None when there is none.
 
         `alone` tells whether no other code ran in the process that is gone; `healthy_seconds` how long all was well
@@ -95,12 +95,12 @@ class Restarts:
         elif healthy_seconds >= self.passing_seconds[1]:
             self._passing = 0
         cause = self._cause(reason, retriable=retriable, alone=alone)
-        if cause is Cause.CONFIG:
+        if cause is FailureCause.CONFIG:
             return cause, None
-        if cause is Cause.PASSING:
+        if cause is FailureCause.PASSING:
             self._passing += 1
             return cause, self._delay(*self.passing_seconds, self._passing)
-        if cause is Cause.FORBIDDEN and self.policy.attempts:
+        if cause is FailureCause.FORBIDDEN and self.policy.attempts:
             self.forbidden += 1
             return cause, self._delay(self.policy.first_seconds, self.policy.most_seconds, self.forbidden)
         if 0 <= self.policy.attempts <= self.attempts:
@@ -117,15 +117,15 @@ class Restarts:
         """Whether there were attempts since it was last healthy."""
         return self.attempts + self.forbidden > 0
 
-    def _cause(self, reason: str, *, retriable: bool, alone: bool) -> Cause:
+    def _cause(self, reason: str, *, retriable: bool, alone: bool) -> FailureCause:
         if reason in CONFIG_REASONS:
-            return Cause.CONFIG
+            return FailureCause.CONFIG
         if reason in FORBIDDEN_REASONS:
-            return Cause.FORBIDDEN
+            return FailureCause.FORBIDDEN
         if reason in CRASH_REASONS:
             self._crashes += 1
-            return Cause.OWN if alone and self._crashes > 1 else Cause.PASSING
-        return Cause.PASSING if retriable else Cause.OWN
+            return FailureCause.OWN if alone and self._crashes > 1 else FailureCause.PASSING
+        return FailureCause.PASSING if retriable else FailureCause.OWN
 
     def _delay(self, first: float, most: float, tries: int) -> float:
         whole: float = min(most, first * 2 ** min(tries - 1, 32))

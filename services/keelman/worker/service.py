@@ -14,7 +14,7 @@ from keelman.kafka.feed import ReportPublisher
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
-from keelman.worker.asking.plugin_set import PluginSet
+from keelman.worker.asking.plugin_set import WorkerPluginSet
 from keelman.worker.asking.third_party import ThirdParty
 from keelman.worker.brokers_reach import BrokersReach
 from keelman.worker.config.source import PropertySource
@@ -24,7 +24,7 @@ from keelman.worker.coordinators_reach import CoordinatorsReach
 from keelman.worker.group.farewell import NoteKeeper
 from keelman.worker.group.former_members import FormerMembers
 from keelman.worker.group.herder import Herder
-from keelman.worker.group.leader import Leader
+from keelman.worker.group.leader import GroupLeader
 from keelman.worker.group.membership import Membership
 from keelman.worker.metrics.connector_figures import MayUse
 from keelman.worker.metrics.connector_reports import report_connectors
@@ -103,7 +103,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         log.info("worker_properties", properties=shown(properties.raw))
         wake, leave = asyncio.Event(), asyncio.Event()
         third_party = await stack.enter_async_context(_third_party(properties, wake))
-        plugins = PluginSet(third_party, settings.plugins)
+        plugins = WorkerPluginSet(third_party, settings.plugins)
         reach = await stack.enter_async_context(
             BrokersReach(settings.brokers_file, properties.raw, client_id=worker).watched()
         )
@@ -118,7 +118,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             on_member=_note_keeper(stack, settings, properties, url),
             former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
         )
-        callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
+        callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.apply_level)
         store = await stack.enter_async_context(open_store(properties, worker, callbacks))
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
@@ -131,7 +131,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             absence=spark.problem,
         )
         _follow(reach, group, membership, store, link)
-        leader = Leader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)
+        leader = GroupLeader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)
         tracking = TopicTracking(store)
         owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)
         stack.enter_context(owned.tasks.heap.watched())
@@ -198,7 +198,7 @@ async def _close_on(stop: asyncio.Event, entrance: AsyncExitStack, leave: asynci
     wake.set()
 
 
-async def _ready(herder: Herder, plugins: PluginSet, ready: Callable[[], Awaitable[None]]) -> None:
+async def _ready(herder: Herder, plugins: WorkerPluginSet, ready: Callable[[], Awaitable[None]]) -> None:
     await herder.joined.wait()
     await plugins.read()
     await ready()

@@ -24,7 +24,7 @@ from keelman.worker.rest.front.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.storage.store import Store, StoreCallbacks
-from keelman.worker.tasks.link import CopyRuns, SparkLink
+from keelman.worker.tasks.link import CopyRunListener, SparkLink
 from keelman.workers.properties.typed import REBALANCE_DELAY, WorkerProperties
 
 log = get_logger()
@@ -132,7 +132,7 @@ async def open_spark(
         yield SparkPlace(beside.address, lambda: beside.problem)
 
 
-async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:
+async def run_link(link: SparkLink, address: str, runs: CopyRunListener) -> None:
     """Runs the link for ever and has it notify `runs`.
 
     First gives a Spark service that starts beside the worker its time, in silence.

@@ -13,7 +13,7 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.session_service_pb2_grpc import add_SessionServiceServicer_to_server
 from keelman.gateway.trust import Agents
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
-from keelman.rpc.server import Service, Tls, serve
+from keelman.rpc.server import RpcService, Tls, serve
 from keelman.runtime.processes.ports import free_ports
 from support.agent.agents import State
 from support.certificates import Authority
@@ -35,7 +35,7 @@ async def test_both_sides_speak_tls_where_certificates_say_so(tmp_path: Path) ->
     (tmp_path / "ca.pem").write_text(authority.pem)
     of_state, of_agent = certificate(authority, tmp_path, "state"), certificate(authority, tmp_path, "agent")
     port, state_port = free_ports(2)
-    service = Service("keelman.api.node.v1.SessionService", add_SessionServiceServicer_to_server, state)
+    service = RpcService("keelman.api.node.v1.SessionService", add_SessionServiceServicer_to_server, state)
     given: dict[str, Any] = {"node": "n1", "home": tmp_path / "home", "port": port}
     given |= {"state_address": f"127.0.0.1:{state_port}", "state_ca": tmp_path / "ca.pem"}
     settings = Settings(**given, tls_certificate=of_agent.certificate, tls_key=of_agent.key)

@@ -17,7 +17,7 @@ import obstore
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.agent.shipping.shipping import bucket_keys_file
 from keelman.agent.shipping.source import Batch, Source, Stream
 from keelman.agent.shipping.topic_target import TopicTarget
@@ -282,7 +282,7 @@ async def test_each_target_gets_each_line_once_while_workers_and_agents_are_kill
 
 async def test_the_brokers_position_wins_over_one_that_a_killed_agent_did_not_keep(bootstrap: str, name: str) -> None:
     target = TopicTarget({"bootstrap.servers": bootstrap}, name, "orders/demo-0", f"keelman-logs-{name}")
-    source, kept, batch = Source(NO_STREAM), Kept(0, 7), Batch((b"a", b"b"), 4, mine=True)
+    source, kept, batch = Source(NO_STREAM), DeliveryProgress(0, 7), Batch((b"a", b"b"), 4, mine=True)
     async with target.opened(source) as writer:
         assert await writer.resume(kept) == kept
         after = await writer.write(batch, kept)  # and is killed
@@ -290,7 +290,7 @@ async def test_the_brokers_position_wins_over_one_that_a_killed_agent_did_not_ke
         assert await writer.resume(kept) == after == replace(kept, position=4, mine=True)
         assert await writer.resume(replace(kept, inode=8)) == replace(kept, inode=8)  # of another log file
         assert await writer.resume(replace(after, position=5)) == replace(after, position=5)
-        other = Kept(0, 7)  # of another worker of that name
+        other = DeliveryProgress(0, 7)  # of another worker of that name
         assert await writer.resume(other) == other
         async with target.opened(source) as second:
             with pytest.raises(Unavailable):  # it is shut out

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from keelman.broker.storage import Owner, owner_of
+from keelman.broker.storage import FolderOwner, owner_of
 from keelman.model.cluster import new_cluster_id
 from keelman.runtime.supervise import Siblings
 from support.brokers.broker import BrokerProcess
@@ -229,7 +229,7 @@ async def test_the_folder_of_another_cluster_is_refused_by_name(tmp_path: Path) 
     await broker.spawn()
     assert await broker.ended() == 1
     assert f"belongs to the Kafka cluster {mine}, not to {other}" in broker.output
-    assert owner_of(broker.home / "data") == Owner(mine, 1)
+    assert owner_of(broker.home / "data") == FolderOwner(mine, 1)
 
 
 async def test_a_property_that_kafka_refuses_is_told_in_its_words(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keelman.broker.formatting import UNSTABLE, format_storage, kept_bootstrap
-from keelman.broker.jvm import Files, run_storage_tool
+from keelman.broker.jvm import BrokerFiles, run_storage_tool
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import server_properties, written
 from keelman.broker.settings import Settings
@@ -22,11 +22,11 @@ HEAD = struct.Struct(">qi")
 CHECKSUM, TIMES = slice(17, 21), slice(27, 43)
 
 
-def made(home: Path, **given: object) -> tuple[Settings, Files]:
+def made(home: Path, **given: object) -> tuple[Settings, BrokerFiles]:
     """A broker's home before it is formatted, with two folders of partitions."""
     folders = tuple(str(home / name) for name in ("a", "b"))
     settings = Settings(home=home, data_folders=folders, node_id=7, voters=("7@127.0.0.1:9093",), **given)
-    files = Files(home)
+    files = BrokerFiles(home)
     files.create()
     files.properties.write_text(written(server_properties(settings)), encoding="latin-1")
     return settings, files

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from keelman.couchbase import changes, nodes
-from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.cluster import BucketCluster
 from keelman.couchbase.frames import Opcode
 from support.couchbase.ours import access_to, ours
 from support.couchbase.server import couchbase_server
@@ -122,7 +122,7 @@ async def test_last_changes_are_asked_for_until_each_vbucket_is_somewhere() -> N
     with couchbase_server(vbuckets=2) as server:
         server.put("doc", {}, vbucket=1)
         server.vbuckets[1].node = -1
-        cluster = Cluster(access_to(server))
+        cluster = BucketCluster(access_to(server))
         await cluster.bootstrap()
         await asyncio.to_thread(server.move, 1, 0)
         assert await cluster.all_high_seqnos([0, 1]) == {0: 0, 1: 1}

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
+from keelman.connect.bad_records.dead_letter import RecordOrigin, Why, context_headers
 from keelman.connect.errors import DataError
 from support.eventually import eventually
 from support.kafka.topics import create_topic, messages
@@ -42,7 +42,7 @@ def letter(
 ) -> tuple[Any, Any, Any]:
     """One as a sink leaves it."""
     error = Why(stage, "org.apache.kafka.connect.json.JsonConverter", DataError.java_name, "bad", "trace")
-    told = context_headers(Whence(topic, at % 2, at), error, connector=connector, task=0)
+    told = context_headers(RecordOrigin(topic, at % 2, at), error, connector=connector, task=0)
     return b"k%d" % at, value, [("own", b"kept"), *told]
 
 
@@ -123,7 +123,7 @@ async def test_replay_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pat
     created = await worker.ask("POST", "/connectors", {"name": "source", "config": config})
     assert created.status_code == 201, created.text
     why = Why("TRANSFORMATION", "org.acme.Broken", DataError.java_name, None, "trace")
-    whence = Whence("replay-plain", source_partition={"filename": "f"}, source_offset={"position": 4})
+    whence = RecordOrigin("replay-plain", source_partition={"filename": "f"}, source_offset={"position": 4})
 
     def told(**more: Any) -> list[Any]:
         return context_headers(whence, why, connector="source", task=0, **more)

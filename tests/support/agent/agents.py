@@ -33,7 +33,7 @@ from keelman.api.node.v1.workload_pb2 import (
     WorkloadState,
     WorkloadStatus,
 )
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from keelman.rpc.times import to_duration
 from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
@@ -197,7 +197,7 @@ class Node:
         return f"127.0.0.1:{self.port}"
 
     async def state_up(self) -> None:
-        service = Service("keelman.api.node.v1.SessionService", add_SessionServiceServicer_to_server, self.state)
+        service = RpcService("keelman.api.node.v1.SessionService", add_SessionServiceServicer_to_server, self.state)
         await self._state_stack.enter_async_context(serve(service, port=self.state_port, grace_seconds=0.1))
 
     async def state_down(self) -> None:

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from keelman.couchbase.changes import Changes, StreamOptions
-from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.changes import StreamOptions, VbucketChanges
+from keelman.couchbase.cluster import BucketCluster
 from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.manifest import Selection
 from keelman.couchbase.messages import document
-from keelman.couchbase.seeds import NOOP_SECONDS, Access, seeds_of
+from keelman.couchbase.seeds import NOOP_SECONDS, BucketAccess, seeds_of
 from keelman.couchbase.vbucket import Event, Position
 from support.couchbase.server import CouchbaseServer
 
@@ -24,7 +24,7 @@ Seen = list[tuple[str, int, int, int, int, str, bytes]]
 class Ours:
     """Our client, from the beginning."""
 
-    changes: Changes
+    changes: VbucketChanges
 
     def __init__(self) -> None:
         self.seen: Seen = []
@@ -53,9 +53,9 @@ def _seen(event: Event) -> tuple[str, int, int, int, int, str, bytes]:
     return KINDS[Opcode(event.kind)], event.vbucket, event.seqno, event.revision, event.cas, name, document(event)
 
 
-def access_to(server: CouchbaseServer) -> Access:
+def access_to(server: CouchbaseServer) -> BucketAccess:
     """How it is reached."""
-    return Access(seeds_of([server.seeds]), "travel", "Administrator", "password")
+    return BucketAccess(seeds_of([server.seeds]), "travel", "Administrator", "password")
 
 
 @asynccontextmanager
@@ -73,10 +73,10 @@ async def ours(
     """It, once it has begun. Without `takes` what comes is left where it is."""
     found = Ours()
     access = replace(access_to(server), noop_seconds=noop_seconds, bootstrap_seconds=bootstrap_seconds)
-    cluster = Cluster(access)
+    cluster = BucketCluster(access)
     await cluster.bootstrap()
     wanted = StreamOptions(selection or Selection(), polling_seconds=polling_ms / 1000, buffer_bytes=window)
-    found.changes = Changes(cluster, wanted, found.take if takes else lambda: None)
+    found.changes = VbucketChanges(cluster, wanted, found.take if takes else lambda: None)
     try:
         await found.changes.start(positions or {number: Position() for number in server.vbuckets})
         yield found

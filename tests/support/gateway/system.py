@@ -23,7 +23,7 @@ from keelman.api.node.v1.session_service_pb2_grpc import SessionServiceStub
 from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.health import is_serving
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import Siblings
@@ -53,7 +53,7 @@ class Node(AgentServiceServicer):
     async def run(self, state_address: str) -> None:
         """One session after another until cancelled."""
         host, port = self.address.split(":")
-        service = Service("agent", add_AgentServiceServicer_to_server, self)
+        service = RpcService("agent", add_AgentServiceServicer_to_server, self)
         async with serve(service, host=host, port=int(port)):
             try:
                 while True:

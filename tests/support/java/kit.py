@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
-from keelman.connect.previews.record_trace import Steps
+from keelman.connect.previews.record_trace import PreviewSteps
 from keelman.connect.records import Offset, Partition
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tasks.source_task import SourceTask
@@ -84,7 +84,9 @@ class JavaTask(OneTask):
         return open_reader(_loader(config), config["task.class"], config, task)
 
     @classmethod
-    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+    def open_steps(
+        cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry
+    ) -> PreviewSteps:
         return JavaSteps(_loader(config), config, worker, open_registry)
 
 
@@ -100,7 +102,9 @@ class JavaSinkTask(OneTask):
         return open_writer(_loader(config), config["task.class"], config, task)
 
     @classmethod
-    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+    def open_steps(
+        cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry
+    ) -> PreviewSteps:
         return JavaSteps(_loader(config), config, worker, open_registry)
 
 

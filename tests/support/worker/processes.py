@@ -25,7 +25,7 @@ from keelman.api.copy.v1.worker_link_service_pb2_grpc import (
 )
 from keelman.kafka.tables.reading import Row
 from keelman.rpc.health import is_serving
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import first_of
@@ -163,7 +163,7 @@ async def link_side(port: int = 0) -> AsyncIterator[tuple[LinkSide, str]]:
     """Serves the link, on a free port where none is given; yields it and its address."""
     side = LinkSide()
     port = port or free_ports(1)[0]
-    service = Service("keelman.api.copy.v1.WorkerLinkService", add_WorkerLinkServiceServicer_to_server, side)
+    service = RpcService("keelman.api.copy.v1.WorkerLinkService", add_WorkerLinkServiceServicer_to_server, side)
     async with serve(service, port=port, grace_seconds=0.1):
         yield side, f"127.0.0.1:{port}"
 

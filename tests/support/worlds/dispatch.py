@@ -13,7 +13,7 @@ from keelman.rpc.times import to_duration
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.data_sets.reads import PartRequest
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.slots.choice import Limits, Slot, SlotState
+from keelman.spark.slots.choice import Slot, SlotLimits, SlotState
 from keelman.spark.slots.mailbox import Mailbox
 from keelman.spark.slots.pool import Times
 
@@ -27,7 +27,7 @@ ME, NEXT, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "me:1", "2"), Owner("wc"
 class World:
     """A dispatcher with a clock to turn, and a record of what it did."""
 
-    limits: Limits = field(default_factory=lambda: Limits(1, 2, 2))
+    limits: SlotLimits = field(default_factory=lambda: SlotLimits(1, 2, 2))
     busy: float = 0.0
     now: float = 1000.0
     ends: dict[int, str] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, SlotPlace, SlotState, choose, warm
+from keelman.spark.slots.choice import Need, NewSlot, Slot, SlotLimits, SlotPlace, SlotState, choose, warm
 from support.worlds.script import ScriptWorld
 
 
@@ -11,14 +11,14 @@ class World(ScriptWorld):
 
     def __init__(self) -> None:
         self.slots: dict[str, Slot] = {}
-        self.limits = Limits(slots_per_worker=2, runs_per_slot=2, max_slots=4, busy_slots=1)
+        self.limits = SlotLimits(slots_per_worker=2, runs_per_slot=2, max_slots=4, busy_slots=1)
         self.busy = Busy(10e6)
         self.now = 0.0
         self.made = 0
 
     def do_limits(self, **given: str) -> None:
         words = {"warm": given.pop("warm", "no") == "yes"}
-        self.limits = Limits(**{k: int(v) for k, v in given.items()}, **words)
+        self.limits = SlotLimits(**{k: int(v) for k, v in given.items()}, **words)
 
     def do_ask(self, worker: str, run: str, plugin: str = "", memory: str = "room") -> list[str]:
         """A copy run `connector/task` of a worker."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.assignments import KEPT_FENCES, Assignments, Versions
+from keelman.agent.assignments import KEPT_FENCES, Assignments, AssignmentVersions
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import WorkerWorkload, Workload, WorkloadGoal, WorkloadSpec
 from keelman.model.errors import Conflict
@@ -85,7 +85,7 @@ def test_a_name_that_would_leave_the_folder_is_ignored(tmp_path: Path) -> None:
 
 
 def test_a_gap_in_the_versions_is_seen() -> None:
-    versions = Versions()
+    versions = AssignmentVersions()
     with pytest.raises(Conflict):
         versions.follow(Message(from_version=0, to_version=1))
     versions.follow(Message(complete=True, to_version=7))

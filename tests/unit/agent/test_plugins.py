@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from keelman.agent import plugins as module
-from keelman.agent.plugins import MAX_TRIES, Plugins, unpack
+from keelman.agent.plugins import MAX_TRIES, NodePlugins, unpack
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.node.v1.workload_pb2 import PluginFile
 from keelman.model.errors import InvalidArgument, NotFound, Unavailable
@@ -63,8 +63,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Backoff, "next", lambda self: 0.001)
 
 
-def plugins(tmp_path: Path, server: Server, kept_seconds: float = 60) -> Plugins:
-    made = Plugins(tmp_path / "plugins", server, kept_seconds=kept_seconds)
+def plugins(tmp_path: Path, server: Server, kept_seconds: float = 60) -> NodePlugins:
+    made = NodePlugins(tmp_path / "plugins", server, kept_seconds=kept_seconds)
     made.begin()
     return made
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.step import REFUSED_SECONDS, Action, Goal, next_step, restart_delay
+from keelman.agent.step import REFUSED_SECONDS, Action, StepGoal, next_step, restart_delay
 from keelman.agent.workloads.local import Local
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.runtime.processes.children import Exit
@@ -13,7 +13,7 @@ NOW = 1000.0
 
 
 def ended(end: Exit, *, was_ready: bool = False) -> Local:
-    local = Local("worker/demo/0", Path("/not/here"), Workload(uid="u", generation=1), Goal.RUNNING)
+    local = Local("worker/demo/0", Path("/not/here"), Workload(uid="u", generation=1), StepGoal.RUNNING)
     if was_ready:
         local.note_health(True, NOW - 1)
     local.note_end(end, "last line", NOW, seen=True)

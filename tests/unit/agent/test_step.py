@@ -8,11 +8,11 @@ import pytest
 
 from keelman.agent.step import (
     Action,
-    Cause,
-    Goal,
-    Seen,
-    Step,
-    Wanted,
+    DesiredState,
+    KillCause,
+    ObservedState,
+    StepGoal,
+    WorkloadStep,
     drained_kinds,
     failures_after,
     may_replace,
@@ -23,95 +23,111 @@ from keelman.agent.step import (
 OLD, PLAN = ("u", 1), ("u", 2)
 NOW = 100.0
 RUN, STOP, REMOVE, LEAVE = (
-    Wanted(Goal.RUNNING, PLAN),
-    Wanted(Goal.STOPPED, PLAN),
-    Wanted(Goal.REMOVED, PLAN),
-    Wanted(Goal.UNTOUCHED),
+    DesiredState(StepGoal.RUNNING, PLAN),
+    DesiredState(StepGoal.STOPPED, PLAN),
+    DesiredState(StepGoal.REMOVED, PLAN),
+    DesiredState(StepGoal.UNTOUCHED),
 )
 FORCED_STOP, FORCED_REMOVE, FORCED_RUN = (
-    Wanted(goal, PLAN, force=True) for goal in (Goal.STOPPED, Goal.REMOVED, Goal.RUNNING)
+    DesiredState(goal, PLAN, force=True) for goal in (StepGoal.STOPPED, StepGoal.REMOVED, StepGoal.RUNNING)
 )
-ABSENT = Seen()
-LIVING = Seen(alive=True, plan=PLAN)
-LIVING_OLD = Seen(alive=True, plan=OLD)
-GRACE = Step(Action.KILL, cause=Cause.GRACE)
-FORCED = Step(Action.KILL, cause=Cause.FORCED)
-OVER = Step(Action.KILL, cause=Cause.MEMORY)
+ABSENT = ObservedState()
+LIVING = ObservedState(alive=True, plan=PLAN)
+LIVING_OLD = ObservedState(alive=True, plan=OLD)
+GRACE = WorkloadStep(Action.KILL, cause=KillCause.GRACE)
+FORCED = WorkloadStep(Action.KILL, cause=KillCause.FORCED)
+OVER = WorkloadStep(Action.KILL, cause=KillCause.MEMORY)
 
 
 @pytest.mark.parametrize(
     ("wanted", "seen", "step"),
     [
-        (RUN, ABSENT, Step(Action.PREPARE)),
-        (RUN, Seen(prepared=PLAN), Step(Action.START)),
-        (RUN, Seen(prepared=OLD), Step(Action.PREPARE)),
-        (RUN, LIVING, Step(Action.NOTHING)),
-        (RUN, LIVING_OLD, Step(Action.STOP)),
-        (RUN, Seen(alive=True, plan=("another", 2)), Step(Action.STOP)),
-        (RUN, Seen(alive=True, plan=OLD, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
-        (RUN, Seen(alive=True, plan=OLD, kill_at=NOW), GRACE),
+        (RUN, ABSENT, WorkloadStep(Action.PREPARE)),
+        (RUN, ObservedState(prepared=PLAN), WorkloadStep(Action.START)),
+        (RUN, ObservedState(prepared=OLD), WorkloadStep(Action.PREPARE)),
+        (RUN, LIVING, WorkloadStep(Action.NOTHING)),
+        (RUN, LIVING_OLD, WorkloadStep(Action.STOP)),
+        (RUN, ObservedState(alive=True, plan=("another", 2)), WorkloadStep(Action.STOP)),
+        (RUN, ObservedState(alive=True, plan=OLD, kill_at=NOW + 1), WorkloadStep(Action.WAIT, NOW + 1)),
+        (RUN, ObservedState(alive=True, plan=OLD, kill_at=NOW), GRACE),
         # Once asked to end it ends, even when it is wanted again meanwhile.
-        (RUN, Seen(alive=True, plan=PLAN, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
-        (RUN, Seen(swept=False), Step(Action.SWEEP)),
-        (RUN, Seen(swept=False, prepared=PLAN), Step(Action.SWEEP)),
-        (RUN, Seen(start_at=NOW + 4), Step(Action.WAIT, NOW + 4)),
-        (RUN, Seen(start_at=NOW), Step(Action.PREPARE)),
+        (RUN, ObservedState(alive=True, plan=PLAN, kill_at=NOW + 1), WorkloadStep(Action.WAIT, NOW + 1)),
+        (RUN, ObservedState(swept=False), WorkloadStep(Action.SWEEP)),
+        (RUN, ObservedState(swept=False, prepared=PLAN), WorkloadStep(Action.SWEEP)),
+        (RUN, ObservedState(start_at=NOW + 4), WorkloadStep(Action.WAIT, NOW + 4)),
+        (RUN, ObservedState(start_at=NOW), WorkloadStep(Action.PREPARE)),
         # Plugins come first, and the former process runs on meanwhile.
-        (RUN, Seen(lacks_plugins=True), Step(Action.FETCH)),
-        (RUN, Seen(lacks_plugins=True, fetching=True), Step(Action.NOTHING)),
-        (RUN, Seen(lacks_plugins=True, start_at=NOW + 4), Step(Action.WAIT, NOW + 4)),
-        (RUN, Seen(alive=True, plan=OLD, lacks_plugins=True), Step(Action.FETCH)),
-        (RUN, Seen(alive=True, plan=OLD, lacks_plugins=True, fetching=True), Step(Action.NOTHING)),
-        (RUN, Seen(alive=True, plan=OLD, lacks_plugins=True, start_at=NOW + 4), Step(Action.WAIT, NOW + 4)),
-        (RUN, Seen(alive=True, plan=PLAN, lacks_plugins=True), Step(Action.NOTHING)),
+        (RUN, ObservedState(lacks_plugins=True), WorkloadStep(Action.FETCH)),
+        (RUN, ObservedState(lacks_plugins=True, fetching=True), WorkloadStep(Action.NOTHING)),
+        (RUN, ObservedState(lacks_plugins=True, start_at=NOW + 4), WorkloadStep(Action.WAIT, NOW + 4)),
+        (RUN, ObservedState(alive=True, plan=OLD, lacks_plugins=True), WorkloadStep(Action.FETCH)),
+        (RUN, ObservedState(alive=True, plan=OLD, lacks_plugins=True, fetching=True), WorkloadStep(Action.NOTHING)),
         (
             RUN,
-            Seen(alive=True, plan=OLD, lacks_plugins=True, fetching=True, give_up_at=NOW),
-            Step(Action.KILL, cause=Cause.UNHEALTHY),
+            ObservedState(alive=True, plan=OLD, lacks_plugins=True, start_at=NOW + 4),
+            WorkloadStep(Action.WAIT, NOW + 4),
         ),
-        (STOP, Seen(lacks_plugins=True), Step(Action.NOTHING)),
-        (STOP, Seen(alive=True, plan=OLD, lacks_plugins=True, fetching=True), Step(Action.STOP)),
+        (RUN, ObservedState(alive=True, plan=PLAN, lacks_plugins=True), WorkloadStep(Action.NOTHING)),
+        (
+            RUN,
+            ObservedState(alive=True, plan=OLD, lacks_plugins=True, fetching=True, give_up_at=NOW),
+            WorkloadStep(Action.KILL, cause=KillCause.UNHEALTHY),
+        ),
+        (STOP, ObservedState(lacks_plugins=True), WorkloadStep(Action.NOTHING)),
+        (STOP, ObservedState(alive=True, plan=OLD, lacks_plugins=True, fetching=True), WorkloadStep(Action.STOP)),
         # One that does not answer is given up in time, unless it is to end anyway or nobody has said.
-        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
-        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.KILL, cause=Cause.UNHEALTHY)),
-        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
-        (RUN, Seen(alive=True, plan=OLD, give_up_at=NOW), Step(Action.STOP)),
-        (STOP, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.STOP)),
-        (LEAVE, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.NOTHING)),
-        (STOP, ABSENT, Step(Action.NOTHING)),
-        (STOP, LIVING, Step(Action.STOP)),
-        (STOP, Seen(swept=False), Step(Action.SWEEP)),
-        (STOP, Seen(start_at=NOW + 4), Step(Action.NOTHING)),
-        (REMOVE, LIVING, Step(Action.STOP)),
-        (REMOVE, Seen(alive=True, plan=PLAN, kill_at=NOW), GRACE),
-        (REMOVE, Seen(swept=False), Step(Action.SWEEP)),
-        (REMOVE, ABSENT, Step(Action.REMOVE)),
-        (REMOVE, Seen(folder=False), Step(Action.NOTHING)),
-        (LEAVE, LIVING_OLD, Step(Action.NOTHING)),
-        (LEAVE, ABSENT, Step(Action.NOTHING)),
-        (LEAVE, Seen(swept=False), Step(Action.SWEEP)),
+        (RUN, ObservedState(alive=True, plan=PLAN, give_up_at=NOW + 1), WorkloadStep(Action.WAIT, NOW + 1)),
+        (
+            RUN,
+            ObservedState(alive=True, plan=PLAN, give_up_at=NOW),
+            WorkloadStep(Action.KILL, cause=KillCause.UNHEALTHY),
+        ),
+        (
+            RUN,
+            ObservedState(alive=True, plan=PLAN, give_up_at=NOW, kill_at=NOW + 1),
+            WorkloadStep(Action.WAIT, NOW + 1),
+        ),
+        (RUN, ObservedState(alive=True, plan=OLD, give_up_at=NOW), WorkloadStep(Action.STOP)),
+        (STOP, ObservedState(alive=True, plan=PLAN, give_up_at=NOW), WorkloadStep(Action.STOP)),
+        (LEAVE, ObservedState(alive=True, plan=PLAN, give_up_at=NOW), WorkloadStep(Action.NOTHING)),
+        (STOP, ABSENT, WorkloadStep(Action.NOTHING)),
+        (STOP, LIVING, WorkloadStep(Action.STOP)),
+        (STOP, ObservedState(swept=False), WorkloadStep(Action.SWEEP)),
+        (STOP, ObservedState(start_at=NOW + 4), WorkloadStep(Action.NOTHING)),
+        (REMOVE, LIVING, WorkloadStep(Action.STOP)),
+        (REMOVE, ObservedState(alive=True, plan=PLAN, kill_at=NOW), GRACE),
+        (REMOVE, ObservedState(swept=False), WorkloadStep(Action.SWEEP)),
+        (REMOVE, ABSENT, WorkloadStep(Action.REMOVE)),
+        (REMOVE, ObservedState(folder=False), WorkloadStep(Action.NOTHING)),
+        (LEAVE, LIVING_OLD, WorkloadStep(Action.NOTHING)),
+        (LEAVE, ABSENT, WorkloadStep(Action.NOTHING)),
+        (LEAVE, ObservedState(swept=False), WorkloadStep(Action.SWEEP)),
         # By force: at once, also when it was asked to end already; but not in a tight loop.
         (FORCED_STOP, LIVING, FORCED),
         (FORCED_REMOVE, LIVING_OLD, FORCED),
-        (FORCED_STOP, Seen(alive=True, plan=PLAN, kill_at=NOW + 9), FORCED),
-        (FORCED_STOP, Seen(alive=True, plan=PLAN, killed=Cause.FORCED, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
-        (FORCED_STOP, Seen(alive=True, plan=PLAN, killed=Cause.FORCED, kill_at=NOW), FORCED),
-        (FORCED_RUN, LIVING, Step(Action.NOTHING)),
-        (FORCED_RUN, LIVING_OLD, Step(Action.STOP)),
-        (FORCED_STOP, ABSENT, Step(Action.NOTHING)),
+        (FORCED_STOP, ObservedState(alive=True, plan=PLAN, kill_at=NOW + 9), FORCED),
+        (
+            FORCED_STOP,
+            ObservedState(alive=True, plan=PLAN, killed=KillCause.FORCED, kill_at=NOW + 1),
+            WorkloadStep(Action.WAIT, NOW + 1),
+        ),
+        (FORCED_STOP, ObservedState(alive=True, plan=PLAN, killed=KillCause.FORCED, kill_at=NOW), FORCED),
+        (FORCED_RUN, LIVING, WorkloadStep(Action.NOTHING)),
+        (FORCED_RUN, LIVING_OLD, WorkloadStep(Action.STOP)),
+        (FORCED_STOP, ABSENT, WorkloadStep(Action.NOTHING)),
         # Over its memory: whatever is wanted, once.
-        (RUN, Seen(alive=True, plan=PLAN, over_memory=True), OVER),
-        (STOP, Seen(alive=True, plan=PLAN, over_memory=True, kill_at=NOW + 9), OVER),
-        (LEAVE, Seen(alive=True, plan=PLAN, over_memory=True), OVER),
+        (RUN, ObservedState(alive=True, plan=PLAN, over_memory=True), OVER),
+        (STOP, ObservedState(alive=True, plan=PLAN, over_memory=True, kill_at=NOW + 9), OVER),
+        (LEAVE, ObservedState(alive=True, plan=PLAN, over_memory=True), OVER),
         (
             RUN,
-            Seen(alive=True, plan=PLAN, over_memory=True, killed=Cause.MEMORY, kill_at=NOW + 1),
-            Step(Action.WAIT, NOW + 1),
+            ObservedState(alive=True, plan=PLAN, over_memory=True, killed=KillCause.MEMORY, kill_at=NOW + 1),
+            WorkloadStep(Action.WAIT, NOW + 1),
         ),
-        (RUN, Seen(alive=True, plan=PLAN, over_memory=True, killed=Cause.MEMORY, kill_at=NOW), OVER),
+        (RUN, ObservedState(alive=True, plan=PLAN, over_memory=True, killed=KillCause.MEMORY, kill_at=NOW), OVER),
     ],
 )
-def test_steps(wanted: Wanted, seen: Seen, step: Step) -> None:
+def test_steps(wanted: DesiredState, seen: ObservedState, step: WorkloadStep) -> None:
     assert next_step(wanted, seen, NOW) == step
 
 
@@ -127,7 +143,7 @@ def test_from_any_state_the_steps_lead_to_what_is_wanted_and_never_start_what_li
     }  # fmt: skip
     now = NOW
     for _ in range(20):
-        step = next_step(wanted, Seen(**world), now)
+        step = next_step(wanted, ObservedState(**world), now)
         match step.action:
             case Action.NOTHING:
                 break

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from keelman.broker.formatting import format_storage
-from keelman.broker.jvm import Files, broker_command, class_path, reason_in
+from keelman.broker.jvm import BrokerFiles, broker_command, class_path, reason_in
 from keelman.broker.old_self import controller_properties
 from keelman.broker.properties import server_properties, written
 from keelman.broker.settings import Settings
-from keelman.broker.storage import Owner, check_cluster_id, ensure_format, owner_of, write_format
+from keelman.broker.storage import FolderOwner, check_cluster_id, ensure_format, owner_of, write_format
 from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.runtime.java.installation import Java
@@ -133,10 +133,10 @@ def test_small_heaps_use_the_small_collector_and_the_users_options_come_last() -
     java = Java(Path("/usr/bin/java"), "17.0.1")
     jars = [Path("/jars/b.jar"), Path("/jars/a.jar")]
     small = Settings(home=HOME, heap_mb=512, jvm_options=("-Dx=y",))
-    command = broker_command(java, jars, small, Files(HOME), ["-XX:SharedArchiveFile=/a.jsa"])
+    command = broker_command(java, jars, small, BrokerFiles(HOME), ["-XX:SharedArchiveFile=/a.jsa"])
     assert command[:3] == ["/usr/bin/java", "-Xmx512m", "-XX:+UseSerialGC"]
     assert command[-5:] == ["-Dx=y", "-cp", "/jars/a.jar:/jars/b.jar", "kafka.Kafka", "/srv/broker/server.properties"]
-    assert "-XX:+UseG1GC" in broker_command(java, jars, Settings(home=HOME, heap_mb=4096), Files(HOME))
+    assert "-XX:+UseG1GC" in broker_command(java, jars, Settings(home=HOME, heap_mb=4096), BrokerFiles(HOME))
     assert class_path(jars) == class_path(jars[::-1])
 
 
@@ -171,7 +171,7 @@ async def test_a_half_formatted_folder_is_formatted_again(tmp_path: Path, left: 
     if left is not None:
         (tmp_path / "meta.properties").write_text(left)
     tool = Tool(tmp_path)
-    assert await ensure_format(tmp_path, cluster_id=CLUSTER, node_id=1, format=tool) == Owner(CLUSTER, 1)
+    assert await ensure_format(tmp_path, cluster_id=CLUSTER, node_id=1, format=tool) == FolderOwner(CLUSTER, 1)
     assert tool.formatted == [CLUSTER]
 
 
@@ -193,7 +193,7 @@ async def test_the_folder_of_another_cluster_or_broker_is_refused_by_name(tmp_pa
     with pytest.raises(FailedPrecondition, match=r"belongs to broker 1 .*, not to broker 2"):
         await ensure_format(tmp_path, cluster_id="", node_id=2, format=tool)
     assert tool.formatted == []
-    assert owner_of(tmp_path) == Owner(CLUSTER, 1)
+    assert owner_of(tmp_path) == FolderOwner(CLUSTER, 1)
 
 
 def text_of(folder: Path) -> dict[str, str]:
@@ -202,7 +202,7 @@ def text_of(folder: Path) -> dict[str, str]:
 
 def test_every_folder_gets_the_bootstrap_file_and_an_id_of_its_own(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("data", "a", "b")]
-    write_format(folders, Owner(CLUSTER, 7), b"levels")
+    write_format(folders, FolderOwner(CLUSTER, 7), b"levels")
     found = [text_of(folder) for folder in folders]
     for folder, text in zip(folders, found, strict=True):
         assert sorted(one.name for one in folder.iterdir()) == ["bootstrap.checkpoint", "meta.properties"]
@@ -216,14 +216,14 @@ def test_every_folder_gets_the_bootstrap_file_and_an_id_of_its_own(tmp_path: Pat
 
 def test_formatting_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     done, half, fresh = folders = [tmp_path / name for name in ("data", "a", "b")]
-    write_format([done], Owner(CLUSTER, 1), b"levels")
+    write_format([done], FolderOwner(CLUSTER, 1), b"levels")
     before = text_of(done)
     half.mkdir()
     (half / "bootstrap.checkpoint").write_bytes(b"lev")
     (half / "meta.properties").write_text("#\nversion=1\n")
-    write_format(folders, Owner(CLUSTER, 1), b"levels")
+    write_format(folders, FolderOwner(CLUSTER, 1), b"levels")
     assert text_of(done) == before
-    assert [owner_of(folder) for folder in folders] == [Owner(CLUSTER, 1)] * 3
+    assert [owner_of(folder) for folder in folders] == [FolderOwner(CLUSTER, 1)] * 3
     assert (half / "bootstrap.checkpoint").read_bytes() == (fresh / "bootstrap.checkpoint").read_bytes() == b"levels"
 
 
@@ -231,12 +231,12 @@ def test_a_data_folder_of_another_is_refused_before_anything_is_written(tmp_path
     meta(tmp_path / "a", node_id=2)
     folders = [tmp_path / name for name in ("data", "b", "a")]
     with pytest.raises(FailedPrecondition, match=r"broker.data_folders: .*/a belongs to broker 2 .*, not to broker 1"):
-        write_format(folders, Owner(CLUSTER, 1), b"levels")
+        write_format(folders, FolderOwner(CLUSTER, 1), b"levels")
     (tmp_path / "a" / "meta.properties").unlink()
     (tmp_path / "a" / "orders-0").mkdir()
     (tmp_path / "a" / "orders-0" / "0.log").write_bytes(b"records")
     with pytest.raises(FailedPrecondition, match=r"broker.data_folders: .*orders-0"):
-        write_format(folders, Owner(CLUSTER, 1), b"levels")
+        write_format(folders, FolderOwner(CLUSTER, 1), b"levels")
     assert not any(folder.exists() for folder in folders[:2])
 
 
@@ -247,7 +247,7 @@ async def test_the_tool_too_formats_no_data_folder_of_another(tmp_path: Path, mo
     settings = Settings(home=tmp_path / "home", data_folders=(str(tmp_path / "a"),))
     java, jars = Java(Path("/nowhere/java"), "0"), [tmp_path / "kafka-0" / "one.jar"]
     with pytest.raises(FailedPrecondition, match=r"broker.data_folders: .*orders-0"):
-        await format_storage(java, jars, settings, Files(settings.home), CLUSTER)
+        await format_storage(java, jars, settings, BrokerFiles(settings.home), CLUSTER)
 
 
 def test_cluster_ids() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keelman.connect.config.providers import ConfigProviderError, providers_of, read
-from keelman.connect.config.references import Reference, references, references_of, resolved, restored
+from keelman.connect.config.references import ConfigReference, references, references_of, resolved, restored
 from keelman.connect.config.secret_keys import is_secret_key, literal_secrets, shown
 from keelman.connect.errors import ConfigValueError, ConnectError
 from support.places import RECORDED_FOLDER
@@ -86,9 +86,9 @@ def test_tasks_are_stored_as_in_the_record(folder: Path) -> None:
 def test_what_a_connector_makes_of_a_secret_is_found_there_too() -> None:
     connector = {"topics": "${env:TOPICS}", "password": "${file:/s:p}", "short": "${env:N}"}
     values = {
-        Reference("env", "", "TOPICS"): "orders,refunds",
-        Reference("file", "/s", "p"): "a long secret",
-        Reference("env", "", "N"): "7",
+        ConfigReference("env", "", "TOPICS"): "orders,refunds",
+        ConfigReference("file", "/s", "p"): "a long secret",
+        ConfigReference("env", "", "N"): "7",
     }
     task = {"topics": "orders", "url": "db://me:a long secret@h", "short": "7", "id": "7", "password": "a long secret "}
     assert restored([task], connector, values) == [
@@ -104,10 +104,10 @@ def test_what_a_connector_makes_of_a_secret_is_found_there_too() -> None:
 
 def test_references_have_colons_only_before_their_keys() -> None:
     assert references("x${file:/a/b:k:with:colons}y${env:V}$${a}${}") == [
-        Reference("file", "/a/b", "k:with:colons"),
-        Reference("env", "", "V"),
+        ConfigReference("file", "/a/b", "k:with:colons"),
+        ConfigReference("env", "", "V"),
     ]
-    assert references("${a${b:c}") == [Reference("a${b", "", "c")]
+    assert references("${a${b:c}") == [ConfigReference("a${b", "", "c")]
 
 
 def test_providers_are_checked_at_the_start(tmp_path: Path) -> None:

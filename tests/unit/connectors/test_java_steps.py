@@ -26,7 +26,7 @@ KINDS = {
 @pytest.fixture(autouse=True)
 def steps() -> None:
     """What a plugin has."""
-    registry.add_steps(registry.Step(name, kind, "1", ConfigDef) for name, kind in KINDS.items())
+    registry.add_steps(registry.PluginStep(name, kind, "1", ConfigDef) for name, kind in KINDS.items())
 
 
 NAMED = [
@@ -120,7 +120,7 @@ def keys(name: str) -> ConfigDef:
 )
 def test_the_keys_of_a_transform_are_those_of_the_version_that_is_asked_for(wanted: dict[str, str], key: str) -> None:
     registry.add_steps(
-        registry.Step("acme.Unwrap", PluginType.TRANSFORMATION, version, partial(keys, name))
+        registry.PluginStep("acme.Unwrap", PluginType.TRANSFORMATION, version, partial(keys, name))
         for version, name in (("1", "old"), ("2", "new"))
     )
     config = {**FILE, "transforms": "a", "transforms.a.type": "acme.Unwrap"}

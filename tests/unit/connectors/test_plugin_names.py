@@ -13,7 +13,7 @@ from keelman.connect.errors import ConfigValueError
 from keelman.connect.transforms import PREDICATES, TRANSFORMS
 from keelman.connect.transforms.chain import Chain
 from keelman.connectors import shipped
-from keelman.connectors.registry import Registry
+from keelman.connectors.registry import PluginRegistry
 
 NAMES = sorted(
     {name for one in shipped.ALL for name in (one.class_name, *aliases(one.class_name, one.kind))}
@@ -39,7 +39,7 @@ def run(kind: PluginType, name: str) -> None:
     ids=lambda kind: kind.value,
 )
 def test_what_validation_accepts_is_what_runs(kind: PluginType) -> None:
-    registry, accepted, runs = Registry(), set(), set()
+    registry, accepted, runs = PluginRegistry(), set(), set()
     for name in NAMES:
         found = registry.find(name)
         if found is not None and registry.is_a(found, kind):

@@ -10,7 +10,7 @@ import pytest
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugins import plugin_path as plugins
 from keelman.connectors.plugins import wheels
-from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
+from keelman.connectors.plugins.plugin_path import Catalog, InstalledPlugin, PluginFault, scan
 from keelman.connectors.plugins.wheels import unpacked
 from keelman.model.errors import InvalidArgument
 from support.plugins.jar_files import jar_bytes
@@ -158,11 +158,11 @@ def test_a_folder_without_connectors_cannot_be_used(tmp_path: Path) -> None:
         plugins.use(tmp_path)
     assert sys.path == before
     with pytest.raises(Exception, match=r"plugin p 1: X \(nowhere.at.all:X\) cannot be imported: ModuleNotFoundError"):
-        plugins.load(Plugin("p", "1", tmp_path, {"X": "nowhere.at.all:X"}), "X")
+        plugins.load(InstalledPlugin("p", "1", tmp_path, {"X": "nowhere.at.all:X"}), "X")
     with pytest.raises(Exception, match=r"is no keelman.connect.plugin.Connector"):
-        plugins.load(Plugin("p", "1", tmp_path, {"X": "json:JSONDecoder"}), "X")
+        plugins.load(InstalledPlugin("p", "1", tmp_path, {"X": "json:JSONDecoder"}), "X")
     with pytest.raises(Exception, match=r"lacks .*names.*config_def"):
-        plugins.load(Plugin("p", "1", tmp_path, {"X": "keelman.connect.plugin:Connector"}), "X")
+        plugins.load(InstalledPlugin("p", "1", tmp_path, {"X": "keelman.connect.plugin:Connector"}), "X")
 
 
 INCOMPLETE = """
@@ -198,7 +198,7 @@ def test_a_connector_that_cannot_copy_is_told_when_it_is_loaded(
     (tmp_path / "acme_incomplete.py").write_text(INCOMPLETE)
     monkeypatch.syspath_prepend(tmp_path)
     classes = {f"com.acme.{name}": f"acme_incomplete:{name}" for name in ("Sink", "Source", "DataSink", "Unknown")}
-    plugin = Plugin("acme", "1.0", tmp_path, classes)
+    plugin = InstalledPlugin("acme", "1.0", tmp_path, classes)
     for name, text in {
         "Sink": "lacks open_writer or open_task_writer or data_sink, without which a sink cannot copy",
         "Source": "lacks open_reader, without which a source cannot copy",
@@ -217,7 +217,7 @@ def test_an_import_that_fails_names_file_and_line(tmp_path: Path, monkeypatch: p
     (tmp_path / "acme_torn" / "inner.py").write_text("\nimport no_such_module\n")
     (tmp_path / "acme_torn" / "syntax.py").write_text("\n\nclass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    plugin = Plugin("acme", "1.0", tmp_path, {"A": "acme_torn.source:A", "B": "acme_torn.syntax:B"})
+    plugin = InstalledPlugin("acme", "1.0", tmp_path, {"A": "acme_torn.source:A", "B": "acme_torn.syntax:B"})
     with pytest.raises(PluginFault) as caught:
         plugins.load(plugin, "A")
     assert caught.value.why == (

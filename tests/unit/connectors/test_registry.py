@@ -13,7 +13,7 @@ from keelman.connect.config.plugin_kinds import PluginType, aliases
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.file.source import FileStreamSource
-from keelman.connectors.registry import Registry, find_connector, full_name, kind_of, listed
+from keelman.connectors.registry import PluginRegistry, find_connector, full_name, kind_of, listed
 from keelman.connectors.validation.configuration import validate
 from keelman.model.errors import NotFound
 
@@ -65,7 +65,7 @@ def test_an_alias_of_two_classes_names_neither(another: type[Connector]) -> None
 
 def test_a_third_partys_version_is_told_and_checked(another: type[Connector]) -> None:
     config = {"name": "n", "connector.class": another.names[0], "topic": "t"}
-    assert Registry().versions(another.names[0]) == ["3.1"]
+    assert PluginRegistry().versions(another.names[0]) == ["3.1"]
     assert kind_of(another.names[0]) is PluginType.SOURCE
     assert faults({**config, "connector.plugin.version": "[3,4)"}, WORKER) == []
     one, other = faults({**config, "connector.plugin.version": "[4,)"}, WORKER)

@@ -7,23 +7,23 @@ from typing import Any, cast
 import pytest
 
 from keelman.couchbase import cluster as cluster_module
-from keelman.couchbase.changes import OWN_WINDOW_BYTES, Changes, StreamOptions
-from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.changes import OWN_WINDOW_BYTES, StreamOptions, VbucketChanges
+from keelman.couchbase.cluster import BucketCluster
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError
-from keelman.couchbase.frames import RESPONSE, Frame, Opcode, Status
-from keelman.couchbase.seeds import Access, Seed
-from keelman.couchbase.vbucket import Event, Place, Vbucket
+from keelman.couchbase.frames import RESPONSE, Frame, Opcode, ResponseStatus
+from keelman.couchbase.seeds import BucketAccess, Seed
+from keelman.couchbase.vbucket import Event, HistoryPlace, Vbucket
 from support.fake_time import FakeTimeLoop
 
 NODE = NodeAddress("one", 11210)
 
 
-def new() -> tuple[Cluster, Changes]:
+def new() -> tuple[BucketCluster, VbucketChanges]:
     """A client that has begun with nothing."""
-    cluster = Cluster(Access([Seed("one")], "travel"))
-    return cluster, Changes(cluster, StreamOptions(), lambda: None)
+    cluster = BucketCluster(BucketAccess([Seed("one")], "travel"))
+    return cluster, VbucketChanges(cluster, StreamOptions(), lambda: None)
 
 
 def pushed(revision: int, *vbuckets: list[int], uuid: str = "") -> bytes:
@@ -74,7 +74,7 @@ def test_without_flow_control_the_window_is_our_own() -> None:
     assert StreamOptions(buffer_bytes=5).window == 5
 
 
-class Scripted(Changes):
+class Scripted(VbucketChanges):
     """A client whose servers answer as scripted: a status and when, or None for a node that is away. It hears for how
     long each refusal has lasted, and ends with the script."""
 
@@ -112,7 +112,7 @@ def refused_for(*script: tuple[float, int | None]) -> list[tuple[int, float]]:
     return FakeTimeLoop().run(work(), most_seconds=10_000)
 
 
-BUSY, LATE, UNKNOWN = Status.BUSY, Status.TEMPORARY_FAILURE, Status.UNKNOWN_COLLECTION
+BUSY, LATE, UNKNOWN = ResponseStatus.BUSY, ResponseStatus.TEMPORARY_FAILURE, ResponseStatus.UNKNOWN_COLLECTION
 
 
 def test_a_refusal_lasts_over_all_of_its_kind() -> None:
@@ -123,8 +123,8 @@ def test_a_collection_is_unknown_only_since_that_was_answered() -> None:
     assert refused_for((0, BUSY), (100, UNKNOWN), (20, UNKNOWN)) == [(BUSY, 0), (UNKNOWN, 0), (UNKNOWN, 20)]
 
 
-@pytest.mark.parametrize("between", [Status.ROLLBACK, None])
-def test_what_is_between_two_refusals_ends_the_first(between: Status | None) -> None:
+@pytest.mark.parametrize("between", [ResponseStatus.ROLLBACK, None])
+def test_what_is_between_two_refusals_ends_the_first(between: ResponseStatus | None) -> None:
     assert refused_for((0, BUSY), (100, between), (100, BUSY), (7, BUSY)) == [(BUSY, 0), (BUSY, 0), (BUSY, 7)]
 
 
@@ -158,7 +158,7 @@ async def test_changes_that_a_server_took_back_before_they_were_taken_are_droppe
 
     def event(vbucket: int, seqno: int) -> Event:
         return Event(
-            Opcode.MUTATION, vbucket, seqno, Place(1, 1, 9), None, b"key", b"", 0, 0, 0, 0, 0, 0, size=10 * seqno
+            Opcode.MUTATION, vbucket, seqno, HistoryPlace(1, 1, 9), None, b"key", b"", 0, 0, 0, 0, 0, 0, size=10 * seqno
         )
 
     came = [event(vbucket, seqno) for seqno in range(1, 6) for vbucket in (3, 4)]

@@ -9,8 +9,8 @@ import pytest
 from keelman.couchbase import connection as connection_module
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
-from keelman.couchbase.frames import HEADER, RESPONSE, Opcode, Status, encoded
-from keelman.couchbase.manifest import Collection, Manifest, Selection
+from keelman.couchbase.frames import HEADER, RESPONSE, Opcode, ResponseStatus, encoded
+from keelman.couchbase.manifest import Collection, CollectionManifest, Selection
 from keelman.couchbase.messages import Decoder
 from keelman.couchbase.vbucket import Event, Vbucket
 
@@ -56,7 +56,7 @@ async def open_stream() -> tuple[Heard, Connection, Vbucket]:
     heard, vbucket = Heard(), Vbucket(1, asked=frozenset((8,)))
     connection = Connection(NodeAddress("one", 11210), heard, 120.0)
     collections = {8: Collection("s", "c"), 9: Collection("s", "d")}
-    manifest = Manifest(1, {8: "s"}, collections, Selection("", tuple(collections.values())))
+    manifest = CollectionManifest(1, {8: "s"}, collections, Selection("", tuple(collections.values())))
     connection.connection_made(Wire())
     connection.stream(Decoder(manifest, collections=True), 0)
     connection.follow(vbucket)
@@ -100,14 +100,14 @@ async def test_the_end_of_a_stream_that_was_left_is_not_that_of_the_next() -> No
 @pytest.mark.parametrize(
     ("status", "losses"),
     [
-        (Status.SUCCESS, []),
-        (Status.KEY_NOT_FOUND, []),
-        (Status.TEMPORARY_FAILURE, ["the stream of vbucket 1 was not closed: status 0x86"]),
+        (ResponseStatus.SUCCESS, []),
+        (ResponseStatus.KEY_NOT_FOUND, []),
+        (ResponseStatus.TEMPORARY_FAILURE, ["the stream of vbucket 1 was not closed: status 0x86"]),
         (None, ["the stream of vbucket 1 was not closed: one:11210 does not answer within 0 s"]),
     ],
 )
 async def test_a_connection_that_does_not_close_a_stream_is_left(
-    monkeypatch: pytest.MonkeyPatch, status: Status | None, losses: list[str]
+    monkeypatch: pytest.MonkeyPatch, status: ResponseStatus | None, losses: list[str]
 ) -> None:
     heard, connection, _ = await open_stream()
     if status is None:

@@ -7,7 +7,7 @@ import pytest
 
 from keelman.couchbase.frames import RESPONSE, Frame, Opcode
 from keelman.couchbase.handshake import MAX_NAME_BYTES, log_in, open_dcp
-from keelman.couchbase.seeds import Access, Seed
+from keelman.couchbase.seeds import BucketAccess, Seed
 
 
 class Server:
@@ -25,7 +25,7 @@ class Server:
 
 @pytest.mark.parametrize("connector", ["orders", "Bestellungen für Köln " * 20])
 async def test_a_connection_has_one_name_that_servers_take(connector: str) -> None:
-    server, access = Server(), Access([Seed("one")], "travel", agent=f"keelman/1 ({connector}; task-0)")
+    server, access = Server(), BucketAccess([Seed("one")], "travel", agent=f"keelman/1 ({connector}; task-0)")
     await log_in(server, access)
     await open_dcp(server, access, [], 1)
     name, hello = server.keys[Opcode.DCP_OPEN], server.keys[Opcode.HELLO]

@@ -8,7 +8,7 @@ import pytest
 
 from keelman.couchbase.cluster_map import NodeAddress, parse_map
 from keelman.couchbase.errors import CouchbaseError, ProtocolError
-from keelman.couchbase.manifest import Collection, Manifest, Selection, parse_manifest, split_key
+from keelman.couchbase.manifest import Collection, CollectionManifest, Selection, parse_manifest, split_key
 from keelman.couchbase.seeds import seeds_of
 
 TEXT = (
@@ -36,7 +36,7 @@ def test_a_selection_of_what_was_dropped() -> None:
 
 def test_what_is_selected_follows_the_manifest() -> None:
     airline, hotel = Collection("inventory", "airline"), Collection("inventory", "hotel")
-    manifest = Manifest(selection=Selection("", [airline, hotel]))
+    manifest = CollectionManifest(selection=Selection("", [airline, hotel]))
     assert manifest.selected == {}
     manifest.learn(parse_manifest(TEXT))
     assert manifest.selected == {10: airline}
@@ -45,10 +45,10 @@ def test_what_is_selected_follows_the_manifest() -> None:
     assert manifest.selected == {10: airline, 11: hotel}
     manifest.apply(1, b"", struct.pack(">QII", 5, 8, 10))
     assert manifest.selected == {11: hotel}
-    scope = Manifest(selection=Selection("inventory"))
+    scope = CollectionManifest(selection=Selection("inventory"))
     scope.learn(parse_manifest(TEXT))
     assert scope.selected == {10: airline}
-    assert Manifest().selected == {0: Collection("_default", "_default")}
+    assert CollectionManifest().selected == {0: Collection("_default", "_default")}
 
 
 def test_of_several_changes_at_once_the_last_alone_has_the_new_uid() -> None:
@@ -98,7 +98,7 @@ def test_a_manifest_that_is_none() -> None:
     with pytest.raises(ProtocolError):
         parse_manifest(b"{}")
     with pytest.raises(ProtocolError):
-        Manifest().apply(0, b"x", b"\0")
+        CollectionManifest().apply(0, b"x", b"\0")
 
 
 def mapped(*seeds: str, network: str = "auto", **more: Any) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keelman.couchbase.errors import ProtocolError
 from keelman.couchbase.frames import Frame, FrameBuffer, Opcode, encoded
-from keelman.couchbase.manifest import Collection, Manifest, Selection
+from keelman.couchbase.manifest import Collection, CollectionManifest, Selection
 from keelman.couchbase.messages import MOVED, Decoder
 from keelman.couchbase.vbucket import Event, Vbucket
 
@@ -42,7 +42,7 @@ STREAM = [
 def events(
     pieces: list[bytes], *, short: bool, selection: Selection | None = None, asked: frozenset[int] = frozenset()
 ) -> tuple[list[Event], list[Frame], Vbucket]:
-    manifest = Manifest(
+    manifest = CollectionManifest(
         collections={0: Collection("_default", "_default"), 8: Collection("s", "c"), 129: Collection("s", "d")},
         selection=selection or Selection(),
     )

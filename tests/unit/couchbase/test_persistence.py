@@ -7,9 +7,9 @@ import pytest
 
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
-from keelman.couchbase.frames import RESPONSE, Frame, Opcode, Status
+from keelman.couchbase.frames import RESPONSE, Frame, Opcode, ResponseStatus
 from keelman.couchbase.persistence import HeldVbuckets
-from keelman.couchbase.vbucket import Event, Place
+from keelman.couchbase.vbucket import Event, HistoryPlace
 
 OLD, NEW = NodeAddress("old", 11210), NodeAddress("new", 11210)
 
@@ -23,7 +23,7 @@ class Forgetful:
 
     async def request(self, opcode: int, **given: object) -> Frame:
         self.asked.set()
-        return Frame(RESPONSE, opcode, 0, Status.KEY_NOT_FOUND, 0, 0, b"", b"", b"")
+        return Frame(RESPONSE, opcode, 0, ResponseStatus.KEY_NOT_FOUND, 0, 0, b"", b"", b"")
 
     def leave(self, why: str) -> None:
         self.why = why
@@ -37,7 +37,7 @@ async def test_only_the_node_that_sent_events_is_left_for_not_knowing_their_hist
         return cast("Connection", nodes[address])
 
     held = HeldVbuckets(0.1, lambda _: [NEW, OLD], lambda _: sender, connect, lambda events: None)
-    held.add(Event(Opcode.MUTATION, 3, 1, Place(1, 1, 1), None, b"key", b"", 0, 0, 0, 0, 0, 0, 40))
+    held.add(Event(Opcode.MUTATION, 3, 1, HistoryPlace(1, 1, 1), None, b"key", b"", 0, 0, 0, 0, 0, 0, 40))
     for node in nodes.values():
         await node.asked.wait()
     await asyncio.sleep(0)

@@ -5,7 +5,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keelman.couchbase.vbucket import Branch, Place, Position, Vbucket, parse_log
+from keelman.couchbase.vbucket import Branch, HistoryPlace, Position, Vbucket, parse_log
 
 STEPS = st.lists(
     st.one_of(
@@ -49,7 +49,7 @@ def test_a_request_lies_within_its_snapshot(steps: list[tuple[str, int]]) -> Non
 
 def test_a_rollback_takes_the_newest_branch_that_is_left() -> None:
     vbucket = Vbucket(0)
-    vbucket.start(Position(6, Place(0xFA, 0, 6)), [Branch(0xFA, 4), Branch(0xAB, 0)])
+    vbucket.start(Position(6, HistoryPlace(0xFA, 0, 6)), [Branch(0xFA, 4), Branch(0xAB, 0)])
     vbucket.rolled_back(3)
     assert request(vbucket) == (3, 0xAB, 3, 3)
     vbucket.rolled_back(0)
@@ -62,7 +62,7 @@ def test_an_announced_snapshot_counts_from_its_first_event_on() -> None:
     vbucket.announced(0, 6)
     assert request(vbucket) == (0, 0, 0, 0)
     assert vbucket.announced_to == 6
-    assert vbucket.advance(2) == Place(0, 0, 6)
+    assert vbucket.advance(2) == HistoryPlace(0, 0, 6)
     assert request(vbucket) == (2, 0, 0, 6)
 
 

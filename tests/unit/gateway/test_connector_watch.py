@@ -18,7 +18,7 @@ from keelman.gateway import connector_watch
 from keelman.gateway.connector_watch import Asked, ConnectorWatch
 from keelman.gateway.state import State
 from keelman.rpc.watching import KnownConnectors
-from keelman.workers.rest.connectors import Connectors, Listing
+from keelman.workers.rest.connectors import ListedConnectors, RestConnectors
 
 RUNS = Connector(worker_cluster="a", name="x", state=CONNECTOR_STATE_RUNNING)
 FAILED = Connector(worker_cluster="a", name="x", state=CONNECTOR_STATE_FAILED)
@@ -68,20 +68,20 @@ class World:
 
     def __init__(self) -> None:
         self.reports: asyncio.Queue[WatchConnectorReportsResponse] = asyncio.Queue()
-        self.listing = Listing([], {})
+        self.listing = ListedConnectors([], {})
         self.known = KnownConnectors()
         self.watch = self.begun()
 
     def begun(self) -> AsyncGenerator[ConnectorChanges, None]:
         """A stream of another gateway."""
         request = WatchConnectorsRequest(from_revision=self.known.begin())
-        return ConnectorWatch(cast(State, self), cast(Connectors, self)).changes(request)
+        return ConnectorWatch(cast(State, self), cast(RestConnectors, self)).changes(request)
 
     async def watched_connectors(self, request: object) -> AsyncGenerator[WatchConnectorReportsResponse, None]:
         while True:
             yield await self.reports.get()
 
-    async def all(self, clusters: list[str]) -> Listing:
+    async def all(self, clusters: list[str]) -> ListedConnectors:
         return self.listing
 
     def unreported(self, *clusters: str) -> None:
@@ -105,20 +105,20 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 async def test_what_is_known_of_who_does_not_answer_stays(world: World) -> None:
-    world.listing = Listing([RUNS], {})
+    world.listing = ListedConnectors([RUNS], {})
     world.unreported("a")
     world.reported(7, snapshot=True)
     assert await world.fold() == ([], {})
     assert await world.fold() == (["x"], {})
-    world.listing = Listing([], {"a": "no answer"})
+    world.listing = ListedConnectors([], {"a": "no answer"})
     assert await world.fold() == (["x"], {"a": "no answer"})
-    world.listing = Listing([], {})
+    world.listing = ListedConnectors([], {})
     assert await world.fold() == ([], {})
     await world.watch.aclose()
 
 
 async def test_who_is_reported_again_is_not_said_to_be_away(world: World) -> None:
-    world.listing = Listing([], {"a": "no answer"})
+    world.listing = ListedConnectors([], {"a": "no answer"})
     world.unreported("a")
     world.reported(7, snapshot=True)
     await world.fold()

@@ -10,7 +10,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from keelman.model.errors import Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.routing.any_of import AnyOf
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from keelman.runtime.processes.ports import free_ports
 from support.eventually import eventually
 
@@ -63,7 +63,7 @@ async def test_one_that_serves_no_more_is_left_while_another_does() -> None:
     async with contextlib.AsyncExitStack() as stack:
         switches = []
         for port, name in zip(ports, ("first", "second"), strict=True):
-            service = Service(name, lambda servicer, made: None, None)
+            service = RpcService(name, lambda servicer, made: None, None)
             switches.append(await stack.enter_async_context(serve(service, port=port)))
         for switch in switches:
             await switch.ready()

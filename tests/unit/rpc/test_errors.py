@@ -15,7 +15,7 @@ from keelman.model import errors
 from keelman.model.errors import Internal, InvalidArgument, KeelmanError, Unavailable, Violation
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import NOT_SERVED, translated, translated_stream
-from keelman.rpc.server import Service, Tls, checked_address, serve
+from keelman.rpc.server import RpcService, Tls, checked_address, serve
 from keelman.runtime.processes.ports import free_ports
 
 CLASSES = KeelmanError.__subclasses__()
@@ -43,7 +43,7 @@ class Echo:
         return await self.unary(None, context)
 
     @property
-    def service(self) -> Service:
+    def service(self) -> RpcService:
         encode = {"request_deserializer": empty_pb2.Empty.FromString, "response_serializer": _bytes}
         handlers = {
             "Unary": grpc.unary_unary_rpc_method_handler(self.unary, **encode),
@@ -52,7 +52,7 @@ class Echo:
             "Both": grpc.stream_stream_rpc_method_handler(self.stream, **encode),
         }
         generic = grpc.method_handlers_generic_handler("test.Echo", handlers)
-        return Service("test.Echo", lambda _, server: server.add_generic_rpc_handlers((generic,)), self)
+        return RpcService("test.Echo", lambda _, server: server.add_generic_rpc_handlers((generic,)), self)
 
 
 def _bytes(message: Any) -> bytes:

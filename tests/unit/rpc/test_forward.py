@@ -38,7 +38,7 @@ from keelman.api.node.v1.node_service_pb2_grpc import (
 from keelman.model.errors import Conflict, InvalidArgument
 from keelman.rpc.channels import channel
 from keelman.rpc.forward import forwarded
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from support.eventually import eventually
 
 PLUGINS = plugins.DESCRIPTOR.services_by_name["PluginService"]
@@ -121,9 +121,9 @@ async def relay(tmp: Path, *, deadline_seconds: float = 30) -> AsyncIterator[tup
     """The far end, and a channel to the near end that forwards to it."""
     far = Far()
     ends = (
-        Service("nodes", add_NodeServiceServicer_to_server, far),
-        Service("runs", add_CopyRunServiceServicer_to_server, far),
-        Service("plugins", add_PluginServiceServicer_to_server, far),
+        RpcService("nodes", add_NodeServiceServicer_to_server, far),
+        RpcService("runs", add_CopyRunServiceServicer_to_server, far),
+        RpcService("plugins", add_PluginServiceServicer_to_server, far),
     )
     far_socket, near_socket = tmp / "far.sock", tmp / "near.sock"
     async with serve(*ends, socket=far_socket), channel(f"unix:{far_socket}", translate=False) as way:

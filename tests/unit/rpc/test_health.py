@@ -8,11 +8,11 @@ from typing import Any
 import grpc
 
 from keelman.rpc.health import HealthClient, is_serving
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from keelman.runtime.processes.ports import free_ports
 from support.proxy import Proxy, Tunnel
 
-ECHO = Service(
+ECHO = RpcService(
     "test.Echo",
     lambda _, server: server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", {}),)),
     None,

@@ -9,7 +9,7 @@ from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETE
 from keelman.api.event.v1.watch_service_pb2 import WatchResponse
 from keelman.model.errors import Unavailable
 from keelman.rpc import watching
-from keelman.rpc.watching import Known
+from keelman.rpc.watching import KnownResources
 from keelman.runtime.backoff import Backoff
 
 
@@ -29,7 +29,7 @@ def told(events: list[Event]) -> list[tuple[int, str]]:
 
 
 def test_a_snapshot_counts_once_it_is_whole() -> None:
-    known = Known()
+    known = KnownResources()
     assert known.fold(snapshot(0, "a", end=False)) == []
     assert known.begin() == 0
     assert told(known.fold(snapshot(7, "b"))) == [(EVENT_TYPE_CREATED, "b")]  # a went before the second one was made
@@ -37,7 +37,7 @@ def test_a_snapshot_counts_once_it_is_whole() -> None:
 
 
 def test_a_change_that_comes_again_is_none() -> None:
-    known = Known()
+    known = KnownResources()
     known.fold(snapshot(7, "a"))
     answer = WatchResponse(revision=9, events=[event(8, "a", text="x"), event(9, "b", EVENT_TYPE_CREATED)])
     assert told(known.fold(answer)) == [(EVENT_TYPE_UPDATED, "a"), (EVENT_TYPE_CREATED, "b")]
@@ -49,7 +49,7 @@ def test_a_change_that_comes_again_is_none() -> None:
 
 
 def test_a_snapshot_that_comes_again_changes_what_differs() -> None:
-    known = Known()
+    known = KnownResources()
     known.fold(snapshot(7, "a", "b", "c"))
     assert known.fold(snapshot(0, "b", "a", end=False)) == []
     changes = known.fold(snapshot(30, "d"))
@@ -62,14 +62,14 @@ def test_a_snapshot_that_comes_again_changes_what_differs() -> None:
 
 
 def test_where_the_watch_stands_moves_on_without_changes() -> None:
-    known = Known()
+    known = KnownResources()
     known.fold(snapshot(7, "a"))
     assert known.fold(WatchResponse(revision=700)) == []
     assert known.begin() == 700
 
 
 def test_an_event_of_a_noun_that_is_not_known_is_passed_over() -> None:
-    known = Known()
+    known = KnownResources()
     assert known.fold(WatchResponse(revision=3, events=[Event(revision=3, name="x", type=EVENT_TYPE_CREATED)])) == []
     assert known.revision == 3
 

@@ -18,11 +18,11 @@ from keelman.model.errors import InvalidArgument
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.data_sets.reads import PartRequest, Split, Unread, python_source, shape, wanted
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, Wait, choose
+from keelman.spark.slots.choice import Need, NewSlot, Slot, SlotLimits, Wait, choose
 from keelman.spark.slots.pool import Times
 
 ME = Owner("wc", "me:1", "1")
-LIMITS = Limits(slots_per_worker=1, runs_per_slot=2, max_slots=3)
+LIMITS = SlotLimits(slots_per_worker=1, runs_per_slot=2, max_slots=3)
 CONFIG = {"connector.class": "SparkSource", "spark.format": "csv", "spark.path": "/in"}
 
 

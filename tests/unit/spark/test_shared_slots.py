@@ -8,7 +8,7 @@ from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.rpc.times import from_duration, to_duration
 from keelman.spark.copy_runs.runs import Owner
-from keelman.spark.slots.choice import Limits, SlotState
+from keelman.spark.slots.choice import SlotLimits, SlotState
 from support.worlds.dispatch import ENDED, MB, ME, NEXT, OTHER, PENDING, RUNNING, World
 
 
@@ -22,7 +22,7 @@ def test_an_idle_slot_is_kept_warm_for_a_while(w: World) -> None:
 
 
 def test_an_idle_slot_of_another_worker_makes_room() -> None:
-    w = World(Limits(1, 2, 1))
+    w = World(SlotLimits(1, 2, 1))
     w.d.greet(ME, w)
     w.d.greet(OTHER, w)
     slot = w.running("a")
@@ -40,7 +40,7 @@ def rate(uid: str, bytes_per_second: float, records: int = 0) -> RunUpdate:
 
 
 def test_a_slot_is_ready_before_the_first_ticket_and_stays_so() -> None:
-    w = World(Limits(2, 2, 3, warm=True))
+    w = World(SlotLimits(2, 2, 3, warm=True))
     w.d.greet(ME, w)
     assert len(w.started) == 1
     w.attach(w.started[0])
@@ -59,7 +59,7 @@ def test_a_slot_is_ready_before_the_first_ticket_and_stays_so() -> None:
 
 
 def test_of_many_idle_workers_those_that_copied_last_have_a_slot_ready() -> None:
-    w = World(Limits(1, 2, 20, warm=True, max_warm=2))
+    w = World(SlotLimits(1, 2, 20, warm=True, max_warm=2))
     owners = [Owner("wc", f"w{n}:1", "1") for n in range(4)]
     for owner in owners:
         w.d.greet(owner, w)
@@ -76,7 +76,7 @@ def test_of_many_idle_workers_those_that_copied_last_have_a_slot_ready() -> None
 
 
 def test_a_plugin_has_its_own_slot_and_its_own_problems() -> None:
-    w = World(Limits(2, 2, 3))
+    w = World(SlotLimits(2, 2, 3))
     w.d.greet(ME, w)
     w.ticket("a", plugin="/p/bad")
     w.end_job(w.started[0].id, "no such module")
@@ -89,7 +89,7 @@ def test_a_plugin_has_its_own_slot_and_its_own_problems() -> None:
 
 
 def test_a_busy_run_moves_to_a_slot_of_its_own_and_back_when_it_is_calm() -> None:
-    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w = World(SlotLimits(1, 4, 4, busy_slots=1), busy=1000)
     w.d.greet(ME, w)
     slot = w.running("a")
     w.running("b")
@@ -119,7 +119,7 @@ def test_a_busy_run_moves_to_a_slot_of_its_own_and_back_when_it_is_calm() -> Non
 
 
 def test_a_busy_run_alone_in_its_slot_stays() -> None:
-    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w = World(SlotLimits(1, 4, 4, busy_slots=1), busy=1000)
     w.d.greet(ME, w)
     slot = w.running("a")
     w.d.update(slot, rate("a", 5000))
@@ -129,7 +129,7 @@ def test_a_busy_run_alone_in_its_slot_stays() -> None:
 
 
 def test_usage_counts_ended_slots_until_the_worker_starts_anew() -> None:
-    w = World(Limits(1, 1, 4))
+    w = World(SlotLimits(1, 1, 4))
     w.d.greet(ME, w)
     slot = w.running("a")
     w.d.pool.beat(slot, SlotBeat(cpu_time=to_duration(7), memory_bytes=100))
@@ -144,7 +144,7 @@ def test_usage_counts_ended_slots_until_the_worker_starts_anew() -> None:
 
 
 def test_slots_over_the_memory_bound_take_nothing_more_and_the_largest_starts_anew() -> None:
-    w = World(Limits(2, 2, 4))
+    w = World(SlotLimits(2, 2, 4))
     w.d.greet(ME, w, Bounds(memory_bytes=150 * MB, cpus=1))
     small, large = w.running("a"), w.running("b")
     w.d.pool.beat(small, SlotBeat(memory_bytes=90 * MB))
@@ -169,7 +169,7 @@ def test_a_worker_without_bounds_is_not_bound(w: World) -> None:
 
 
 def test_a_part_has_a_slot_of_its_own_stays_there_and_its_end_is_told() -> None:
-    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w = World(SlotLimits(1, 4, 4, busy_slots=1), busy=1000)
     w.d.greet(ME, w)
     shared = w.running("a")
     ticket = StartTicket(run_uid="ab", worker_cluster="wc", worker_id=ME.worker, connector="c-a", bulk=Bulk(part=1))
@@ -189,7 +189,7 @@ def test_a_part_has_a_slot_of_its_own_stays_there_and_its_end_is_told() -> None:
 
 
 def test_a_task_that_is_split_stays_where_it_is() -> None:
-    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w = World(SlotLimits(1, 4, 4, busy_slots=1), busy=1000)
     w.d.greet(ME, w)
     slot = w.running("a")
     w.running("b")

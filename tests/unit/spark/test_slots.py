@@ -15,7 +15,7 @@ from keelman.model.errors import DeadlineExceeded, Unauthenticated
 from keelman.rpc.times import to_duration
 from keelman.spark import attach
 from keelman.spark.attach import SlotApi
-from keelman.spark.slots.choice import Limits
+from keelman.spark.slots.choice import SlotLimits
 from support.worlds.dispatch import ENDED, FAILED, ME, PENDING, RUNNING, World
 
 
@@ -55,7 +55,7 @@ def test_a_run_without_a_place_says_why_and_starts_when_one_frees(w: World) -> N
 
 
 def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended() -> None:
-    w = World(Limits(1, 2, 1))
+    w = World(SlotLimits(1, 2, 1))
     w.d.greet(ME, w)
     slot = w.running("a")
     w.d.pool.detached(slot)
@@ -70,7 +70,7 @@ def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended(
 
 def test_a_slot_whose_process_died_is_lost_with_what_its_reaper_left() -> None:
     for lose in (lambda w, slot: w.d.pool.detached(slot), lambda w, slot: w.end_job(slot.id, "Python worker crashed")):
-        w = World(Limits(1, 2, 1), ends={77: "exited with code 9 in SeaReader.read"})
+        w = World(SlotLimits(1, 2, 1), ends={77: "exited with code 9 in SeaReader.read"})
         w.d.greet(ME, w)
         slot = w.running("a")
         slot.pid = 77

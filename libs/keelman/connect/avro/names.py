@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote_plus
 
 from keelman.connect.errors import DataError
-from keelman.connect.registry.keys import Options
+from keelman.connect.registry.keys import ConverterOptions
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION_FIELD, is_any_union
 from keelman.connect.schema import Schema
 
@@ -55,7 +55,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
 
 @dataclass(frozen=True, slots=True)
-class AvroOptions(Options):
+class AvroOptions(ConverterOptions):
     """The keys of a configuration for the mapping of schemas. Fields have the keys' names, with underscores."""
 
     enhanced_avro_schema_support: bool = False

@@ -13,7 +13,7 @@ from keelman.connect.avro.parsed import LOGICAL_TYPE, Avro, Parsed, is_entry, me
 from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, LOGICAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, cut
-from keelman.connect.recurring import Recurring
+from keelman.connect.recurring_schema import Recurring
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION, ANY_UNION_NAME
 from keelman.connect.schema import Field, Schema, Struct
 

@@ -12,7 +12,7 @@ from keelman.connect.avro.names import AVRO_TYPES, AvroOptions, checked_name, fi
 from keelman.connect.converters.logical import DATE, DECIMAL, LOGICAL, TIME, TIMESTAMP
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
-from keelman.connect.recurring import Recurring
+from keelman.connect.recurring_schema import Recurring
 from keelman.connect.schema import Field, Schema, Struct, type_name
 
 Avro = dict[str, Any] | list[Any] | str

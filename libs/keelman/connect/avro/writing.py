@@ -14,7 +14,7 @@ from keelman.connect.converters.json_data import in_order
 from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32, Int8, Int16, Int32, java_class
-from keelman.connect.recurring import Recurring
+from keelman.connect.recurring_schema import Recurring
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, type_name
 
 Write = Callable[[Any], Any]

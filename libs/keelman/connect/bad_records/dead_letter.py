@@ -56,7 +56,7 @@ class LetterProducer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Whence:
+class RecordOrigin:
     """A record's origin.
 
     For a sink's record: its topic, partition and offset. For a source's: the topic that it was meant for, and its
@@ -89,7 +89,7 @@ class DeadLetter:
     key: bytes | None
     value: bytes | None
     headers: Headers
-    whence: Whence | None = None
+    whence: RecordOrigin | None = None
     connector: str | None = None
     task: int | None = None
     why: Why | None = None
@@ -102,7 +102,7 @@ class DeadLetter:
 
 
 def context_headers(
-    whence: Whence,
+    whence: RecordOrigin,
     reason: Why,
     *,
     connector: str,
@@ -153,7 +153,9 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
     whence = None
     if topic is not None:
         partition, offset = _number(texts.get(PARTITION)), _number(texts.get(OFFSET))
-        whence = Whence(topic, partition, offset, _tree(texts.get(SOURCE_PARTITION)), _tree(texts.get(SOURCE_OFFSET)))
+        whence = RecordOrigin(
+            topic, partition, offset, _tree(texts.get(SOURCE_PARTITION)), _tree(texts.get(SOURCE_OFFSET))
+        )
     reason = None
     if stage is not None:
         reason = Why(

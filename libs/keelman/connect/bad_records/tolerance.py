@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.dead_letter import RecordOrigin
 from keelman.connect.config.connector_keys import DEAD_LETTERS, common_keys
 from keelman.connect.config.error_keys import BUDGET, BUDGET_PERCENT, BUDGET_WINDOW, budget_keys, dead_letter_keys
 from keelman.connect.errors import ConnectError, DataError, RetriableConnectError, in_one_line
@@ -36,7 +36,7 @@ class RecordTooLarge(ConnectError):
 class RecordFailure(ConnectError):
     """One record could not be taken at one stage; raised with the error as its cause."""
 
-    def __init__(self, stage: Stage, error: Exception, whence: Whence) -> None:
+    def __init__(self, stage: Stage, error: Exception, whence: RecordOrigin) -> None:
         self.stage = stage
         self.error = known(error)
         self.whence = whence
@@ -71,7 +71,7 @@ def known(error: Exception) -> ConnectError:
     return DataError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__)
 
 
-def place_of(whence: Whence) -> str:
+def place_of(whence: RecordOrigin) -> str:
     """Returns a record's origin, for people."""
     if whence.offset is not None:
         return f"topic {whence.topic}, partition {whence.partition}, offset {whence.offset}"

@@ -22,7 +22,14 @@ from keelman.connect.config.definition import (
     one_of_any_case,
     unique,
 )
-from keelman.connect.config.plugin_keys import CLASS, Classes, ConnectorVersions, Versions, converter_rule, version_rule
+from keelman.connect.config.plugin_keys import (
+    CLASS,
+    ClassRecommender,
+    ConnectorVersions,
+    VersionRecommender,
+    converter_rule,
+    version_rule,
+)
 from keelman.connect.config.plugin_kinds import Plugins, PluginType
 from keelman.connect.config.rules import names, refuse
 from keelman.connect.java.regex import JavaPattern, PatternError
@@ -167,8 +174,8 @@ def _converter_keys(plugins: Plugins | None, role: str, default: ConverterDefaul
     name, title = f"{role}.converter", f"{role.capitalize()} converter"
     doc = f"Converter of {role}s; the worker's when absent."
     which = f"Version of the {role} converter, or a range of them."
-    more = {"validator": converter_rule(plugins, kind), "recommender": Classes(plugins, kind), **_COMMON}
-    other = {"validator": version_rule, "recommender": Versions(plugins, kind, name), **_COMMON}
+    more = {"validator": converter_rule(plugins, kind), "recommender": ClassRecommender(plugins, kind), **_COMMON}
+    other = {"validator": version_rule, "recommender": VersionRecommender(plugins, kind, name), **_COMMON}
     return (
         _key(name, _CLASS, default.class_name, _LOW, doc, title=f"{title} class", **more),
         _key(f"{name}.plugin.version", _TEXT, default.version, _LOW, which, title=f"{title} version", **other),

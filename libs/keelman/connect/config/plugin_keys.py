@@ -103,7 +103,7 @@ class ConnectorVersions:
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class ClassRecommender:
     """Recommends the classes of a kind."""
 
     plugins: Plugins | None
@@ -119,7 +119,7 @@ class Classes:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class VersionRecommender:
     """Recommends the versions of the class in another key."""
 
     plugins: Plugins | None
@@ -181,7 +181,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginTyp
             0,
             Width.LONG,
             f"{kind.interface} type for {alias}",
-            recommender=Classes(plugins, kind),
+            recommender=ClassRecommender(plugins, kind),
         ),
         ConfigKey(
             f"{prefix}plugin.version",
@@ -194,7 +194,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginTyp
             1,
             Width.LONG,
             f"{kind.interface} version for {alias}",
-            recommender=Versions(plugins, kind, f"{prefix}type", always=True),
+            recommender=VersionRecommender(plugins, kind, f"{prefix}type", always=True),
         ),
     ]
     if not usable or plugin is None or _unfit(plugins, plugin, version_text):

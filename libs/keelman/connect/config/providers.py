@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import javaproperties
 
-from keelman.connect.config.references import Reference, references
+from keelman.connect.config.references import ConfigReference, references
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.model.keys import under
 
@@ -362,14 +362,14 @@ def _parameters(properties: Mapping[str, str], name: str) -> dict[str, str]:
     return under(f"{NAMES}.{name}.param.", properties)
 
 
-def read(providers: Mapping[str, ConfigProvider], needed: Iterable[Reference]) -> dict[Reference, str]:
+def read(providers: Mapping[str, ConfigProvider], needed: Iterable[ConfigReference]) -> dict[ConfigReference, str]:
     """Returns the values of the existing references. Raises ConfigProviderError. For threads."""
     by_path: dict[tuple[str, str], list[str]] = {}
     for reference in needed:
         if reference.provider in providers:
             by_path.setdefault((reference.provider, reference.path), []).append(reference.key)
     return {
-        Reference(provider, path, key): value
+        ConfigReference(provider, path, key): value
         for (provider, path), keys in by_path.items()
         for key, value in providers[provider].get(path, keys).items()
     }

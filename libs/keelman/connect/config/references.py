@@ -13,11 +13,11 @@ from dataclasses import dataclass
 _PATTERN = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 MIN_ELSEWHERE = 8  # a shorter value in another key of a task is assumed to be a coincidence
 
-Values = Mapping["Reference", str]
+Values = Mapping["ConfigReference", str]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Reference:
+class ConfigReference:
     """One reference. `path` is empty if it has none."""
 
     provider: str
@@ -29,12 +29,12 @@ class Reference:
         return f"${{{self.provider}:{self.path}:{self.key}}}" if self.path else f"${{{self.provider}:{self.key}}}"
 
 
-def references(text: str) -> list[Reference]:
+def references(text: str) -> list[ConfigReference]:
     """Returns all references in a text, in their order."""
     return [_reference(match) for match in _PATTERN.finditer(text)] if "${" in text else []
 
 
-def references_of(*configs: Mapping[str, str]) -> tuple[Reference, ...]:
+def references_of(*configs: Mapping[str, str]) -> tuple[ConfigReference, ...]:
     """Returns all references in some configurations, sorted. Cheap for those without."""
     unique = {
         reference
@@ -85,5 +85,5 @@ def _one_of(values: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
 
-def _reference(match: re.Match[str]) -> Reference:
-    return Reference(match[1], match[3] or "", match[4])
+def _reference(match: re.Match[str]) -> ConfigReference:
+    return ConfigReference(match[1], match[3] or "", match[4])

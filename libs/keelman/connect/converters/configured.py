@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from keelman.connect import foreign_steps
+from keelman.connect import step_factories
 from keelman.connect.config import converter_keys
 from keelman.connect.config.plugin_kinds import PluginType, resolved
 from keelman.connect.converters.converter import SIMPLE_HEADERS, ByteArrayConverter, Converter, Role, StringConverter
@@ -79,7 +79,7 @@ def find_converter(role: Role, class_name: str) -> Callable[[Mapping[str, str]],
 
     Raises ConfigValueError naming the role's key with Connect's message."""
     key = f"{role}.converter"
-    foreign = {} if role == "header" else foreign_steps.of_kind(PluginType.CONVERTER)
+    foreign = {} if role == "header" else step_factories.of_kind(PluginType.CONVERTER)
     kinds = {name: _PLAIN.get(name, Converter).kinds for name in CONVERTERS}
     full = resolved(class_name, {**dict.fromkeys(foreign, (PluginType.CONVERTER,)), **kinds})
     if full is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from keelman.connect.batch_splitting import merged, places_of
 from keelman.connect.columns import Constant, StructColumn, apart
 from keelman.connect.converters.json_data import CareError, Plain, in_order, quick_json, read
 from keelman.connect.converters.logical import DECIMAL, LOGICAL, TIMESTAMP, number_of
@@ -20,7 +21,6 @@ from keelman.connect.java.numbers import Int8, Int16, Int32
 from keelman.connect.java.text import is_utf8, json_string, json_text, utf8_text
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct
-from keelman.connect.shapes import merged, places_of
 from keelman.connect.times import TIMES, ms_of
 
 # Characters that a JSON string escapes; Jackson writes escapes, too, beyond the first plane.

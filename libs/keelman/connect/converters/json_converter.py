@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from keelman.connect.batch_splitting import merged, places_of
 from keelman.connect.columns import StructColumn
 from keelman.connect.config import converter_keys
 from keelman.connect.config.definition import ConfigDef
@@ -28,7 +29,6 @@ from keelman.connect.errors import ConfigValueError, DataError, SerializationErr
 from keelman.connect.java.text import json_text
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
-from keelman.connect.shapes import merged, places_of
 
 _ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from keelman.connect.batch_splitting import places_of
 from keelman.connect.converters.converter import Converter
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
-from keelman.connect.shapes import places_of
 
 
 def read(converter: Converter, payloads: list[bytes | None], topics: Sequence[str] | None) -> Column:

@@ -23,7 +23,7 @@ _DAYS = list(calendar.day_name)
 _ZONE = re.compile(r"(?:GMT(?=[+-]\d\d?:))?([+-])(\d{2}(?!:)|(?<=GMT.)\d\d?(?=:)):?(\d{2})")
 
 
-class PatternError(ValueError):
+class DatePatternError(ValueError):
     """A pattern is not legal; the message is Java's."""
 
 
@@ -110,14 +110,14 @@ def _pieces(pattern: str) -> list[_Piece]:
         letter = token[3] or ""
         if letter:
             if letter not in _LETTERS:
-                raise PatternError(f"Illegal pattern character '{letter}'")
+                raise DatePatternError(f"Illegal pattern character '{letter}'")
             count = len(token[0])
             if letter == "X" and count > 3:
-                raise PatternError(f"invalid ISO 8601 format: length={count}")
+                raise DatePatternError(f"invalid ISO 8601 format: length={count}")
             pieces.append(_Piece(letter, count))
             continue
         if token[1] is not None and not token[2]:
-            raise PatternError("Unterminated quote")
+            raise DatePatternError("Unterminated quote")
         text = "'" if token[0] == "''" else token[0] if token[1] is None else token[1].replace("''", "'")
         if pieces and not pieces[-1].letter:
             text = pieces.pop().text + text

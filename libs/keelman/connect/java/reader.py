@@ -19,7 +19,7 @@ class PatternError(ValueError):
         super().__init__(reason + (f" near index {at}" if at >= 0 else "") + (f"\n{pattern}" if pattern else ""))
 
 
-class Reader:
+class TextReader:
     """A place in a text, and the flags that are set there."""
 
     def __init__(self, text: str) -> None:

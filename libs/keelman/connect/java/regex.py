@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from keelman.connect.java import char_sets as sets
 from keelman.connect.java.char_sets import Ranges
-from keelman.connect.java.reader import PatternError, Reader
+from keelman.connect.java.reader import PatternError, TextReader
 
 __all__ = ["JavaPattern", "PatternError"]
 
@@ -58,7 +58,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         raise PatternError(f"cannot be used here: {error}", pattern) from None
 
 
-class _Translator(Reader):
+class _Translator(TextReader):
     """One pass over a pattern, from left to right, like Java's own compiler."""
 
     def __init__(self, pattern: str) -> None:
@@ -231,7 +231,7 @@ class _Translator(Reader):
 
 
 def _expanded(replacement: str, match: re.Match[str]) -> str:
-    reader, parts = Reader(replacement), []
+    reader, parts = TextReader(replacement), []
     while reader.more():
         char = reader.next()
         if char == "\\":
@@ -245,7 +245,7 @@ def _expanded(replacement: str, match: re.Match[str]) -> str:
     return "".join(parts)
 
 
-def _group_of(reader: Reader, match: re.Match[str]) -> int | str:
+def _group_of(reader: TextReader, match: re.Match[str]) -> int | str:
     if not reader.more():
         raise PatternError("Illegal group reference: group index is missing")
     if reader.take("{"):
@@ -266,7 +266,7 @@ def _group_of(reader: Reader, match: re.Match[str]) -> int | str:
 class ClassReader:
     """Reads a character class from a reader placed after its `[`: unions, intersections and negations as sets."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: TextReader) -> None:
         self._reader = reader
 
     def after_bracket(self) -> Ranges:

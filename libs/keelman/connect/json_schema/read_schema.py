@@ -27,7 +27,7 @@ from keelman.connect.json_schema.write_schema import (
     VERSION,
     JsonSchemaOptions,
 )
-from keelman.connect.recurring import Recurring
+from keelman.connect.recurring_schema import Recurring
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION, ANY_UNION_FIELD, ANY_UNION_NAME
 from keelman.connect.schema import STRING, Field, Schema
 

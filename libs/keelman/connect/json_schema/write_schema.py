@@ -12,8 +12,8 @@ from typing import Any
 from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.text import hash_order, json_text
-from keelman.connect.recurring import Recurring
-from keelman.connect.registry.keys import Options
+from keelman.connect.recurring_schema import Recurring
+from keelman.connect.registry.keys import ConverterOptions
 from keelman.connect.registry.sum_types import enum_key, is_any_union
 from keelman.connect.schema import Field, Schema
 
@@ -30,7 +30,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class JsonSchemaOptions(Options):
+class JsonSchemaOptions(ConverterOptions):
     """The keys of a configuration for the mapping of schemas and values. Fields have the keys' names, with
     underscores."""
 

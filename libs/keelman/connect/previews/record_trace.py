@@ -16,7 +16,7 @@ from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import Schema
-from keelman.connect.transforms.chain import Chain, Step
+from keelman.connect.transforms.chain import Chain, ChainStep
 
 
 class StepFailure(Exception):
@@ -28,7 +28,7 @@ class StepFailure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRecord:
     """A record in the form for Kafka."""
 
     topic: str
@@ -57,7 +57,7 @@ def pass_over(_passed: StepResult) -> None:
     """Ignores the results of steps, for callers that need only the final result."""
 
 
-class Steps(Protocol):
+class PreviewSteps(Protocol):
     """One connector's steps for single records. Used by one thread. All methods raise StepFailure."""
 
     def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
@@ -73,11 +73,11 @@ class Steps(Protocol):
         """Returns a source's record as the first transform takes it, with the values of headers that were already
         written. Raises DataError too, for a record that cannot be given."""
 
-    def written(self, record: Record, *, raw: bool) -> Written:
+    def written(self, record: Record, *, raw: bool) -> WrittenRecord:
         """Returns a source's record in the form for Kafka; with `raw` it is in bytes already and stays unchanged."""
 
 
-OpenSteps = Callable[[Mapping[str, str], Mapping[str, str], OpenRegistry], Steps]
+OpenSteps = Callable[[Mapping[str, str], Mapping[str, str], OpenRegistry], PreviewSteps]
 """Creates them from the configurations of a connector and its worker. Raises ConfigValueError, ConnectError."""
 
 
@@ -122,7 +122,7 @@ class RecordTrace:
         record.headers = self.headers(headers)
         return record
 
-    def written(self, record: Record, *, raw: bool) -> Written:
+    def written(self, record: Record, *, raw: bool) -> WrittenRecord:
         """Returns a source's record in the form for Kafka; with `raw` existing bytes stay unchanged."""
         with _at(CONVERTER_STAGES["key"], "key.converter"):
             key = _closed(self._keys.of_topic(record.topic), record.key_schema, record.key, raw=raw)
@@ -130,9 +130,9 @@ class RecordTrace:
             value = _closed(self._values.of_topic(record.topic), record.value_schema, record.value, raw=raw)
         with _at(CONVERTER_STAGES["header"], "header.converter"):
             headers = [(header.name, self._header_bytes(header)) for header in record.headers]
-        return Written(record.topic, record.partition, record.timestamp_ms, key, value, headers)
+        return WrittenRecord(record.topic, record.partition, record.timestamp_ms, key, value, headers)
 
-    def _pass(self, step: Step, record: Record, on_step: OnStep) -> Record | None:
+    def _pass(self, step: ChainStep, record: Record, on_step: OnStep) -> Record | None:
         current: Record | None = record
         with _at(TRANSFORMATION, f"transforms.{step.alias}"):
             holds = None if step.predicate is None else step.predicate.test(record)

@@ -31,7 +31,7 @@ from keelman.connect.protobuf.names import (
     map_name,
 )
 from keelman.connect.protobuf.write_schema import ProtobufOptions
-from keelman.connect.recurring import Recurring
+from keelman.connect.recurring_schema import Recurring
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION
 from keelman.connect.schema import Field, Schema
 

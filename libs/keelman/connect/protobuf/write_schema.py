@@ -12,8 +12,8 @@ from itertools import count
 from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
 from keelman.connect.protobuf import names
-from keelman.connect.recurring import Recurring
-from keelman.connect.registry.keys import Options
+from keelman.connect.recurring_schema import Recurring
+from keelman.connect.registry.keys import ConverterOptions
 from keelman.connect.registry.sum_types import ANY_UNION
 from keelman.connect.schema import Field, Schema, type_name
 
@@ -22,7 +22,7 @@ _RESERVED = range(19_000, 20_000)
 
 
 @dataclass(frozen=True, slots=True)
-class ProtobufOptions(Options):
+class ProtobufOptions(ConverterOptions):
     """The keys of a configuration for the mapping of schemas. Fields have the keys' names, with underscores."""
 
     generalized_sum_type_support: bool = False

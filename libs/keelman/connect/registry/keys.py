@@ -147,7 +147,7 @@ def data_keys() -> ConfigDef:
     )
 
 
-class Options:
+class ConverterOptions:
     """Base of dataclasses with slots that hold a converter's parsed configuration: their fields are named as its keys,
     with underscores for dots."""
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from keelman.connect import foreign_steps
+from keelman.connect import step_factories
+from keelman.connect.batch_splitting import batch_of, records_of, shaped
 from keelman.connect.columns import ColumnBatch
 from keelman.connect.config.plugin_kinds import PluginType, resolved
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.record import Record
-from keelman.connect.shapes import batch_of, records_of, shaped
 from keelman.connect.transforms import PREDICATES, TRANSFORMS, Predicate, Transform
 from keelman.model.keys import under
 
@@ -29,7 +29,7 @@ class StepError(ConnectError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """One transform under its alias, applied where its predicate holds, or with `negate` where it does not."""
 
     alias: str
@@ -68,7 +68,7 @@ class Chain:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         """Creates the chain of a connector's configuration. Raises ConfigValueError."""
-        self.steps = tuple(_step(config, alias) for alias in foreign_steps.listed(config, "transforms"))
+        self.steps = tuple(_step(config, alias) for alias in step_factories.listed(config, "transforms"))
         self.of_headers = any(
             step.transform.of_headers or (step.predicate is not None and step.predicate.of_headers)
             for step in self.steps
@@ -126,13 +126,13 @@ class Chain:
         return current
 
 
-def _step(config: Mapping[str, str], alias: str) -> Step:
+def _step(config: Mapping[str, str], alias: str) -> ChainStep:
     prefix = f"transforms.{alias}."
     own = under(prefix, config)
     make = _found(TRANSFORMS, PluginType.TRANSFORMATION, f"{prefix}type", own)
     bound = own.get("predicate", "").strip()
     predicate = _predicate(config, bound) if bound else None
-    return Step(alias, _made(make, own, prefix), predicate, own.get("negate", "false").strip().lower() == "true")
+    return ChainStep(alias, _made(make, own, prefix), predicate, own.get("negate", "false").strip().lower() == "true")
 
 
 def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
@@ -153,7 +153,7 @@ def _made(make: Callable[[Mapping[str, str]], Made], own: Mapping[str, str], pre
 
 def _found(classes: Mapping[str, Made], kind: PluginType, key: str, own: Mapping[str, str]) -> Made:
     name = own.get("type", "")
-    by_name: Mapping[str, Any] = {**foreign_steps.of_kind(kind), **classes}
+    by_name: Mapping[str, Any] = {**step_factories.of_kind(kind), **classes}
     full = resolved(name, dict.fromkeys(by_name, (kind,)))
     if full is None:
         raise ConfigValueError(key, name, f"Class {name} could not be found.")

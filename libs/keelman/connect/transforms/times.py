@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from keelman.connect.batch_splitting import by_topic
 from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
 from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, one_of
 from keelman.connect.converters.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import ConfigValueError, ConnectError, DataError
 from keelman.connect.java.calendars import DAY_MS
-from keelman.connect.java.dates import JavaDateFormat, ParseError, PatternError
+from keelman.connect.java.dates import DatePatternError, JavaDateFormat, ParseError
 from keelman.connect.java.numbers import clipped, cut, java_class
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct, java_type
-from keelman.connect.shapes import by_topic
 from keelman.connect.times import TIMES, Time, moment, ms_of
 from keelman.connect.transforms import base
 
@@ -47,7 +47,7 @@ class TimestampRouter(base.Transform):
         self._problem = ""
         try:
             self._format = JavaDateFormat(self.config["timestamp.format"])
-        except PatternError as error:
+        except DatePatternError as error:
             self._problem = str(error)
 
     def apply(self, record: Record) -> Record:
@@ -100,7 +100,7 @@ class TimestampConverter(base.Transform):
             raise ConfigValueError("format", pattern, whole=_NO_FORMAT)
         try:
             self._format = JavaDateFormat(pattern) if pattern.strip() else None
-        except PatternError as error:
+        except DatePatternError as error:
             name = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps: "
             raise ConfigValueError(name + pattern, f"java.lang.IllegalArgumentException: {error}") from None
         self._write = {"string": self._text, "unix": self._number, "Date": _day, "Time": _time_of_day}.get(

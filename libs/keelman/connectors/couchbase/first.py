@@ -15,11 +15,11 @@ from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.couchbase import partitions
 from keelman.connectors.couchbase.keys import access_of, first_keys, reached_by, without_tls
 from keelman.connectors.couchbase.official import PARTITIONS, map_of
-from keelman.connectors.couchbase.reader import CouchbaseReader, Rows
+from keelman.connectors.couchbase.reader import CouchbaseReader, TopicRows
 from keelman.couchbase.changes import StreamOptions
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.messages import document
-from keelman.couchbase.seeds import Access, seeds_of
+from keelman.couchbase.seeds import BucketAccess, seeds_of
 from keelman.couchbase.vbucket import Event, Position
 
 _REQUIRED = ("topic", "schema.name", "couchbase.nodes", "couchbase.bucket", "dcp.maximum.drainrate")
@@ -103,9 +103,9 @@ class FirstRecords:
         fields = tuple(Field(name, _TEXT) for name in ("bucket", "document", "body"))
         self._schema = Schema("struct", name=schema, fields=fields)
 
-    def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
+    def rows(self, events: Sequence[Event]) -> Sequence[TopicRows]:
         """All in one topic."""
-        rows = Rows(self._topic, self._schema)
+        rows = TopicRows(self._topic, self._schema)
         for event in events:
             if event.kind != Opcode.MUTATION:
                 continue
@@ -117,7 +117,7 @@ class FirstRecords:
             rows.add(event, event.key, Struct(self._schema, values))
         return (rows,) if rows.events else ()
 
-    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[Rows]:
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[TopicRows]:
         """None."""
         return ()
 
@@ -139,7 +139,7 @@ def _user(parsed: Mapping[str, Any], bucket: str) -> str:
     return str(parsed["couchbase.username"] or bucket)
 
 
-def _access(config: Mapping[str, str], task: SourceTask | None = None) -> Access:
+def _access(config: Mapping[str, str], task: SourceTask | None = None) -> BucketAccess:
     """Without a user: that of before Couchbase 5.0, which is the bucket, with an empty password."""
     parsed = dict(first_keys().parse(config))
     bucket = _bucket(config)

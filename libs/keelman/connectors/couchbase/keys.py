@@ -15,7 +15,7 @@ from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.couchbase.documents import HEADERS, SERVED
 from keelman.connectors.couchbase.values import NO_TOPIC, collection_of, duration, seconds, size, topics_by_collection
 from keelman.couchbase.manifest import Collection, Selection
-from keelman.couchbase.seeds import Access, seeds_of
+from keelman.couchbase.seeds import BucketAccess, seeds_of
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.tls.contexts import client_context
 from keelman.runtime.version import version
@@ -223,7 +223,7 @@ def first_keys() -> ConfigDef:
     )
 
 
-def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: SourceTask | None = None) -> Access:
+def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: SourceTask | None = None) -> BucketAccess:
     """How the cluster is reached, by a task or by whom makes tasks. Raises ConnectError for files of certificates that
     are none."""
 
@@ -259,7 +259,7 @@ def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: So
             tls = client_context(properties)
         except InvalidArgument as error:
             raise ConnectError(_in_our_words(error.message)) from error
-    return Access(
+    return BucketAccess(
         seeds=seeds_of(seeds),
         bucket=bucket,
         user=user,
@@ -286,7 +286,7 @@ def reached_by(parsed: Mapping[str, Any], seeds: list[str], bucket: str) -> dict
     return config
 
 
-def access_by(properties: Mapping[str, str]) -> Access:
+def access_by(properties: Mapping[str, str]) -> BucketAccess:
     """The same for a client. Raises ConnectError."""
     parsed = ConfigDef(*_connection_keys(official=False)).parse(properties)
     return access_of(parsed, properties["couchbase.seed.nodes"].split(","), properties["couchbase.bucket"])

@@ -16,14 +16,14 @@ from keelman.connect.tasks.source_task import SourceTask
 from keelman.connect.watches import Watch
 from keelman.connectors.couchbase import documents, keys, partitions
 from keelman.connectors.couchbase.documents import SKIPPED
-from keelman.connectors.couchbase.reader import CouchbaseReader, Rows, connect_errors
+from keelman.connectors.couchbase.reader import CouchbaseReader, TopicRows, connect_errors
 from keelman.connectors.couchbase.values import seconds, size_bytes, wrong_contexts
 from keelman.couchbase.changes import StreamOptions
-from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.cluster import BucketCluster
 from keelman.couchbase.cluster_map import ClusterMap
 from keelman.couchbase.manifest import DEFAULT, Collection
-from keelman.couchbase.seeds import Access
-from keelman.couchbase.vbucket import Event, Place, Position
+from keelman.couchbase.seeds import BucketAccess
+from keelman.couchbase.vbucket import Event, HistoryPlace, Position
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
@@ -147,13 +147,13 @@ class OfficialRecords:
         self._named: dict[Collection, str] = {}
         self._no_json, self._warned_at = 0, float("-inf")
 
-    def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
+    def rows(self, events: Sequence[Event]) -> Sequence[TopicRows]:
         """By topic, those that are passed over in the topic for them."""
-        by_topic: dict[str, Rows] = {}
-        passed = Rows(self._black_hole)
+        by_topic: dict[str, TopicRows] = {}
+        passed = TopicRows(self._black_hole)
         value, bucket, no_value, all_keys = self._handler.value, self._bucket, self._no_value, self._system
         current: Collection | None = None
-        rows: Rows | None = None
+        rows: TopicRows | None = None
         for event in events:
             if event.collection is not current:
                 current = event.collection
@@ -195,7 +195,7 @@ class OfficialRecords:
             )  # fmt: skip
             self._no_json, self._warned_at = 0, now
 
-    def _rows_of(self, collection: Collection, by_topic: dict[str, Rows]) -> Rows | None:
+    def _rows_of(self, collection: Collection, by_topic: dict[str, TopicRows]) -> TopicRows | None:
         """Returns the topic for the records of a collection; None if its changes are passed over."""
         topic = self._named.get(collection)
         if topic is None:
@@ -204,17 +204,17 @@ class OfficialRecords:
             return None
         rows = by_topic.get(topic)
         if rows is None:
-            rows = by_topic[topic] = Rows(topic, self._handler.schema)
+            rows = by_topic[topic] = TopicRows(topic, self._handler.schema)
         return rows
 
-    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[Rows]:
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[TopicRows]:
         """A record for each vbucket that begins with now, where there is a topic for them."""
         if not self._initial or not self._saved_or_now or not fresh:
             return ()
-        rows = Rows(self._initial)
+        rows = TopicRows(self._initial)
         for vbucket in fresh:
             seqno, place = begins[vbucket]
-            event = Event(0, vbucket, seqno, place or Place(), None, b"", b"", 0, 0, 0, 0, 0, 0, 0)
+            event = Event(0, vbucket, seqno, place or HistoryPlace(), None, b"", b"", 0, 0, 0, 0, 0, 0, 0)
             rows.add(event, INITIAL_KEY, None)
         return (rows,)
 
@@ -231,11 +231,11 @@ class OfficialRecords:
         return self._named[collection]
 
 
-def map_of(access: Access) -> ClusterMap:
+def map_of(access: BucketAccess) -> ClusterMap:
     """The bucket's map now. Raises ConnectError, RetriableConnectError."""
 
     async def asked() -> ClusterMap:
-        return await Cluster(access).bootstrap()
+        return await BucketCluster(access).bootstrap()
 
     with connect_errors():
         return KAFKA_LOOP.call(asked())

@@ -9,7 +9,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import in_json
 from keelman.connect.records import Offset, Partition
 from keelman.connect.watches import VbucketPosition, VbucketWatch
-from keelman.couchbase.vbucket import Place, Position
+from keelman.couchbase.vbucket import HistoryPlace, Position
 
 _SIGN, _ALL = 1 << 63, 1 << 64
 _PLACE = ("vbuuid", "snapshotStartSeqno", "snapshotEndSeqno")
@@ -59,7 +59,7 @@ def partition(bucket: str, vbucket: int, connector: str = "") -> Partition:
     return {"bucket": bucket, "partition": str(vbucket), **named}
 
 
-def offset(seqno: int, place: Place) -> Offset:
+def offset(seqno: int, place: HistoryPlace) -> Offset:
     """Returns the source offset behind a change."""
     return {
         "bySeqno": signed(seqno),
@@ -79,7 +79,9 @@ def position(stored: Mapping[str, Any]) -> Position:
     uid = _number(stored, "collectionsManifestUid") or 0
     if vbuuid is None and start is None:
         return Position(seqno, None)
-    return Position(seqno, Place(vbuuid or 0, seqno if start is None else start, seqno if end is None else end, uid))
+    return Position(
+        seqno, HistoryPlace(vbuuid or 0, seqno if start is None else start, seqno if end is None else end, uid)
+    )
 
 
 def watch(

@@ -14,11 +14,11 @@ from keelman.connect.records import Column, Headers, Offset, Partition, SourceBa
 from keelman.connect.schema import STRING, Schema
 from keelman.connect.watches import VbucketPosition, VbucketWatch
 from keelman.connectors.couchbase.partitions import offset
-from keelman.couchbase.changes import Changes, StreamOptions
-from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.changes import StreamOptions, VbucketChanges
+from keelman.couchbase.cluster import BucketCluster
 from keelman.couchbase.errors import AwayError, CouchbaseError
-from keelman.couchbase.seeds import Access
-from keelman.couchbase.vbucket import VBUCKET_OF, Event, Place, Position
+from keelman.couchbase.seeds import BucketAccess
+from keelman.couchbase.vbucket import VBUCKET_OF, Event, HistoryPlace, Position
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
@@ -31,7 +31,7 @@ _log = get_logger()
 
 
 @dataclass(slots=True)
-class Rows:
+class TopicRows:
     """Records for one topic, in their order. Keys are texts as UTF-8; `schema` is that of all values, None for none.
     `headers` is empty, or has those of each."""
 
@@ -52,10 +52,10 @@ class Rows:
 class RecordMaker(Protocol):
     """Makes a connector's records of changes."""
 
-    def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
+    def rows(self, events: Sequence[Event]) -> Sequence[TopicRows]:
         """The records of some changes, none empty. Raises ConnectError."""
 
-    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[Rows]:
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[TopicRows]:
         """Records to begin with; `fresh` are vbuckets that had no offset."""
 
 
@@ -70,7 +70,7 @@ def connect_errors() -> Iterator[None]:
         raise ConnectError(str(error)) from error
 
 
-class Pace:
+class ChangePace:
     """At most so many changes in a second; the count begins at 0 with each."""
 
     def __init__(self, most: int | None) -> None:
@@ -97,7 +97,7 @@ class CouchbaseReader(Reader):
 
     def __init__(
         self,
-        access: Access,
+        access: BucketAccess,
         options: StreamOptions,
         starts: Mapping[int, Position | None],
         partition: Callable[[int], Partition],
@@ -116,12 +116,12 @@ class CouchbaseReader(Reader):
         self._properties, self._resumes = properties, resumes
         self._maker, self._most = maker, most
         self._names = {vbucket: partition(vbucket) for vbucket in starts}
-        self._pace = Pace(rate)
+        self._pace = ChangePace(rate)
         self._ready: list[SourceBatch] = []
         self._behind = 0
         self._logged_at = float("-inf")
         self._news = KAFKA_LOOP.signal()
-        self._changes: Changes | None = None
+        self._changes: VbucketChanges | None = None
         try:
             with connect_errors():
                 begins = KAFKA_LOOP.call(self._open(access, options, starts), beat)
@@ -132,11 +132,11 @@ class CouchbaseReader(Reader):
         self._ready = self._first(maker, begins, fresh)
 
     async def _open(
-        self, access: Access, options: StreamOptions, starts: Mapping[int, Position | None]
+        self, access: BucketAccess, options: StreamOptions, starts: Mapping[int, Position | None]
     ) -> dict[int, Position]:
-        cluster = Cluster(access)
+        cluster = BucketCluster(access)
         await cluster.bootstrap()
-        self._changes = Changes(cluster, options, self._news.set)
+        self._changes = VbucketChanges(cluster, options, self._news.set)
         return await self._changes.start(starts)
 
     def _first(self, maker: RecordMaker, begins: Mapping[int, Position], fresh: Sequence[int]) -> list[SourceBatch]:
@@ -144,7 +144,9 @@ class CouchbaseReader(Reader):
         the next reader's to copy, also where this one meets no change at all."""
         offsets = {}
         if self._resumes:
-            offsets = {vbucket: offset(begins[vbucket].seqno, begins[vbucket].place or Place()) for vbucket in fresh}
+            offsets = {
+                vbucket: offset(begins[vbucket].seqno, begins[vbucket].place or HistoryPlace()) for vbucket in fresh
+            }
         return self._batches(maker.first(begins, fresh), offsets)
 
     def partitions(self) -> Sequence[Partition]:
@@ -204,11 +206,13 @@ class CouchbaseReader(Reader):
         if changes is not None:
             KAFKA_LOOP.call(changes.close())
 
-    def _opened(self) -> Changes:
+    def _opened(self) -> VbucketChanges:
         assert self._changes is not None
         return self._changes
 
-    def _batches(self, rows: Sequence[Rows], offsets: Mapping[int, Offset], *, short: bool = True) -> list[SourceBatch]:
+    def _batches(
+        self, rows: Sequence[TopicRows], offsets: Mapping[int, Offset], *, short: bool = True
+    ) -> list[SourceBatch]:
         """A batch a topic, to be committed together; the last one has the offsets."""
         batches = [self._batch(rows) for rows in rows]
         if not batches and offsets:
@@ -220,7 +224,7 @@ class CouchbaseReader(Reader):
             batches[-1].short = short
         return batches
 
-    def _batch(self, rows: Rows) -> SourceBatch:
+    def _batch(self, rows: TopicRows) -> SourceBatch:
         def position(index: int) -> tuple[Partition, Offset]:
             event = rows.events[index]
             return self._names[event.vbucket], offset(event.seqno, event.place)
@@ -233,7 +237,7 @@ class CouchbaseReader(Reader):
             position=position,
         )
 
-    def _log_problem(self, changes: Changes) -> None:
+    def _log_problem(self, changes: VbucketChanges) -> None:
         now = time.monotonic()
         if changes.problem and now - self._logged_at >= PROBLEM_LOG_SECONDS:
             self._logged_at = now

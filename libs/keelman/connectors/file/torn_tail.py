@@ -23,29 +23,29 @@ BLOCK_BYTES = 1 << 20
 _log = get_logger()
 
 
-class Stretch(NamedTuple):
+class ByteRange(NamedTuple):
     """A range of bytes of a file."""
 
     begin: int
     end: int
 
 
-def own_stretches(descriptor: int, announced: Sequence[Announcement]) -> list[Stretch]:
+def own_stretches(descriptor: int, announced: Sequence[Announcement]) -> list[ByteRange]:
     """Returns the ranges of announced writes that a file holds, in order; adjacent writes form one range."""
     size = os.fstat(descriptor).st_size
-    stretches: list[Stretch] = []
+    stretches: list[ByteRange] = []
     for write in sorted(announced, key=lambda stretch: stretch.begin):
         length = write.found(lambda count, at: os.pread(descriptor, count, at), size)
         if not length or (stretches and write.begin < stretches[-1].end):
             continue
         if stretches and stretches[-1].end == write.begin:
-            stretches[-1] = Stretch(stretches[-1].begin, write.begin + length)
+            stretches[-1] = ByteRange(stretches[-1].begin, write.begin + length)
         else:
-            stretches.append(Stretch(write.begin, write.begin + length))
+            stretches.append(ByteRange(write.begin, write.begin + length))
     return stretches
 
 
-def cut(path: Path, descriptor: int, own: Sequence[Stretch]) -> int:
+def cut(path: Path, descriptor: int, own: Sequence[ByteRange]) -> int:
     """Cuts these ranges; the bytes between and behind them move up. Returns the number of bytes cut.
 
     Raises RetriableConnectError, for instance if there is no room to keep the bytes.
@@ -74,7 +74,7 @@ def kept_copies(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f".{path.name}.keelman-cut-*"))
 
 
-def _keep(path: Path, descriptor: int, own: Sequence[Stretch]) -> Path:
+def _keep(path: Path, descriptor: int, own: Sequence[ByteRange]) -> Path:
     for old in kept_copies(path)[: 1 - MOST_KEPT]:
         old.unlink(missing_ok=True)
     copy_path = path.with_name(f".{path.name}.keelman-cut-{time.time_ns():020d}")
@@ -93,7 +93,7 @@ def _keep(path: Path, descriptor: int, own: Sequence[Stretch]) -> Path:
     return copy_path
 
 
-def _take_out(descriptor: int, own: Sequence[Stretch]) -> None:
+def _take_out(descriptor: int, own: Sequence[ByteRange]) -> None:
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags & ~os.O_APPEND)  # pwrite would append
     try:

@@ -13,7 +13,7 @@ from keelman.connect.config.definition import ConfigDef, ConfigValue
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
-from keelman.connect.previews.record_trace import Steps
+from keelman.connect.previews.record_trace import PreviewSteps
 from keelman.connect.records import Offset, Partition
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tasks.source_task import SourceTask
@@ -157,7 +157,9 @@ class JavaConnector(Connector):
         return open_writer(cls.loader, cls._task_class(config), config, task, looks_inside=looks_inside)
 
     @classmethod
-    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+    def open_steps(
+        cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry
+    ) -> PreviewSteps:
         """Returns the connector's Java steps. Raises ConfigValueError, ConnectError."""
         from keelman.connectors.java.steps.record_views import JavaSteps  # noqa: PLC0415  as above
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from keelman.connect import foreign_steps
+from keelman.connect import step_factories
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_kinds import PluginType, aliases
 from keelman.connect.config.versions import ordered
@@ -44,10 +44,10 @@ def use(plugin: JavaPlugin, *, quick: bool) -> None:
     registry.add_steps(steps)
     for step in steps:
         if step.kind is not PluginType.HEADER_CONVERTER and not registry.is_ours(step.class_name):
-            foreign_steps.note(step.class_name, step.kind, _maker(plugin, step, quick=quick))
+            step_factories.note(step.class_name, step.kind, _maker(plugin, step, quick=quick))
 
 
-def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_steps.Make:
+def _maker(plugin: JavaPlugin, step: registry.PluginStep, *, quick: bool) -> step_factories.Make:
     """Returns the function that makes a converter, transform or predicate for a connector that is not Java's."""
 
     def make(config: Mapping[str, str]) -> Any:

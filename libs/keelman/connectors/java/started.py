@@ -36,7 +36,7 @@ class LatestOffsets(CommittedOffsets):
 
 
 @dataclass(slots=True)
-class Context:
+class ConnectorContext:
     """A connector's interface to its worker; Java calls it, by these names and from any thread."""
 
     committed: LatestOffsets
@@ -69,7 +69,7 @@ class Started:
     connector: Any
     loader: PluginLoader
     config: dict[str, str]
-    context: Context
+    context: ConnectorContext
     asked_at: float = field(default_factory=time.monotonic)
 
     def tasks(self, most: int) -> list[dict[str, str]]:
@@ -179,6 +179,6 @@ class StartedConnectors:
             self.sweep()
 
 
-def _context(connector: str, rows: Sequence[tuple[bytes, bytes | None]]) -> Context:
+def _context(connector: str, rows: Sequence[tuple[bytes, bytes | None]]) -> ConnectorContext:
     committed = LatestOffsets(connector, rows)
-    return Context(committed, TaskOffsets(committed), PluginMetrics({"connector": connector}))
+    return ConnectorContext(committed, TaskOffsets(committed), PluginMetrics({"connector": connector}))

@@ -22,7 +22,7 @@ FEW_BATCHES = 2
 
 
 @dataclass(slots=True)
-class Run:
+class PartitionRun:
     """One partition's records in a portion, from `first` to `last`; `index` is the place of the last record or batch in
     the portion.
 
@@ -49,7 +49,7 @@ class Portion:
     timestamps_ms: list[int | None] = field(default_factory=list)
     headers: list[Any] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
-    runs: dict[TopicPartition, Run] = field(default_factory=dict)
+    runs: dict[TopicPartition, PartitionRun] = field(default_factory=dict)
     records: int = 0
     size: int = 0
     """The approximate size of the records in bytes."""
@@ -194,7 +194,7 @@ class Backlog:
         epoch = piece.header.leader_epoch if piece.header.magic >= 2 else -1
         if run is not None:
             first, skipped = run.first, skipped or run.skipped
-        portion.runs[partition] = Run(first, last, index, skipped, epoch, piece.topic_id)
+        portion.runs[partition] = PartitionRun(first, last, index, skipped, epoch, piece.topic_id)
         self._last[partition] = last
 
 

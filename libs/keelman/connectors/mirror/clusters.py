@@ -134,7 +134,7 @@ class GatheredQuestion(Generic[T]):
         return self._ask(sorted(names), seconds) if names else {}
 
 
-class Cluster:
+class MirrorCluster:
     """A cluster and a way to log in to it. `client` is safe in any thread."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -203,7 +203,7 @@ class Clusters:
     def forget(self) -> None:
         """Begins again with no clusters, and leaves the former ones untouched."""
         self._lock = threading.Lock()
-        self._known: dict[tuple[tuple[str, str], ...], tuple[Cluster, float]] = {}
+        self._known: dict[tuple[tuple[str, str], ...], tuple[MirrorCluster, float]] = {}
         self._timer: threading.Timer | None = None
 
     def forked(self) -> None:
@@ -214,18 +214,18 @@ class Clusters:
     def __len__(self) -> int:
         return len(self._known)
 
-    def at(self, settings: Mapping[str, Any]) -> Cluster:
+    def at(self, settings: Mapping[str, Any]) -> MirrorCluster:
         """Returns the cluster that these librdkafka settings lead to; call it again at each look.
 
         A cluster with a login by our code (OAUTHBEARER) is never shared between callers. Raises Unauthenticated and
         Unavailable while there is no token for it.
         """
         if any(callable(value) for value in settings.values()):
-            return Cluster(with_token(settings))
+            return MirrorCluster(with_token(settings))
         key = tuple(sorted((name, str(value)) for name, value in settings.items()))
         with self._lock:
             entry = self._known.pop(key, None)
-            cluster = Cluster(settings) if entry is None else entry[0]
+            cluster = MirrorCluster(settings) if entry is None else entry[0]
             self._known[key] = cluster, time.monotonic()
             surplus = [self._known.pop(old) for old in list(self._known)[: -self._most]]
             self._arm()
@@ -254,7 +254,7 @@ os.register_at_fork(after_in_child=CLUSTERS.forked)
 class Glance:
     """A cluster as it was at the first look: each query is sent once and its answer kept. In one thread."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: MirrorCluster) -> None:
         self._cluster = cluster
         self._answers: dict[Hashable, Any] = {}
         self._wanted: set[str] = set()

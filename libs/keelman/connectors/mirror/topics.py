@@ -21,7 +21,7 @@ _log = get_logger()
 
 
 @dataclass(slots=True)
-class Changes:
+class TopicChanges:
     """The changes that make copies like their source topics; false without changes."""
 
     syncs: list[admin.NewTopic] = field(default_factory=list)  # in the cluster that `offset-syncs.topic.location` names
@@ -85,13 +85,13 @@ class MirrorTopics:
         if changes.acls:
             self._each("create ACL", target.create_acls(changes.acls))
 
-    def changes(self) -> Changes:
+    def changes(self) -> TopicChanges:
         """Returns the changes that `tend` would make now."""
         here = self._partition_counts("source")
         there = here if self._at("source") is self._at("target") else self._partition_counts("target")
         copies = self._copies(here)
         present = {topic: remote for topic, remote in copies.items() if remote in there}
-        changes = Changes()
+        changes = TopicChanges()
         if self.only is None:
             changes.syncs = self._new_syncs_topic(here if self._syncs_here else there)
             for topic, plan in self._planned([topic for topic in copies if topic not in present], here).items():

@@ -15,7 +15,7 @@ from keelman.connect.config.info import keys_from_json
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugins.host import error_from_json
-from keelman.connectors.plugins.plugin_path import Plugin
+from keelman.connectors.plugins.plugin_path import InstalledPlugin
 from keelman.connectors.plugins.process import PluginProcess, Unheard
 from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
 from keelman.runtime.logs.logging import get_logger
@@ -52,7 +52,7 @@ class PluginHost:
 
     def __init__(
         self,
-        plugin: Plugin,
+        plugin: InstalledPlugin,
         *,
         answer_seconds: float = ANSWER_SECONDS,
         memory_bytes: int = MEMORY_BYTES,

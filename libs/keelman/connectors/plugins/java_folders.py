@@ -79,12 +79,12 @@ class JavaPlugin:
         """Its converters, transforms and predicates."""
         return tuple(plugin_class for plugin_class in self.classes if plugin_class.type not in CONNECTORS)
 
-    def usable_steps(self, keys: StepKeys) -> Iterator[registry.Step]:
+    def usable_steps(self, keys: StepKeys) -> Iterator[registry.PluginStep]:
         """Yields its loadable converters, transforms and predicates, in the registry's form."""
         for step in self.steps:
             if not self.problem_of(step.class_name):
                 asks = functools.partial(keys, step.class_name, step.type)
-                yield registry.Step(step.class_name, PluginType(step.type), step.version or UNDEFINED, asks)
+                yield registry.PluginStep(step.class_name, PluginType(step.type), step.version or UNDEFINED, asks)
 
     def problem_of(self, class_name: str) -> str:
         """Returns the reason why the class cannot be used; empty when it can, or was not loaded yet."""

@@ -51,7 +51,7 @@ class PluginFault(ConnectError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class InstalledPlugin:
     """One distribution with connectors: `classes` are entry points by name, `folder` goes on sys.path,
     `source` is the wheel, the jar or the folder that was found below the plugin path.
 
@@ -92,15 +92,15 @@ class BrokenPlugin:
 class Catalog:
     """The plugins of a plugin path, found by the names of their classes."""
 
-    plugins: Sequence[Plugin] = ()
+    plugins: Sequence[InstalledPlugin] = ()
     broken: Sequence[BrokenPlugin] = ()
 
-    def find(self, class_name: str) -> tuple[Plugin, str] | None:
+    def find(self, class_name: str) -> tuple[InstalledPlugin, str] | None:
         """Returns the latest plugin that has the class under any of its names, and the entry point's name."""
         matches = [(p, p.names()[class_name.strip()]) for p in self.plugins if class_name.strip() in p.names()]
         return max(matches, key=lambda match: _ordered(match[0].version), default=None)
 
-    def with_class(self, full: str) -> list[Plugin]:
+    def with_class(self, full: str) -> list[InstalledPlugin]:
         """Returns the plugins that have the class, the latest version first."""
         plugins = [plugin for plugin in self.plugins if full in plugin.classes]
         return sorted(plugins, key=lambda plugin: _ordered(plugin.version), reverse=True)
@@ -113,7 +113,7 @@ def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
     found. A folder that does not exist is broken. Java plugins find the jars of `libraries` behind their own.
     """
     shared = [Path(folder).expanduser().absolute() for folder in libraries]
-    plugins: dict[tuple[str, Path], Plugin] = {}
+    plugins: dict[tuple[str, Path], InstalledPlugin] = {}
     broken: list[BrokenPlugin] = []
     for folder in dict.fromkeys(part.strip() for part in plugin_path.split(",") if part.strip()):
         root = Path(folder).expanduser().absolute()
@@ -127,7 +127,7 @@ def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
     return Catalog(sorted(_beside_each_other([*plugins.values()]), key=str), broken)
 
 
-def _beside_each_other(plugins: Sequence[Plugin]) -> Iterator[Plugin]:
+def _beside_each_other(plugins: Sequence[InstalledPlugin]) -> Iterator[InstalledPlugin]:
     """Yields the plugins; Java plugins know each other's converters, transforms and predicates, the latest first."""
     java = [plugin.java for plugin in plugins if plugin.java is not None]
     java.sort(key=lambda plugin: (_ordered(plugin.version), plugin.name), reverse=True)
@@ -162,7 +162,7 @@ def use(folder: str | Path, *, quick: bool = False) -> None:
             registry.add(full, lambda p=plugin, f=full: load(p, f))  # type: ignore[misc]
 
 
-def load(plugin: Plugin, name: str) -> type[Connector]:
+def load(plugin: InstalledPlugin, name: str) -> type[Connector]:
     """Imports one of a plugin's connectors. Raises PluginFault for any fault of the connector."""
     where = f"plugin {plugin}: {name} ({plugin.classes[name]})"
     try:
@@ -202,7 +202,7 @@ def _inside(root: Path) -> Sequence[Path]:
     return sorted(p for p in root.iterdir() if p.suffix in FILES or (p.is_dir() and not _is_metadata(p)))
 
 
-def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequence[Plugin]:
+def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequence[InstalledPlugin]:
     """Returns the plugins of a file or folder. Files in a folder form one plugin, except in the plugin path's own
     folders."""
     if path.suffix == ".jar":
@@ -218,7 +218,7 @@ def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequenc
     return plugins if root else [*plugins, *_java_plugins(path, libraries, needed=not plugins)]
 
 
-def _java_plugins(path: Path, libraries: Sequence[Path], *, needed: bool = False) -> list[Plugin]:
+def _java_plugins(path: Path, libraries: Sequence[Path], *, needed: bool = False) -> list[InstalledPlugin]:
     """Returns the Java plugin of a folder or a jar, if it has any; logs problems of its parts. Raises
     InvalidArgument (PLUGIN_BROKEN) if it is `needed`, for jars that have problems and no usable class."""
     described = java_folders.described(path, libraries)
@@ -230,7 +230,7 @@ def _java_plugins(path: Path, libraries: Sequence[Path], *, needed: bool = False
         raise InvalidArgument("; ".join(described.problems), reason="PLUGIN_BROKEN")
     connectors = {registry.java_name(connector.class_name): connector.type for connector in described.connectors}
     return (
-        [Plugin(described.name, described.version, described.folder, connectors, java=described)]
+        [InstalledPlugin(described.name, described.version, described.folder, connectors, java=described)]
         if described.classes
         else []
     )
@@ -240,7 +240,7 @@ def _has_connectors(wheel: Path) -> bool:
     return f"[{GROUP}]" in entry_points_text(wheel)
 
 
-def _installed(folder: Path) -> Iterator[Plugin]:
+def _installed(folder: Path) -> Iterator[InstalledPlugin]:
     """Yields a folder's distributions with connectors. Raises InvalidArgument when their metadata is broken."""
     for distribution in distributions(path=[str(folder)]):
         classes = {e.name: e.value for e in distribution.entry_points if e.group == GROUP}
@@ -250,7 +250,7 @@ def _installed(folder: Path) -> Iterator[Plugin]:
             if not _ENTRY.fullmatch(value):
                 text = f"{folder}: entry point {name} = {value}: expected module:Class"
                 raise InvalidArgument(text, reason="PLUGIN_BROKEN")
-        yield Plugin(*_name_and_version(distribution, folder), folder, classes)
+        yield InstalledPlugin(*_name_and_version(distribution, folder), folder, classes)
 
 
 def _name_and_version(distribution: Distribution, folder: Path) -> tuple[str, str]:

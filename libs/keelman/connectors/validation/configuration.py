@@ -20,7 +20,7 @@ from keelman.connect.config.versions import VersionRangeError
 from keelman.connect.converters.converter import SIMPLE_HEADERS
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connect.plugin import Connector, Direction
-from keelman.connectors.registry import Registry, find_connector, full_name
+from keelman.connectors.registry import PluginRegistry, find_connector, full_name
 from keelman.connectors.validation.rules import (
     add_client_faults,
     check_sink,
@@ -47,7 +47,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     if named is None:
         shown = ", ".join(f"{key}={java_text(config[key])}" for key in hash_order(config, copied=True))
         raise InvalidArgument(f"Connector config {{{shown}}} contains no connector type")
-    registry = Registry()
+    registry = PluginRegistry()
     connector = find_connector(named)
     try:
         problem = version_problem(registry, connector.names[0], config.get(VERSION))
@@ -87,7 +87,7 @@ def keys_of(connector: type[Connector]) -> ConfigDef:
 
 def definition_of(connector: type[Connector], config: Config, worker: Mapping[str, str]) -> ConfigDef:
     """The keys that such a connector has beside its own, those of its transforms and predicates included."""
-    registry = Registry()
+    registry = PluginRegistry()
     defaults = tuple(_converter_default(registry, role, config, worker) for role in ROLES)
     version = latest(registry, connector.names[0])
     whole = _framework(connector, common_keys(registry, version, defaults))
@@ -104,7 +104,9 @@ def _framework(connector: type[Connector], common: ConfigDef) -> ConfigDef:
     return common + source_keys() + own + dead_letter_keys(sink=False)
 
 
-def _converter_default(registry: Registry, role: str, config: Config, worker: Mapping[str, str]) -> ConverterDefault:
+def _converter_default(
+    registry: PluginRegistry, role: str, config: Config, worker: Mapping[str, str]
+) -> ConverterDefault:
     key = f"{role}.converter"
     own, shared = config.get(key), worker.get(key) or (SIMPLE_HEADERS if role == "header" else None)
     default = None if shared is None else registry.find(shared) or shared
@@ -118,13 +120,13 @@ def _converter_default(registry: Registry, role: str, config: Config, worker: Ma
 
 
 def _of_another_version(connector: type[Connector], config: Config, problem: str) -> dict[str, Any]:
-    definition = common_keys(Registry(), connector.version)
-    values = definition.validate(config, Registry().find)
+    definition = common_keys(PluginRegistry(), connector.version)
+    values = definition.validate(config, PluginRegistry().find)
     for value in values.values():
         value.recommended = []
     for key in (CLASS, VERSION):
         values[key].errors.append(problem)
-    values[VERSION].recommended = list(dict.fromkeys(Registry().versions(connector.names[0])))
+    values[VERSION].recommended = list(dict.fromkeys(PluginRegistry().versions(connector.names[0])))
     return config_infos(config[CLASS] or "", definition.groups, infos(definition.keys, values))
 
 

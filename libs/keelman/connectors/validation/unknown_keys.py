@@ -17,7 +17,7 @@ from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.topic_creation import DEFAULT, GROUPS, OWN_KEYS, PREFIX
 from keelman.connectors import shipped
-from keelman.connectors.registry import Registry, full_name
+from keelman.connectors.registry import PluginRegistry, full_name
 from keelman.connectors.validation.configuration import definition_of
 from keelman.kafka.properties.keys import ClientKind
 from keelman.kafka.properties.settings import ignored, ignored_by_mirrors
@@ -84,7 +84,7 @@ def ignored_client_keys(config: Config) -> list[str]:
 def _known(connector: type[Connector], config: Config, worker: Config) -> set[str]:
     keys = {*definition_of(connector, config, worker).keys, *contract.CONFIG_DEF.of(connector.config_def).keys}
     keys.update(f"{client}.override.{name}" for client in _CLIENTS for name in client_keys(client))
-    registry = Registry()
+    registry = PluginRegistry()
     for role in ROLES:
         named = registry.find(config.get(f"{role}.converter") or "")
         kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER

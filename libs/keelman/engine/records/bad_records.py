@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
+from keelman.connect.bad_records.dead_letter import RecordOrigin, Why, context_headers
 from keelman.connect.bad_records.tolerance import Budget, Policy, RecordFailure, RecordTooLarge, refused, shortened
 from keelman.connect.errors import RetriableConnectError, in_one_line
 from keelman.connect.failed_record import Format
@@ -42,7 +42,7 @@ class Letter:
     """A dead letter to write; `size` is that of a record that was too large."""
 
     original: Original
-    whence: Whence
+    whence: RecordOrigin
     why: Why
     size: int | None = None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.dead_letter import RecordOrigin
 from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.converter import Converter, Role
@@ -18,7 +18,7 @@ from keelman.connect.failed_record import Stage, converter_stage, transform_stag
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry, Reference, Registered, Registry, SchemaText
-from keelman.connect.transforms.chain import Chain, Step, StepError
+from keelman.connect.transforms.chain import Chain, ChainStep, StepError
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.fused import Fused
@@ -103,7 +103,7 @@ class Conversion:
         self.by_topic = self._values.by_topic or self._keys.by_topic
         """Whether payloads depend on the topic, so that a sink's batch needs each record's topic."""
 
-    def retry(self, stage: Stage, whence: Whence, work: Callable[[], T]) -> T:
+    def retry(self, stage: Stage, whence: RecordOrigin, work: Callable[[], T]) -> T:
         """Returns the result of `work`, retried by the policy. Raises RecordFailure for its errors but NO_FAULTS."""
         try:
             return self._bad.retry(work)
@@ -114,29 +114,29 @@ class Conversion:
         except Exception as error:
             raise RecordFailure(stage, error, whence) from error
 
-    def decode(self, role: Role, payload: bytes | None, whence: Whence) -> Column:
+    def decode(self, role: Role, payload: bytes | None, whence: RecordOrigin) -> Column:
         """Converts one payload from Kafka to a column of one value. Raises RecordFailure."""
         converter = self._converter(role).of_topic(whence.topic)
         return self.retry(self._stages[role], whence, lambda: converter.to_connect([payload]).texts())
 
-    def encode(self, role: Role, column: Column, whence: Whence, topic: str) -> bytes | None:
+    def encode(self, role: Role, column: Column, whence: RecordOrigin, topic: str) -> bytes | None:
         """Converts a column of one value to the payload for Kafka's topic. Raises RecordFailure."""
         converter = self._converter(role).of_topic(topic)
         return self.retry(self._stages[role], whence, lambda: converter.from_connect(column))[0]
 
-    def decode_headers(self, headers: Headers | None, whence: Whence) -> list[Header]:
+    def decode_headers(self, headers: Headers | None, whence: RecordOrigin) -> list[Header]:
         """Converts headers from Kafka. Raises RecordFailure."""
         if not headers:
             return []
         return self.retry(self._stages["header"], whence, lambda: [self._header(n, raw) for n, raw in headers])
 
-    def encode_headers(self, headers: list[Header], whence: Whence) -> Headers:
+    def encode_headers(self, headers: list[Header], whence: RecordOrigin) -> Headers:
         """Converts headers for Kafka. Raises RecordFailure."""
         if not headers:
             return ()
         return self.retry(self._stages["header"], whence, lambda: tuple(map(self._fused.raw_header, headers)))
 
-    def transform(self, record: Record, whence: Whence) -> Record | None:
+    def transform(self, record: Record, whence: RecordOrigin) -> Record | None:
         """Returns the record after all transforms, None when one dropped it. Raises RecordFailure."""
         found: Record | None = record
         for step, stage in self._steps:
@@ -145,7 +145,7 @@ class Conversion:
             found = self._stepped(step, stage, found, whence)
         return found
 
-    def _stepped(self, step: Step, stage: Stage, record: Record, whence: Whence) -> Record | None:
+    def _stepped(self, step: ChainStep, stage: Stage, record: Record, whence: RecordOrigin) -> Record | None:
         return self.retry(stage, whence, lambda: step.apply(record))
 
     def _converter(self, role: Role) -> Converter:
@@ -156,5 +156,5 @@ class Conversion:
         return Header(name, column.schema_of(0), column.values[0], raw)
 
 
-def _stage_of(step: Step) -> Stage:
+def _stage_of(step: ChainStep) -> Stage:
     return transform_stage(step.alias, step.transform.class_name)

@@ -11,13 +11,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from keelman.connect.batch_splitting import column_of, data_of, places_of
 from keelman.connect.columns import ColumnBatch, Data, Nulls, StructColumn, taken
 from keelman.connect.converters.converter import Converter
 from keelman.connect.java.text import is_utf8
 from keelman.connect.record import Header
 from keelman.connect.records import Column, Headers, Origin, Repeated, SinkBatch, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES
-from keelman.connect.shapes import column_of, data_of, places_of
 from keelman.connect.transforms.chain import Chain
 
 Payloads = list[bytes | None]

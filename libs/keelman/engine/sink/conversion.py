@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.dead_letter import RecordOrigin
 from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.converter import ByteArrayConverter, StringConverter
 from keelman.connect.converters.header_converter import SimpleHeaderConverter
@@ -72,7 +72,7 @@ class SinkConversion(Conversion):
         return _made(rows, origin)
 
     def _one(
-        self, value: bytes | None, key: bytes | None, origin: Origin, n: int, whence: Whence, *, raw: bool
+        self, value: bytes | None, key: bytes | None, origin: Origin, n: int, whence: RecordOrigin, *, raw: bool
     ) -> tuple[Record, Headers] | None:
         """One record with its headers as bytes, None when a transform dropped it. Raises RecordFailure."""
         if raw and self.plain:
@@ -122,9 +122,9 @@ def _made(rows: Rows, given: Origin) -> SinkBatch:
     return SinkBatch(Column(rows.values, schemas=rows.schemas), keys, origin)
 
 
-def whence_of(origin: Origin, n: int) -> Whence:
+def whence_of(origin: Origin, n: int) -> RecordOrigin:
     """Where a record was in Kafka."""
-    return Whence(origin.topics[n], origin.partitions[n], origin.offsets[n])
+    return RecordOrigin(origin.topics[n], origin.partitions[n], origin.offsets[n])
 
 
 def original(values: Payloads, keys: Payloads, origin: Origin, n: int) -> Original:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from confluent_kafka import Message
 
 from keelman.connect import contract
-from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.dead_letter import RecordOrigin
 from keelman.connect.bad_records.tolerance import Policy, RecordFailure
 from keelman.connect.failed_record import Stage
 from keelman.connect.plugin import SinkTask, Writer
@@ -137,7 +137,7 @@ class SinkPipeline:
 
     def report_written(self, record: WrittenRecord, error: Exception) -> None:
         """Handles a record of an earlier batch that the writer could not write."""
-        whence = Whence(record.place.topic, record.place.partition, record.offset)
+        whence = RecordOrigin(record.place.topic, record.place.partition, record.offset)
         made = Original(record.key, record.value, record.headers, record.timestamp_ms)
         self._bad.pass_over(RecordFailure(PUT, error, whence), lambda: made)
 

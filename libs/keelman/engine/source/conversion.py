@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.dead_letter import RecordOrigin
 from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.failed_record import FailedRecord, Format, Stage
@@ -118,7 +118,7 @@ class SourceConversion(Conversion):
             )
             yield made, good.values, good.keys if any(key is not None for key in good.keys) else None
 
-    def _take(self, batch: SourceBatch, record: Record, n: int, whence: Whence, topics: dict[str, Rows]) -> None:
+    def _take(self, batch: SourceBatch, record: Record, n: int, whence: RecordOrigin, topics: dict[str, Rows]) -> None:
         """One record into what goes to its topic. Raises RecordFailure."""
         headers = () if batch.headers is None else batch.headers[n] or ()
         if not self.plain:
@@ -164,14 +164,14 @@ def without_steps(config: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _HEADERS}
 
 
-def whence_of(batch: SourceBatch, n: int) -> Whence:
+def whence_of(batch: SourceBatch, n: int) -> RecordOrigin:
     """Returns the origin of a batch's record, as far as its reader reports it: the record's own, else the batch's."""
     if batch.position is not None:
-        return Whence(batch.topic, None, None, *batch.position(n))
+        return RecordOrigin(batch.topic, None, None, *batch.position(n))
     if len(batch.offsets) != 1:
-        return Whence(batch.topic)
+        return RecordOrigin(batch.topic)
     partition, offset = batch.offsets[0]
-    return Whence(batch.topic, None, None, partition, offset)
+    return RecordOrigin(batch.topic, None, None, partition, offset)
 
 
 def _any_text(value: object) -> str:

@@ -13,7 +13,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.runtime.tls.followed import FollowedContext, Properties, of_tls, stores_changed
 
 if TYPE_CHECKING:
-    from keelman.runtime.tls.stores import Identity
+    from keelman.runtime.tls.stores import TlsIdentity
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -137,7 +137,7 @@ def _tls_settings(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _stores(properties: Properties, _changed: tuple[int, ...]) -> tuple[bytes | None, Identity | None]:
+def _stores(properties: Properties, _changed: tuple[int, ...]) -> tuple[bytes | None, TlsIdentity | None]:
     from keelman.runtime.tls.stores import read_identity, read_trusted  # noqa: PLC0415  (the same)
 
     return read_trusted(dict(properties)), read_identity(dict(properties))

@@ -25,7 +25,7 @@ TEXTS = {
 _ABSOLUTE = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 
 
-class Refused(Exception):
+class BodyRefused(Exception):
     """The request's body cannot be read."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -41,11 +41,11 @@ def unambiguous(app: Any) -> Any:
     async def checked(scope: Any, receive: Any, send: Any) -> None:
         headers = scope["headers"]
         if len({k for k, _ in headers if k in ANNOUNCING}) > 1:
-            await _refuse(send, Refused(400, "both Content-Length and Transfer-Encoding are given"))
+            await _refuse(send, BodyRefused(400, "both Content-Length and Transfer-Encoding are given"))
             return
         if whole := _ABSOLUTE.fullmatch(scope["raw_path"]):
             if whole[1].lower() not in [v.lower() for k, v in headers if k == b"host"]:
-                await _refuse(send, Refused(400, "the request's target names another host than the header Host"))
+                await _refuse(send, BodyRefused(400, "the request's target names another host than the header Host"))
                 return
             path = whole[2] or b"/"
             scope = {**scope, "raw_path": path, "path": unquote(path.decode("ascii"))}
@@ -71,7 +71,7 @@ class BoundedBodies:
             try:
                 if not await self._read(scope["headers"], receive, body):
                     return  # the client has gone
-            except Refused as refused:
+            except BodyRefused as refused:
                 if body or (b"expect", b"100-continue") not in scope["headers"]:  # else the client waits for a 100
                     await _drain(receive)
                 await _refuse(send, refused)
@@ -91,12 +91,12 @@ class BoundedBodies:
         if not announced:
             return True
         if int(announced.get(b"content-length", b"0")) > MAX_BODY_BYTES:
-            raise Refused(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+            raise BodyRefused(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 return await self._fill(body, receive)
         except TimeoutError:
-            raise Refused(408, f"the request's body was not whole within {BODY_SECONDS:g} s") from None
+            raise BodyRefused(408, f"the request's body was not whole within {BODY_SECONDS:g} s") from None
 
     async def _fill(self, body: bytearray, receive: Any) -> bool:
         while True:
@@ -107,9 +107,9 @@ class BoundedBodies:
             body += chunk
             self._held += len(chunk)
             if len(body) > MAX_BODY_BYTES:
-                raise Refused(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+                raise BodyRefused(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
             if self._held > TOGETHER_BYTES:
-                raise Refused(429, "too many large requests at once")
+                raise BodyRefused(429, "too many large requests at once")
             if not message.get("more_body", False):
                 return True
 
@@ -125,7 +125,7 @@ async def _drain(receive: Any) -> None:
                     return
 
 
-async def _refuse(send: Any, refused: Refused) -> None:
+async def _refuse(send: Any, refused: BodyRefused) -> None:
     body = error_body(refused.status, f"{TEXTS[refused.status]}: {refused}")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers.append((b"connection", b"close"))

@@ -30,7 +30,7 @@ MAX_NEEDED = 200
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Part:
+class LogPart:
     """A compressed part: the log's bytes from `begin` to before `end`."""
 
     begin: int
@@ -58,11 +58,11 @@ class Log:
         self.file = file
         self._name = re.compile(re.escape(file.name) + r"\.(-?\d+)_(-?\d+)\.gz")
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[LogPart]:
         """Returns the existing parts, the oldest first."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self.file.parent) as entries:
             named = [match for entry in entries if (match := self._name.fullmatch(entry.name))]
-            return sorted(Part(int(m[1]), int(m[2]), self.file.parent / m[0]) for m in named)
+            return sorted(LogPart(int(m[1]), int(m[2]), self.file.parent / m[0]) for m in named)
         return []
 
     def keep(
@@ -157,7 +157,7 @@ class PartsReader:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._descriptor = _open(log.file, os.O_RDONLY)
-        self._part: tuple[Part, gzip.GzipFile, int] | None = None
+        self._part: tuple[LogPart, gzip.GzipFile, int] | None = None
 
     def close(self) -> None:
         """Closes the files."""
@@ -202,7 +202,7 @@ class PartsReader:
         """
         while True:
             if self._part is not None and self._part[0].begin <= position < self._part[0].end:
-                part: Part | None = self._part[0]
+                part: LogPart | None = self._part[0]
             else:
                 self._close_part()
                 data = os.pread(self._descriptor, limit, max(position, 0))
@@ -215,7 +215,7 @@ class PartsReader:
                 return data, max(position, part.begin) + len(data)
             position = part.end
 
-    def _read_part(self, part: Part, position: int, limit: int) -> bytes:
+    def _read_part(self, part: LogPart, position: int, limit: int) -> bytes:
         try:
             if self._part is None or self._part[0] != part or self._part[2] != position:
                 self._close_part()
@@ -300,7 +300,7 @@ class _Unpacked(gzip.GzipFile):
         self._raw.close()
 
 
-def _unpacked(part: Part) -> gzip.GzipFile:
+def _unpacked(part: LogPart) -> gzip.GzipFile:
     return _Unpacked(_open(part.path, os.O_RDONLY))
 
 

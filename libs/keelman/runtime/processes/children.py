@@ -35,7 +35,7 @@ SWEEP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ChildRecord:
     """A child's record.json in its folder, by which the next starter finds it again.
 
     `pid` is 0 from just before the start until the process exists. `start` distinguishes it from a later one of the
@@ -74,7 +74,7 @@ class Exit:
 class Child:
     """One process, started or adopted, until it ends. Used from one event loop."""
 
-    def __init__(self, folder: Path, record: Record, pidfd: int | None) -> None:
+    def __init__(self, folder: Path, record: ChildRecord, pidfd: int | None) -> None:
         self.folder = folder
         self.record = record
         self.exit: Exit | None = None
@@ -139,7 +139,7 @@ class Child:
 
 def start(
     folder: Path,
-    record: Record,
+    record: ChildRecord,
     *,
     log: Path,
     environment: Mapping[str, str],
@@ -195,7 +195,7 @@ def _program(name: str) -> str:
     return path
 
 
-def adopt(folder: Path, *, owner: int | None = None) -> tuple[Record, Child | None] | None:
+def adopt(folder: Path, *, owner: int | None = None) -> tuple[ChildRecord, Child | None] | None:
     """Returns the last record of a folder and its process if that still runs; None if the folder has no record.
 
     Called once for each folder when the starter starts. A record without a pid (its writer was killed while starting
@@ -232,12 +232,12 @@ def exit_of(folder: Path, pid: int, code: int | None) -> Exit:
     return Exit(left.exit_code if code is None else code, left.reason, left.message)
 
 
-def write_record(folder: Path, record: Record) -> None:
+def write_record(folder: Path, record: ChildRecord) -> None:
     """Writes the folder's record.json. Raises OSError."""
     write_json(folder / "record.json", record)
 
 
-def read_record(folder: Path, *, owner: int | None = None) -> Record | None:
+def read_record(folder: Path, *, owner: int | None = None) -> ChildRecord | None:
     """Returns the folder's record; None if it cannot be read, or does not belong to `owner`.
 
     If others may write into the folder, a record of theirs could name any process of the host.
@@ -247,12 +247,12 @@ def read_record(folder: Path, *, owner: int | None = None) -> Record | None:
             if owner is not None and os.fstat(file.fileno()).st_uid != owner:
                 return None
             fields = json.loads(file.read())
-        return Record(**{**fields, "command": tuple(fields["command"])})
+        return ChildRecord(**{**fields, "command": tuple(fields["command"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
+async def sweep(folder: Path, record: ChildRecord, *, seen: bool) -> list[int]:
     """Kills the remaining processes of an ended child and waits until they are gone, so that their ports are free.
 
     These are the processes that carry the folder's mark and, if the child's end was watched (`seen`), those of its

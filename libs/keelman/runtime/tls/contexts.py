@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.tls.pairs import load_pair
 from keelman.runtime.tls.server_contexts import OutspokenContext
-from keelman.runtime.tls.stores import STORES, Identity, check_kinds, names_identity, read_identity, read_trusted
+from keelman.runtime.tls.stores import STORES, TlsIdentity, check_kinds, names_identity, read_identity, read_trusted
 
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -131,7 +131,7 @@ def _openssl_name(java: str) -> str:
     return name.replace("_", "-")
 
 
-def _own(context: ssl.SSLContext, identity: Identity, key: str) -> None:
+def _own(context: ssl.SSLContext, identity: TlsIdentity, key: str) -> None:
     try:
         load_pair(context, identity.certificates, identity.key)
     except ssl.SSLError as error:

@@ -35,14 +35,14 @@ _LATER_IN_CHAIN = re.compile(rb"^Certificate\[(?!1\])\d+\]:\s*-----BEGIN.+?-----
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class TlsIdentity:
     """A private key (PEM, PKCS#8, not encrypted) and its certificates (PEM, its own first)."""
 
     key: bytes = field(repr=False)
     certificates: bytes
 
 
-def read_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> Identity | None:
+def read_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> TlsIdentity | None:
     """Returns the keystore that `<prefix>keystore.*` and `<prefix>key.password` name; None if they name none.
 
     Raises InvalidArgument naming the property at fault, never a password.
@@ -141,7 +141,7 @@ def _certificates(pem: bytes, key: str) -> bytes:
     return text
 
 
-def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix: str) -> Identity:
+def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix: str) -> TlsIdentity:
     match = _KEY.search(key_text)
     if match is None:
         raise InvalidArgument(f"{key}: there is no private key in it")
@@ -154,7 +154,7 @@ def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix
         raise InvalidArgument(f"{prefix}key.password: {said} ({key})") from None
     except ValueError:
         raise InvalidArgument(f"{key}: the private key cannot be read, or {prefix}key.password is wrong") from None
-    return Identity(_plain(private), _certificates(chain, key))
+    return TlsIdentity(_plain(private), _certificates(chain, key))
 
 
 def _plain(private: PrivateKeyTypes | PKCS12PrivateKeyTypes) -> bytes:
@@ -181,12 +181,12 @@ def _pkcs12(data: bytes, password: str, location: str, key: str) -> PKCS12KeyAnd
         ) from None
 
 
-def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> Identity:
+def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> TlsIdentity:
     store = _pkcs12(data, password, location, key)
     if store.key is None or store.cert is None:
         raise InvalidArgument(f"{key}: there is no private key with a certificate in {location!r}")
     chain = [store.cert.certificate, *(entry.certificate for entry in store.additional_certs)]
-    return Identity(_plain(store.key), _pem(chain))
+    return TlsIdentity(_plain(store.key), _pem(chain))
 
 
 @lru_cache(maxsize=8)  # a JVM for each client that a worker opens would take its time

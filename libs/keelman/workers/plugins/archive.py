@@ -63,7 +63,7 @@ def refusal(rule: str, reason: str, entry: str = "") -> ArchiveRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """A file in an archive: its path, checked, and its size unpacked."""
 
     path: str
@@ -75,26 +75,26 @@ class Entry:
 class Archive(Protocol):
     """An open archive whose entries are all legal."""
 
-    entries: list[Entry]
+    entries: list[ArchiveEntry]
 
-    def open(self, entry: Entry) -> IO[bytes]:
+    def open(self, entry: ArchiveEntry) -> IO[bytes]:
         """Opens an entry for at most the bytes of its size. Broken entries raise errors of BROKEN."""
 
 
 class _Zip:
-    def __init__(self, file: zipfile.ZipFile, entries: list[Entry]) -> None:
+    def __init__(self, file: zipfile.ZipFile, entries: list[ArchiveEntry]) -> None:
         self.entries, self._file = entries, file
 
-    def open(self, entry: Entry) -> IO[bytes]:
+    def open(self, entry: ArchiveEntry) -> IO[bytes]:
         assert isinstance(entry.mark, zipfile.ZipInfo)
         return self._file.open(entry.mark)
 
 
 class _Tar:
-    def __init__(self, plain: IO[bytes], entries: list[Entry]) -> None:
+    def __init__(self, plain: IO[bytes], entries: list[ArchiveEntry]) -> None:
         self.entries, self._plain = entries, plain
 
-    def open(self, entry: Entry) -> IO[bytes]:
+    def open(self, entry: ArchiveEntry) -> IO[bytes]:
         assert isinstance(entry.mark, int)
         return cast(IO[bytes], io.BufferedReader(_Slice(self._plain, entry.mark, entry.size)))
 
@@ -131,7 +131,7 @@ def open_tar_gz(file: IO[bytes], size: int, bounds: Bounds = BOUNDS, folder: Pat
         yield _Tar(plain, entries)
 
 
-def copied(archive: Archive, entry: Entry, target: IO[bytes]) -> None:
+def copied(archive: Archive, entry: ArchiveEntry, target: IO[bytes]) -> None:
     """Copies an entry's bytes. Raises ArchiveRefused if they are broken, or fewer or more than its size."""
     count = 0
     try:
@@ -257,7 +257,7 @@ class _Paths:
             path = path.rpartition("/")[0]
 
 
-def _zip_entries(archive: zipfile.ZipFile, size: int, bounds: Bounds, *, is_jar: bool) -> list[Entry]:
+def _zip_entries(archive: zipfile.ZipFile, size: int, bounds: Bounds, *, is_jar: bool) -> list[ArchiveEntry]:
     infos = archive.infolist()
     if len(infos) > bounds.entries:
         raise refusal("entries", f"{len(infos)} entries; legal are {bounds.entries}")
@@ -270,7 +270,7 @@ def _zip_entries(archive: zipfile.ZipFile, size: int, bounds: Bounds, *, is_jar:
         if name.endswith("/"):
             paths.add_folder(path)
         elif paths.add(path, (info.CRC, info.file_size) if is_jar else None):
-            entries.append(Entry(path, info.file_size, info))
+            entries.append(ArchiveEntry(path, info.file_size, info))
     _check_total(total, size, bounds)
     _check_overlap(infos)
     return entries
@@ -318,7 +318,7 @@ def _unzip(file: IO[bytes], plain: IO[bytes], size: int, bounds: Bounds) -> None
         raise refusal("broken", f"not a gzip file that can be read: {error}") from error
 
 
-def _tar_entries(archive: tarfile.TarFile, bounds: Bounds) -> list[Entry]:
+def _tar_entries(archive: tarfile.TarFile, bounds: Bounds) -> list[ArchiveEntry]:
     entries, paths, count = [], _Paths(), 0
     while (member := archive.next()) is not None:
         archive.members.clear()  # type: ignore[attr-defined]
@@ -335,12 +335,12 @@ def _tar_entries(archive: tarfile.TarFile, bounds: Bounds) -> list[Entry]:
         if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.sparse is not None:
             raise refusal("link", "is a link, a device or a file with holes, and no plain file", name)
         paths.add(path)
-        entries.append(Entry(path, member.size, member.offset_data))
+        entries.append(ArchiveEntry(path, member.size, member.offset_data))
     return entries
 
 
 @contextmanager
-def seekable(archive: Archive, entry: Entry) -> Iterator[IO[bytes]]:
+def seekable(archive: Archive, entry: ArchiveEntry) -> Iterator[IO[bytes]]:
     """Opens an entry as a seekable file: a nameless copy if the archive compresses its entries."""
     if isinstance(archive, _Tar):
         yield archive.open(entry)

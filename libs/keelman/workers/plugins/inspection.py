@@ -17,9 +17,9 @@ from keelman.runtime.java.installation import MINIMUM
 from keelman.workers.plugins.archive import (
     BOUNDS,
     Archive,
+    ArchiveEntry,
     ArchiveRefused,
     Bounds,
-    Entry,
     copied,
     open_tar_gz,
     open_zip,
@@ -203,7 +203,7 @@ class _Reader:
         if not parts:
             self.problems.append("has neither jars nor wheels")
 
-    def _read_part(self, file: IO[bytes], entry: Entry) -> None:
+    def _read_part(self, file: IO[bytes], entry: ArchiveEntry) -> None:
         """Reads a jar or wheel. An illegal one is a problem; an archive bomb refuses the file."""
         is_jar = entry.path.endswith(".jar")
         try:

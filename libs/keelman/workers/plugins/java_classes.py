@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keelman.model.plugins.plugin import PluginClass
-from keelman.workers.plugins.archive import BROKEN, Archive, Entry
+from keelman.workers.plugins.archive import BROKEN, Archive, ArchiveEntry
 from keelman.workers.plugins.class_file import ClassFile, InvalidClassFile, named_classes, read_class
 from keelman.workers.plugins.inner_classes import RUNTIME, InnerClasses, is_inner
 from keelman.workers.plugins.versions import jar_version
@@ -163,7 +163,7 @@ class JavaClasses:
         return {PluginClass(name.replace("/", "."), kind, version, "java", path) for kind in types}
 
     def _add_class(
-        self, archive: Archive, entry: Entry, jar: int, broken: list[str], newer: list[tuple[int, str]]
+        self, archive: Archive, entry: ArchiveEntry, jar: int, broken: list[str], newer: list[tuple[int, str]]
     ) -> None:
         try:
             if entry.size > MAX_CLASS_BYTES:
@@ -194,7 +194,7 @@ class JavaClasses:
         if len(self._classes) < MAX_CLASSES:
             self._classes.setdefault(read.name, _Class(parents, read.can_be_made, read.java, jar))
 
-    def _add_service(self, archive: Archive, entry: Entry, jar: int) -> None:
+    def _add_service(self, archive: Archive, entry: ArchiveEntry, jar: int) -> None:
         kind = SERVICES[entry.path[len(_SERVICE) :]]
         try:
             if entry.size > MAX_SERVICE_BYTES:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keelman.workers.plugins.archive import BROKEN, Archive, Entry
+from keelman.workers.plugins.archive import BROKEN, Archive, ArchiveEntry
 
 MAX_METADATA_BYTES = 1 << 20
 _ENDINGS = (".tar.gz", ".tgz", ".zip", ".jar", ".whl")
@@ -65,7 +65,7 @@ def jar_version(archive: Archive, path: str) -> str:
     return of_file_name(f"{stem}.jar").version
 
 
-def text_of(archive: Archive, entry: Entry) -> str:
+def text_of(archive: Archive, entry: ArchiveEntry) -> str:
     """Returns a small file's text; empty if it is large or cannot be read."""
     if entry.size > MAX_METADATA_BYTES:
         return ""

@@ -30,7 +30,7 @@ class HeaderRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RestAccess:
     """A worker's rules for browsers and proxies in front of it."""
 
     origins: tuple[re.Pattern[str], ...] | None
@@ -39,11 +39,11 @@ class Access:
     headers: tuple[HeaderRule, ...]
 
 
-def read_access(reader: PropertyReader) -> Access:
+def read_access(reader: PropertyReader) -> RestAccess:
     """Reads the rules from the worker's properties; the reader notes errors."""
     raw = reader.raw
     methods = tuple(m for m in raw.get(METHODS, "").split(",") if m.strip())
-    return Access(
+    return RestAccess(
         origins=reader.take(lambda: _origins(raw.get(ORIGIN, "")), None),
         methods=methods or USUAL_METHODS,
         headers=read_header_rules(reader),

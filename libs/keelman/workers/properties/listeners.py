@@ -30,7 +30,7 @@ _FORM = re.compile(r"(https?)://\[?([0-9a-z\-%._:]*?)\]?:([0-9]+)/?", re.IGNOREC
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenerAddress:
     """One address that the REST API answers at; an empty host means all of this machine."""
 
     scheme: str
@@ -43,26 +43,26 @@ class Listener:
         return self.scheme == "https"
 
 
-ANYWHERE = Listener("http", "", 8083)
+ANYWHERE = ListenerAddress("http", "", 8083)
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
     """All of a worker's listeners."""
 
-    main: tuple[Listener, ...]
-    admin: tuple[Listener, ...] | None
+    main: tuple[ListenerAddress, ...]
+    admin: tuple[ListenerAddress, ...] | None
     """Listeners of the admin endpoints only; None if the main listeners serve these, empty if they are not served."""
-    advertised: Listener
+    advertised: ListenerAddress
     """The address for other workers, with port 0 for the port that the listener gets."""
-    metrics: tuple[Listener, ...] = ()
+    metrics: tuple[ListenerAddress, ...] = ()
     """Listeners that serve only /metrics."""
 
-    def url(self, ports: Mapping[Listener, int]) -> str:
+    def url(self, ports: Mapping[ListenerAddress, int]) -> str:
         """Returns the advertised URL, which ends with a slash; `ports` are the actual ports of the main listeners."""
         return f"{self.advertised.scheme}://{self.worker_id(ports)}/"
 
-    def worker_id(self, ports: Mapping[Listener, int]) -> str:
+    def worker_id(self, ports: Mapping[ListenerAddress, int]) -> str:
         """Returns the worker's id, host:port."""
         alike = [listener for listener in self.main if listener.scheme == self.advertised.scheme] or list(self.main)
         return joined_address(self.advertised.host, self.advertised.port or ports[alike[0]])
@@ -85,7 +85,7 @@ def read_listeners(reader: PropertyReader) -> Listeners:
     port = reader.number("rest.advertised.port", 0, 0)
     if port > MAX_PORT:
         reader.refuse("rest.advertised.port", port, f"a whole number from 0 to {MAX_PORT}")
-    advertised = Listener(scheme, host or alike.host or socket.gethostname(), port)
+    advertised = ListenerAddress(scheme, host or alike.host or socket.gethostname(), port)
     return Listeners(main, admin, advertised, _parsed(reader, METRICS, raw.get(METRICS, "")))
 
 
@@ -118,11 +118,11 @@ def _prefix(raw: Mapping[str, str], own_prefix: str) -> str:
     return f"{own_prefix}ssl." if any(key.startswith(f"{own_prefix}ssl.") for key in raw) else "ssl."
 
 
-def _parsed(reader: PropertyReader, key: str, text: str) -> tuple[Listener, ...]:
-    def one(url: str) -> Listener:
+def _parsed(reader: PropertyReader, key: str, text: str) -> tuple[ListenerAddress, ...]:
+    def one(url: str) -> ListenerAddress:
         match = _FORM.fullmatch(url)
         if match is None or int(match[3]) > MAX_PORT:
             raise InvalidArgument.of(key, url, LEGAL)
-        return Listener(match[1].lower(), match[2].lower(), int(match[3]))
+        return ListenerAddress(match[1].lower(), match[2].lower(), int(match[3]))
 
     return tuple(reader.take(partial(one, url.strip()), ANYWHERE) for url in text.split(",") if url.strip())

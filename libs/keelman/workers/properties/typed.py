@@ -28,7 +28,7 @@ from keelman.kafka.properties.keys import HOST_AND_PORT, Servers
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.labels import labels_of
-from keelman.workers.properties.access import Access, read_access
+from keelman.workers.properties.access import RestAccess, read_access
 from keelman.workers.properties.basic_auth import BasicAuth, asks_for_passwords
 from keelman.workers.properties.client_checks import check_clients
 from keelman.workers.properties.listeners import Listeners, read_listeners
@@ -73,7 +73,7 @@ class WorkerProperties:
     offset_file: Path | None
     offset_flush_ms: int
     listeners: Listeners
-    access: Access
+    access: RestAccess
     basic_auth: BasicAuth | None
     session_ms: int
     heartbeat_ms: int

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedAnswer:
     """A worker's complete answer."""
 
     status: int
@@ -37,7 +37,7 @@ def is_momentary(status: int, body: bytes) -> bool:
     return status == CONFLICT and MOMENTARY in body
 
 
-class Asking:
+class ClusterRequests:
     """Sends requests with complete bodies. A cluster that requires a password gets it with every request from then on;
     no other cluster does. Requests that a rebalance blocks are retried for a while."""
 
@@ -46,7 +46,7 @@ class Asking:
         self._access = access
         self._guarded: dict[str, bytes] = {}
 
-    async def ask(self, cluster: str, request: Outgoing) -> Received:
+    async def ask(self, cluster: str, request: Outgoing) -> ReceivedAnswer:
         """Returns a worker's answer. Raises Unauthenticated and the errors of `Rest.send`."""
         end, backoff = time.monotonic() + PATIENCE_SECONDS, Backoff(first=0.1, most=1.0)
         while True:
@@ -55,7 +55,7 @@ class Asking:
                 return answer
             await asyncio.sleep(backoff.next())
 
-    async def _known(self, cluster: str, request: Outgoing) -> Received:
+    async def _known(self, cluster: str, request: Outgoing) -> ReceivedAnswer:
         cluster_state = self._guarded.get(cluster, b"")
         answer = await self._send(cluster, _named(request, cluster_state))
         if answer.status == UNAUTHORIZED:
@@ -69,10 +69,10 @@ class Asking:
             raise self._access.refused(cluster)
         return answer
 
-    async def _send(self, cluster: str, request: Outgoing) -> Received:
+    async def _send(self, cluster: str, request: Outgoing) -> ReceivedAnswer:
         async with self._rest.send(cluster, request) as response:
             try:
-                return Received(response.status_code, response.headers, await response.aread())
+                return ReceivedAnswer(response.status_code, response.headers, await response.aread())
             except httpx.TransportError as error:
                 url = response.url
                 raise Unavailable(f"worker {url.host}:{url.port} broke off: {error}") from None

@@ -17,7 +17,7 @@ from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.model import errors
 from keelman.runtime.supervise import supervise
 from keelman.workers.connector_messages import TYPES, add_notes
-from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Outgoing
 from keelman.workers.status_notes import STATUS_FIELD
 
@@ -30,7 +30,7 @@ HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/jso
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListedConnectors:
     """All connectors that could be listed, and why the others' worker clusters could not."""
 
     connectors: list[pb.Connector]
@@ -38,7 +38,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RestAnswer:
     """A worker's answer: its JSON, and what its headers tell about the connector."""
 
     body: Any
@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Connectors:
+class RestConnectors:
     """Reads and changes connectors. Errors of a worker come as our classes with Connect's own message.
 
     Raises NotFound (worker cluster, connector), InvalidArgument (a configuration that Connect refuses), AlreadyExists,
@@ -56,7 +56,7 @@ class Connectors:
     Unavailable (no worker can be reached), DeadlineExceeded, Internal.
     """
 
-    asking: Asking
+    asking: ClusterRequests
     _: KW_ONLY
     list_seconds: float = 10.0
     on_write: Callable[[str, str, pb.Connector | None], None] = lambda cluster, name, connector: None
@@ -67,9 +67,9 @@ class Connectors:
         answer = await self._ask(cluster, "GET", _path(name))
         return await self._complete(cluster, name, answer)
 
-    async def all(self, clusters: Iterable[str]) -> Listing:
+    async def all(self, clusters: Iterable[str]) -> ListedConnectors:
         """Returns the connectors of these worker clusters, which are read concurrently."""
-        listing = Listing([], {})
+        listing = ListedConnectors([], {})
         await supervise(*(partial(self._list, cluster, listing) for cluster in clusters))
         return listing
 
@@ -130,7 +130,7 @@ class Connectors:
         path = _path(name, "/restart") + (f"?{query}" if query else "")
         await self._ask(cluster, "POST", path, etag=etag, request_id=request_id)
 
-    async def _list(self, cluster: str, listing: Listing) -> None:
+    async def _list(self, cluster: str, listing: ListedConnectors) -> None:
         try:
             async with asyncio.timeout(self.list_seconds):
                 answer = await self._call(cluster, "GET", "/connectors?expand=status&expand=info")
@@ -153,12 +153,12 @@ class Connectors:
     async def _call(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
         return (await self._ask(cluster, method, target, body)).body
 
-    async def _written(self, cluster: str, name: str, answer: Answer) -> pb.Connector:
+    async def _written(self, cluster: str, name: str, answer: RestAnswer) -> pb.Connector:
         connector = await self._complete(cluster, name, answer)
         self.on_write(cluster, name, connector)
         return connector
 
-    async def _complete(self, cluster: str, name: str, answer: Answer) -> pb.Connector:
+    async def _complete(self, cluster: str, name: str, answer: RestAnswer) -> pb.Connector:
         """Returns the connector of an answer, with its present state."""
         connector = _connector(cluster, answer.body, await self._status(cluster, name))
         connector.notes.extend(map(str, answer.notes))
@@ -167,7 +167,7 @@ class Connectors:
 
     async def _ask(
         self, cluster: str, method: str, target: str, body: Any = None, *, etag: str = "", request_id: str = ""
-    ) -> Answer:
+    ) -> RestAnswer:
         content = None if body is None else orjson.dumps(body)
         more = ((b"if-match", etag), (REQUEST_ID, request_id))
         headers = (*HEADERS, *((name, text.encode("latin-1", "replace")) for name, text in more if text))
@@ -182,7 +182,7 @@ class Connectors:
         except orjson.JSONDecodeError:
             raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
         etag, uid = (received.headers.get(name, "") for name in ("etag", UID))
-        return Answer(found, _listed(received.headers, NOTES), etag, uid)
+        return RestAnswer(found, _listed(received.headers, NOTES), etag, uid)
 
 
 def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.KeelmanError:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from keelman.agent.shipping.bucket_keys import Keys
-from keelman.agent.shipping.kept import Kept, Pending
+from keelman.agent.shipping.progress import DeliveryProgress, Pending
 from keelman.agent.shipping.source import Batch, Source
 from keelman.agent.shipping.target import finished
 from keelman.model.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied, Unavailable
@@ -27,7 +27,7 @@ REQUEST_SECONDS, CONNECT_SECONDS, RETRY_SECONDS = 60, 10, 20
 DEFAULT_REGION = "us-east-1"
 
 
-class Store(Protocol):
+class ObjectStorage(Protocol):
     """The storage that objects are put into."""
 
     async def put(self, key: str, content: bytes) -> None:
@@ -90,7 +90,7 @@ class S3Store:
             raise Unavailable(f"{self.place}: {' '.join(str(error).split())[:300]}") from None
 
 
-def opened_store(buckets: str, region: str, bucket: str, keys: Keys | None = None) -> Store:
+def opened_store(buckets: str, region: str, bucket: str, keys: Keys | None = None) -> ObjectStorage:
     """Opens a bucket in the place that `buckets` names. Raises FailedPrecondition, and InvalidArgument for anything but
     the URL of a server or a folder."""
     if buckets.startswith("/"):
@@ -105,9 +105,9 @@ class BucketTarget:
     """`keep` stores the content of the next put; `folder` is the prefix of keys. An object is put once it holds
     `most_bytes` of the log, or once its oldest line is `seconds` old. `turns`: how many are in memory at a time."""
 
-    open_store: Callable[[], Store]
+    open_store: Callable[[], ObjectStorage]
     folder: str
-    keep: Callable[[Kept], None]
+    keep: Callable[[DeliveryProgress], None]
     turns: asyncio.Semaphore
     most_bytes: int
     seconds: float
@@ -126,12 +126,12 @@ class BucketTarget:
 class BucketWriter:
     """Puts objects."""
 
-    def __init__(self, target: BucketTarget, store: Store, source: Source) -> None:
+    def __init__(self, target: BucketTarget, store: ObjectStorage, source: Source) -> None:
         self._target = target
         self._store = store
         self._source = source
 
-    async def resume(self, progress: Kept) -> Kept:
+    async def resume(self, progress: DeliveryProgress) -> DeliveryProgress:
         """Puts an object again that may not have been put."""
         pending = progress.pending
         if pending is None:
@@ -143,7 +143,7 @@ class BucketWriter:
             await self._put(pending.key, batch)
         return replace(progress, position=pending.end, mine=pending.mine, pending=None)
 
-    async def write(self, batch: Batch, progress: Kept) -> Kept:
+    async def write(self, batch: Batch, progress: DeliveryProgress) -> DeliveryProgress:
         """Stores the content of the put, then puts it. Raises KeelmanError."""
         now = self._target.now()
         name = f"{now:%Y-%m-%d}/{now:%H-%M-%S}-{progress.id[:8]}-{progress.position:016d}.log.gz"

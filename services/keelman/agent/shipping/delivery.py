@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from keelman.agent.shipping.kept import Kept, read_kept, write_kept
+from keelman.agent.shipping.progress import DeliveryProgress, read_progress, write_progress
 from keelman.agent.shipping.source import Source, Stream
-from keelman.agent.shipping.target import Target, Writer, finished
+from keelman.agent.shipping.target import LogTarget, LogWriter, finished
 from keelman.api.node.v1.workload_pb2 import LogProblem
 from keelman.model.errors import KeelmanError
 from keelman.rpc.times import to_timestamp
@@ -40,7 +40,7 @@ class Delivery:
         stream: Stream,
         kind: str,
         file: Path,
-        target: Callable[[Callable[[Kept], None]], Target],
+        target: Callable[[Callable[[DeliveryProgress], None]], LogTarget],
         on_problem: Callable[[], None],
     ) -> None:
         """`target` makes the target, which may store its next action. Calls `on_problem` when `shown` changes."""
@@ -55,7 +55,7 @@ class Delivery:
         self._file = file
         self._source = Source(stream)
         self._target = target(self._keep)
-        self._kept: Kept | None = None
+        self._kept: DeliveryProgress | None = None
         self._is_last = asyncio.Event()
         self._done = asyncio.Event()
         self._waited_since: float | None = None
@@ -99,13 +99,13 @@ class Delivery:
 
     def _begin(self) -> None:
         if self._kept is None:
-            progress = read_kept(self._file)
+            progress = read_progress(self._file)
             if progress is None:
-                progress = self._source.at_end(Kept()) if self.stream.about else Kept()
-                write_kept(self._file, progress)
+                progress = self._source.at_end(DeliveryProgress()) if self.stream.about else DeliveryProgress()
+                write_progress(self._file, progress)
             self._kept = progress
 
-    async def _deliver(self, writer: Writer, backoff: Backoff) -> None:
+    async def _deliver(self, writer: LogWriter, backoff: Backoff) -> None:
         """Delivers batches. Raises the target's errors."""
         self._keep(await writer.resume(self._source.place(self._known)))
         while True:
@@ -135,7 +135,7 @@ class Delivery:
             self._waited_since = None
 
     @property
-    def _known(self) -> Kept:
+    def _known(self) -> DeliveryProgress:
         assert self._kept is not None
         return self._kept
 
@@ -151,14 +151,14 @@ class Delivery:
     async def _look_again(self) -> None:
         await wait_or_stop(self._is_last, LOOK_SECONDS)
 
-    def _pass_over(self, progress: Kept) -> None:
+    def _pass_over(self, progress: DeliveryProgress) -> None:
         if time.monotonic() - self._kept_at > KEEP_SECONDS:
             self._keep(progress)
         self._kept = progress
 
-    def _keep(self, progress: Kept) -> None:
+    def _keep(self, progress: DeliveryProgress) -> None:
         if progress != self._kept:
-            write_kept(self._file, progress)
+            write_progress(self._file, progress)
             self._kept, self._kept_at = progress, time.monotonic()
 
     def _note_problem(self, problem: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.agent.shipping.source import Batch, Source
 from keelman.agent.shipping.target import finished
 from keelman.runtime.logs.parts import Keeping, Log
@@ -34,24 +34,24 @@ class FileTarget:
         return waiting > 0
 
     @contextlib.asynccontextmanager
-    async def opened(self, source: Source) -> AsyncIterator[FileWriter]:
+    async def opened(self, source: Source) -> AsyncIterator[LogFileWriter]:
         """Opens the file, which it makes. Raises OSError."""
         self.file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         descriptor = os.open(self.file, FLAGS, 0o644)
         try:
-            yield FileWriter(descriptor, self)
+            yield LogFileWriter(descriptor, self)
         finally:
             os.close(descriptor)
 
 
-class FileWriter:
+class LogFileWriter:
     """Appends to the file."""
 
     def __init__(self, descriptor: int, target: FileTarget) -> None:
         self._descriptor = descriptor
         self._target = target
 
-    async def resume(self, progress: Kept) -> Kept:
+    async def resume(self, progress: DeliveryProgress) -> DeliveryProgress:
         """Cuts off the bytes after the kept length. A file that was emptied, or is another one, is continued at its
         end."""
         status = os.fstat(self._descriptor)
@@ -59,7 +59,7 @@ class FileWriter:
             os.ftruncate(self._descriptor, progress.length)
         return replace(progress, length=os.fstat(self._descriptor).st_size, target=status.st_ino)
 
-    async def write(self, batch: Batch, progress: Kept) -> Kept:
+    async def write(self, batch: Batch, progress: DeliveryProgress) -> DeliveryProgress:
         """Appends the lines, synced. Raises OSError, for example for a full disk."""
         text = b"".join(line + b"\n" for line in batch.lines)
         await finished(asyncio.to_thread(self._append, text))

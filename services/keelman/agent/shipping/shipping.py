@@ -11,10 +11,10 @@ from keelman.agent.shipping.bucket_keys import BucketKeys
 from keelman.agent.shipping.bucket_target import BucketTarget, opened_store
 from keelman.agent.shipping.delivery import Delivery
 from keelman.agent.shipping.file_target import FileTarget
-from keelman.agent.shipping.kept import Kept
 from keelman.agent.shipping.lines import worker_id
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.agent.shipping.source import Stream
-from keelman.agent.shipping.target import Target
+from keelman.agent.shipping.target import LogTarget
 from keelman.agent.shipping.topic_target import TopicTarget
 from keelman.agent.workloads.logs import log_file
 from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets, Workload, WorkloadGoal
@@ -50,7 +50,7 @@ class Shipping:
         self._home = home
         self._node = node
         self._limits = limits
-        self._running: dict[tuple[str, str], Running] = {}
+        self._running: dict[tuple[str, str], RunningDelivery] = {}
         self._begun: tuple[Siblings, Callable[[str], None]] | None = None
         self._puts = asyncio.Semaphore(PUTS)
 
@@ -84,7 +84,7 @@ class Shipping:
                 run.task.cancel()
             delivery = self._made(stream_delivery, on_problem)
             task = siblings.start(delivery.run(run.task if run else None), name=f"delivery {'/'.join(key)}")
-            self._running[key] = Running(stream_delivery, delivery, task)
+            self._running[key] = RunningDelivery(stream_delivery, delivery, task)
 
     def problems(self, workload: str) -> list[LogProblem]:
         """Returns the problems of a worker's deliveries that are impossible now, in the order of streams and
@@ -121,7 +121,7 @@ class Shipping:
                 del self._running[key]
             self._file(key).unlink(missing_ok=True)
 
-    def _of(self, workload: str) -> list[Running]:
+    def _of(self, workload: str) -> list[RunningDelivery]:
         return [run for run in self._running.values() if run.wanted.stream.workload == workload]
 
     def _wanted(self, workload: Workload) -> Iterator[StreamDelivery]:
@@ -160,7 +160,7 @@ class Shipping:
             lambda: on_problem(stream_delivery.for_worker),
         )
 
-    def _target(self, stream_delivery: StreamDelivery, keep: Callable[[Kept], None]) -> Target:
+    def _target(self, stream_delivery: StreamDelivery, keep: Callable[[DeliveryProgress], None]) -> LogTarget:
         targets, limits, stream = stream_delivery.targets, self._limits, stream_delivery.stream
         folder = f"{targets.name}/{stream.name}"
         if stream_delivery.kind == FILE:
@@ -203,7 +203,7 @@ class StreamDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningDelivery:
     """A delivery that is under way."""
 
     wanted: StreamDelivery

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from keelman.agent.shipping.kept import Kept
 from keelman.agent.shipping.lines import ClusterLines, formed
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.runtime.logs.parts import PIECE_BYTES, Log, PartsReader
 
 
@@ -50,7 +50,7 @@ class Source:
             self._reader.close()
             self._reader = None
 
-    def place(self, progress: Kept) -> Kept:
+    def place(self, progress: DeliveryProgress) -> DeliveryProgress:
         """Returns the position to continue from in the present log: its beginning, when it is another file or was
         emptied."""
         if self._reader is not None and self._reader.gone and not self.waiting(progress):
@@ -62,18 +62,20 @@ class Source:
                 return progress
         if progress.inode == self._reader.inode and progress.position <= self._reader.end():
             return progress
-        return Kept(0, self._reader.inode, length=progress.length, target=progress.target, id=progress.id)
+        return DeliveryProgress(0, self._reader.inode, length=progress.length, target=progress.target, id=progress.id)
 
-    def at_end(self, progress: Kept) -> Kept:
+    def at_end(self, progress: DeliveryProgress) -> DeliveryProgress:
         """Returns the same with all that is in the log now passed over."""
         progress = self.place(progress)
         return progress if self._reader is None else replace(progress, position=self._reader.end())
 
-    def waiting(self, progress: Kept) -> int:
+    def waiting(self, progress: DeliveryProgress) -> int:
         """Returns the bytes that are not delivered yet."""
         return 0 if self._reader is None else max(0, self._reader.end() - progress.position)
 
-    def read(self, progress: Kept, most_bytes: int, *, until: int | None = None, last: bool = False) -> Batch | None:
+    def read(
+        self, progress: DeliveryProgress, most_bytes: int, *, until: int | None = None, last: bool = False
+    ) -> Batch | None:
         """Returns the next whole lines, some `most_bytes` of them, and none beyond `until`; None when there are none
         yet.
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
-from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.agent.shipping.source import Batch, Source
 
 T = TypeVar("T")
@@ -23,20 +23,20 @@ async def finished(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-class Writer(Protocol):
+class LogWriter(Protocol):
     """A target that is open for one stream, by one agent. An error that it raises ends it; the next writer continues
     from the position that the target returns."""
 
-    async def resume(self, progress: Kept) -> Kept:
+    async def resume(self, progress: DeliveryProgress) -> DeliveryProgress:
         """Returns the position to continue from, as the target knows it: called once, first. Undoes the half-done work
         of a killed agent."""
 
-    async def write(self, batch: Batch, progress: Kept) -> Kept:
+    async def write(self, batch: Batch, progress: DeliveryProgress) -> DeliveryProgress:
         """Writes a batch that was read at `progress`; returns the new state to keep, when the target has the batch for
         good."""
 
 
-class Target(Protocol):
+class LogTarget(Protocol):
     """A target of one stream."""
 
     @property
@@ -46,5 +46,5 @@ class Target(Protocol):
     def is_due(self, waiting: int, seconds: float) -> bool:
         """Returns whether `waiting` bytes, the oldest of which have waited for `seconds`, have to be written now."""
 
-    def opened(self, source: Source) -> contextlib.AbstractAsyncContextManager[Writer]:
+    def opened(self, source: Source) -> contextlib.AbstractAsyncContextManager[LogWriter]:
         """Opens it. Raises KeelmanError and OSError when that is impossible now."""

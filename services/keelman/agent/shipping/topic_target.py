@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 
-from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.agent.shipping.source import Batch, Source
 from keelman.kafka.positioned_writer import PositionedWriter, WriterPosition
 
@@ -29,33 +29,33 @@ class TopicTarget:
         return waiting > 0
 
     @contextlib.asynccontextmanager
-    async def opened(self, source: Source) -> AsyncIterator[TopicWriter]:
+    async def opened(self, source: Source) -> AsyncIterator[LogTopicWriter]:
         """Shuts out former writers, and makes the topic where it is missing. Raises KeelmanError."""
         async with PositionedWriter.open(self.properties, self.topic, self.name) as writer:
-            yield TopicWriter(writer, self.key.encode())
+            yield LogTopicWriter(writer, self.key.encode())
 
 
-class TopicWriter:
+class LogTopicWriter:
     """Writes records. The brokers' position wins over the kept one, which a killed agent may not have kept."""
 
     def __init__(self, writer: PositionedWriter, key: bytes) -> None:
         self._writer = writer
         self._key = key
 
-    async def resume(self, progress: Kept) -> Kept:
+    async def resume(self, progress: DeliveryProgress) -> DeliveryProgress:
         """Continues at the end of the last transaction, when that was of this log."""
         stands = await self._writer.position()
         if stands is None or not stands.note.startswith(_note(progress)) or stands.offset <= progress.position:
             return progress
         return replace(progress, position=stands.offset, mine=stands.note.endswith(MINE))
 
-    async def write(self, batch: Batch, progress: Kept) -> Kept:
+    async def write(self, batch: Batch, progress: DeliveryProgress) -> DeliveryProgress:
         """Writes the lines. Raises KeelmanError."""
         note = _note(progress) + (MINE if batch.mine else "")
         await self._writer.write(self._key, batch.lines, WriterPosition(batch.end, note))
         return replace(progress, position=batch.end, mine=batch.mine)
 
 
-def _note(progress: Kept) -> str:
+def _note(progress: DeliveryProgress) -> str:
     """Returns the name of the log file that a position belongs to."""
     return f"{progress.id}/{progress.inode}"

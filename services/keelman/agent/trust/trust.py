@@ -46,7 +46,7 @@ class StateLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class AgentTrust:
     """The credentials and rules of the agent's server and its links to state services; `member` has its certificate
     renewed."""
 
@@ -66,7 +66,7 @@ class Trust:
         state_address: str,
         state_ca: Path | None,
         hosts: Sequence[str],
-    ) -> Trust:
+    ) -> AgentTrust:
         """Returns the trust of a node's agent. `tls` is the certificate that its settings name, `folder` holds the
         certificate that it has got by joining, whose renewals are for `hosts`; the others are settings.
 

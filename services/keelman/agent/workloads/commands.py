@@ -26,7 +26,7 @@ from keelman.workers.properties.plugin_folders import with_folders
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedProcess:
     """A future process: its command line, its text files (by name in its folder), the (host, port) pairs that it opens.
 
     Every process answers gRPC health on `home.socket(<name of the workload>)`.
@@ -49,12 +49,12 @@ ROUTES = "routes.json"
 MAX_BYTES = 1 << 20  # of PLUGINS and ROUTES: they are in a folder of the workload's user
 STORES = {"tls_keystore": KEYSTORE, "tls_truststore": AUTHORITY}
 MEMBER = "member.json"  # a worker's note of its place in its group, and whose; none when it has left in order
-Command: TypeAlias = Callable[[Workload, Home], Prepared]
+Command: TypeAlias = Callable[[Workload, Home], PreparedProcess]
 
 
 def broker(
     workload: Workload, home: Home, data_root: Path | None = None, certificate: Certificate | None = None
-) -> Prepared:
+) -> PreparedProcess:
     """Returns a managed broker; its data stays in the workload's folder, and its partitions in the folders below
     `data_root` that its spec names. `certificate` is that of the node's brokers."""
     spec, folder, socket = workload.spec.broker, home.workload(workload.name), home.socket(workload.name)
@@ -85,7 +85,9 @@ def broker(
         settings["controller_port"] = spec.controller_port
         ports.append(spec.controller_port)
     opened = tuple((spec.host, port) for port in ports)
-    prepared = Prepared(_run("broker", folder), {**files, "settings.toml": toml(settings)}, opened, folders=folders)
+    prepared = PreparedProcess(
+        _run("broker", folder), {**files, "settings.toml": toml(settings)}, opened, folders=folders
+    )
     return routed(prepared, spec.routes, folder) if spec.routes else prepared
 
 
@@ -115,7 +117,7 @@ def _below(root: Path, folder: str) -> Path:
     return root.joinpath(*(part for part in parts if part != "/"))
 
 
-def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepared:
+def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> PreparedProcess:
     """Returns the node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is
     the agent's setting of how traffic that leaves the host is secured."""
     spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
@@ -132,7 +134,7 @@ def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepare
     }
     files = _reports_file(spec.reports_client_properties, folder, settings)
     files["settings.toml"] = toml(settings)
-    return Prepared(_run("spark", folder), files, ((spec.host, spec.port),))
+    return PreparedProcess(_run("spark", folder), files, ((spec.host, spec.port),))
 
 
 def _reports_file(properties: Mapping[str, str], folder: Path, settings: dict[str, Any]) -> dict[str, str]:
@@ -156,7 +158,7 @@ def own_settings(service: str, home: Home) -> dict[str, str]:
         raise InvalidArgument.of(str(file), "", f"a readable TOML file ({error})") from None
 
 
-def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -> Prepared:
+def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -> PreparedProcess:
     """Returns a Connect worker, configured by a worker.properties like Connect's own, with a file of the secrets it may
     read."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
@@ -189,7 +191,7 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
-    return routed(Prepared(_run("worker", folder), files, opened), spec.routes, folder)
+    return routed(PreparedProcess(_run("worker", folder), files, opened), spec.routes, folder)
 
 
 def _limits(workload: Workload) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def _limits(workload: Workload) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value}
 
 
-def kafka_connect(workload: Workload, home: Home) -> Prepared:
+def kafka_connect(workload: Workload, home: Home) -> PreparedProcess:
     """Returns a worker of Apache Kafka Connect; its heap follows from the workload's limit."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     folders = [str(home.plugin(file.sha256)) for file in spec.plugins]
@@ -223,10 +225,10 @@ def kafka_connect(workload: Workload, home: Home) -> Prepared:
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
-    return routed(Prepared(_run("kafka_connect", folder), files, opened), spec.routes, folder)
+    return routed(PreparedProcess(_run("kafka_connect", folder), files, opened), spec.routes, folder)
 
 
-def routed(prepared: Prepared, routes: Mapping[str, str], folder: Path) -> Prepared:
+def routed(prepared: PreparedProcess, routes: Mapping[str, str], folder: Path) -> PreparedProcess:
     """Returns the process with its own host names, if it has any."""
     file = folder / ROUTES
     files = {**prepared.files, ROUTES: json.dumps(dict(sorted(routes.items())))}

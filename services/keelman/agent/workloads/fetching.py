@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from keelman.agent.plugins import Plugins, files_of
+from keelman.agent.plugins import NodePlugins, files_of
 from keelman.agent.workloads.local import Local
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
@@ -18,7 +18,7 @@ log = get_logger()
 class Fetcher:
     """Fetches for one workload. Calls `changed` when its status or its next step may have changed."""
 
-    def __init__(self, local: Local, plugins: Plugins, changed: Callable[[], None]) -> None:
+    def __init__(self, local: Local, plugins: NodePlugins, changed: Callable[[], None]) -> None:
         self._local = local
         self._plugins = plugins
         self._changed = changed

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from keelman.agent.step import Action, Cause, Step
+from keelman.agent.step import Action, KillCause, WorkloadStep
 from keelman.agent.workloads.commands import Command, data_folders, farewell
 from keelman.agent.workloads.limits import Limiter, held_record
 from keelman.agent.workloads.local import Local
 from keelman.agent.workloads.logs import last_line, log_file
-from keelman.agent.workloads.surroundings import Surroundings
+from keelman.agent.workloads.process_surroundings import Surroundings
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.logs.logging import get_logger
@@ -85,7 +85,7 @@ class Launcher:
             self._keep_end(local)
             log.warning("ended_while_away", workload=local.name, pid=local.record.pid, exit_code=end.code)
 
-    async def do(self, step: Step, local: Local) -> None:
+    async def do(self, step: WorkloadStep, local: Local) -> None:
         """Does one step. An error that keeps a workload from starting becomes its status; other errors are raised."""
         match step.action:
             case Action.PREPARE:
@@ -95,7 +95,7 @@ class Launcher:
             case Action.STOP:
                 self._stop(local)
             case Action.KILL:
-                self._kill(local, step.cause or Cause.GRACE)
+                self._kill(local, step.cause or KillCause.GRACE)
             case Action.SWEEP:
                 await self._sweep(local)
             case Action.REMOVE:
@@ -168,7 +168,7 @@ class Launcher:
         if local.record is not None:
             self._keep(local, replace(local.record, ended=True))
 
-    def _keep(self, local: Local, record: children.Record) -> None:
+    def _keep(self, local: Local, record: children.ChildRecord) -> None:
         local.record = record
         with contextlib.suppress(OSError):  # kept or not, this agent knows
             children.write_record(local.folder, record)
@@ -252,7 +252,7 @@ class Launcher:
             local.child.terminate()
             log.info("stopping", workload=local.name, pid=local.child.pid)
 
-    def _kill(self, local: Local, cause: Cause) -> None:
+    def _kill(self, local: Local, cause: KillCause) -> None:
         if local.child is not None:
             # Its end comes within moments; a process that the kernel holds on to is killed again, not in a tight loop.
             local.killed, local.kill_at = cause, time.monotonic() + 1.0

@@ -24,7 +24,7 @@ from keelman.model.workload import ResourceLimits
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.cgroups import Groups, KernelTree, find_parent
-from keelman.runtime.processes.children import Record
+from keelman.runtime.processes.children import ChildRecord
 from keelman.runtime.processes.users import User
 
 log = get_logger()
@@ -53,13 +53,13 @@ class Way(Protocol):
     def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
         """Prepares a workload's next process, which will run as that user. Raises OSError."""
 
-    def adopt(self, name: str, record: Record) -> None:
+    def adopt(self, name: str, record: ChildRecord) -> None:
         """Takes over a process that an earlier agent started."""
 
-    def killed_for_memory(self, record: Record) -> bool:
+    def killed_for_memory(self, record: ChildRecord) -> bool:
         """Returns whether a killer other than the agent ended it for its memory. Called once its process has ended."""
 
-    def release(self, name: str, record: Record) -> None:
+    def release(self, name: str, record: ChildRecord) -> None:
         """Releases the hold when nothing of the process is left. Raises OSError."""
 
 
@@ -74,14 +74,14 @@ class CgroupWay:
         group = self._groups.make(name, memory_bytes=limits.memory_bytes, cpus=limits.cpus)
         return Held(CGROUP, group, enter=lambda pid: self._groups.enter(group, pid))
 
-    def adopt(self, name: str, record: Record) -> None:
+    def adopt(self, name: str, record: ChildRecord) -> None:
         """Does nothing: the group still exists."""
 
-    def killed_for_memory(self, record: Record) -> bool:
+    def killed_for_memory(self, record: ChildRecord) -> bool:
         """Decides by the kernel's count in the group."""
         return self._groups.killed_for_memory(record.group)
 
-    def release(self, name: str, record: Record) -> None:
+    def release(self, name: str, record: ChildRecord) -> None:
         """Removes the group."""
         self._groups.remove(record.group)
 
@@ -99,14 +99,14 @@ class SystemdWay:
         user = () if run_as is None else (f"--uid={run_as.uid}", f"--gid={run_as.gid}")
         return Held(SYSTEMD, unit, scope_command(unit, limits, (*self._manager, *user)), drops=bool(user))
 
-    def adopt(self, name: str, record: Record) -> None:
+    def adopt(self, name: str, record: ChildRecord) -> None:
         """Does nothing: the scope still exists."""
 
-    def killed_for_memory(self, record: Record) -> bool:
+    def killed_for_memory(self, record: ChildRecord) -> bool:
         """Decides by systemd's result for the scope."""
         return _said(("systemctl", *self._manager, "show", "--property=Result", "--value", record.group)) == "oom-kill"
 
-    def release(self, name: str, record: Record) -> None:
+    def release(self, name: str, record: ChildRecord) -> None:
         """Has systemd forget the scope, which it keeps after a failure."""
         _said(("systemctl", *self._manager, "reset-failed", record.group))
 
@@ -126,18 +126,18 @@ class WatchdogWay:
         self._given[name] = mine
         return Held(WATCHDOG, enter=lambda pid: os.sched_setaffinity(pid, mine))
 
-    def adopt(self, name: str, record: Record) -> None:
+    def adopt(self, name: str, record: ChildRecord) -> None:
         """Finds out which processors it has."""
         with contextlib.suppress(OSError, AttributeError):
             processors = frozenset(os.sched_getaffinity(record.pid))
             if processors < os.sched_getaffinity(0):
                 self._given[name] = processors
 
-    def killed_for_memory(self, record: Record) -> bool:
+    def killed_for_memory(self, record: ChildRecord) -> bool:
         """Returns False: only the agent kills, and knows."""
         return False
 
-    def release(self, name: str, record: Record) -> None:
+    def release(self, name: str, record: ChildRecord) -> None:
         """Frees its processors for others."""
         self._given.pop(name, None)
 
@@ -161,12 +161,12 @@ class Limiter:
                 log.warning("limits_failed", workload=name, by=by, error=str(error))
         return Held(WATCHDOG)
 
-    def adopt(self, name: str, record: Record) -> None:
+    def adopt(self, name: str, record: ChildRecord) -> None:
         """Takes over a process that an earlier agent started."""
         if way := self._ways.get(record.limited_by):
             way.adopt(name, record)
 
-    def killed_for_memory(self, record: Record) -> str:
+    def killed_for_memory(self, record: ChildRecord) -> str:
         """Returns words about an ended process that the system, not the agent, killed for its memory; else empty."""
         way = self._ways.get(record.limited_by)
         if way is None or not record.memory_limit or not way.killed_for_memory(record):
@@ -174,7 +174,7 @@ class Limiter:
         limit = mebibytes(record.memory_limit)
         return f"it and its children needed more memory than their limit of {limit}, and were killed"
 
-    def release(self, name: str, record: Record) -> None:
+    def release(self, name: str, record: ChildRecord) -> None:
         """Releases the hold when nothing of the process is left."""
         if way := self._ways.get(record.limited_by):
             try:
@@ -184,14 +184,14 @@ class Limiter:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class LimitMeans:
     """The host's means to hold workloads; each is empty where it can be used, else the reason why not."""
 
     cgroup: str
     systemd: str
 
 
-def choose(choice: str, host: Host) -> tuple[str, str]:
+def choose(choice: str, host: LimitMeans) -> tuple[str, str]:
     """Returns the way to use and the reason. Raises InvalidArgument when the requested way is not available."""
     reasons = {CGROUP: host.cgroup, SYSTEMD: host.systemd, WATCHDOG: ""}
     if choice != AUTO:
@@ -214,7 +214,7 @@ def make_limiter(choice: str, home: Home) -> Limiter:
     no_cgroup = "another was asked for" if choice not in (AUTO, CGROUP) else _cgroup_way(ways, home)
     sought = choice == SYSTEMD or (choice == AUTO and no_cgroup)
     no_systemd = _systemd_way(ways) if sought else "another was asked for"
-    by, reason = choose(choice, Host(no_cgroup, no_systemd))
+    by, reason = choose(choice, LimitMeans(no_cgroup, no_systemd))
     log.info("limits", by=by, **({"because": reason} if reason else {}))
     return Limiter(ways, by)
 
@@ -278,7 +278,7 @@ def mebibytes(count: int) -> str:
     return f"{count / MEBIBYTE:.0f} MiB"
 
 
-def held_record(record: Record, held: Held, limits: ResourceLimits) -> Record:
+def held_record(record: ChildRecord, held: Held, limits: ResourceLimits) -> ChildRecord:
     """Returns the record of a process that is held so."""
     command = (*held.prefix, *record.command)
     memory = limits.memory_bytes if held.by else 0

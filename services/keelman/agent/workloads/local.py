@@ -10,8 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keelman.agent.plugins import files_of
-from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failures_after, restart_delay
-from keelman.agent.workloads.commands import Prepared
+from keelman.agent.step import (
+    NO_PLAN,
+    DesiredState,
+    KillCause,
+    ObservedState,
+    Plan,
+    StepGoal,
+    failures_after,
+    restart_delay,
+)
+from keelman.agent.workloads.commands import PreparedProcess
 from keelman.api.node.v1.workload_pb2 import LogProblem, Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import (
@@ -25,13 +34,13 @@ from keelman.model.workload import (
     ResourceLimits,
 )
 from keelman.rpc.times import to_timestamp
-from keelman.runtime.processes.children import Child, Exit, Record
+from keelman.runtime.processes.children import Child, ChildRecord, Exit
 from keelman.workers.reach_note import ReachNote
 
 GOALS = {
-    WorkloadGoal.WORKLOAD_GOAL_RUNNING: Goal.RUNNING,
-    WorkloadGoal.WORKLOAD_GOAL_STOPPED: Goal.STOPPED,
-    WorkloadGoal.WORKLOAD_GOAL_REMOVED: Goal.REMOVED,
+    WorkloadGoal.WORKLOAD_GOAL_RUNNING: StepGoal.RUNNING,
+    WorkloadGoal.WORKLOAD_GOAL_STOPPED: StepGoal.STOPPED,
+    WorkloadGoal.WORKLOAD_GOAL_REMOVED: StepGoal.REMOVED,
 }
 FAULT = "FAULT"
 """Reason while a step of its loop fails, such as preparing its folder; the step is tried again."""
@@ -39,10 +48,10 @@ QUEUED = "starts once other workers of this node have started (agent.starts_at_o
 WRONG_USAGE = 2
 """Exit code of a service with impossible settings."""
 WORDS_OF_KILLED = {
-    Cause.GRACE: "did not end in time and was killed",
-    Cause.FORCED: "was killed at once, as asked",
-    Cause.UNHEALTHY: "did not answer its health check and was killed",
-    Cause.MEMORY: "used more memory than it may and was killed",
+    KillCause.GRACE: "did not end in time and was killed",
+    KillCause.FORCED: "was killed at once, as asked",
+    KillCause.UNHEALTHY: "did not answer its health check and was killed",
+    KillCause.MEMORY: "used more memory than it may and was killed",
 }
 
 
@@ -53,8 +62,8 @@ class Local:
     name: str
     folder: Path
     workload: Workload | None = None  # None: it was not assigned to this agent
-    goal: Goal = Goal.UNTOUCHED
-    record: Record | None = None  # of the running process, or of the last one
+    goal: StepGoal = StepGoal.UNTOUCHED
+    record: ChildRecord | None = None  # of the running process, or of the last one
     child: Child | None = None
     end_seen: bool = False  # the last process ended under this agent's eyes
     swept: bool = True
@@ -63,7 +72,7 @@ class Local:
     fetching: Plan | None = None  # the plan whose plugins are being fetched
     fetch_message: str = ""  # how far that is
     fetch_failed: Plan | None = None  # the plan whose plugins could not be had
-    prepared: Prepared | None = None
+    prepared: PreparedProcess | None = None
     prepared_plan: Plan | None = None
     kill_at: float | None = None
     start_at: float = 0.0
@@ -80,7 +89,7 @@ class Local:
     exit_code: int | None = None
     memory_bytes: int = 0
     over_memory: str = ""  # words about it, once it uses more memory than its limit
-    killed: Cause | None = None  # the last process was killed by this agent
+    killed: KillCause | None = None  # the last process was killed by this agent
     log_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while its log is cut
     log_problem: str = ""  # why it could not be
     log_problems: list[LogProblem] = field(default_factory=list)  # where its log cannot be delivered
@@ -109,13 +118,13 @@ class Local:
         limits = self.workload.limits if self.workload is not None else None
         return ResourceLimits(limits.cpus, limits.memory_bytes) if limits is not None else NO_LIMITS
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> DesiredState:
         """Returns the wanted state for the step function."""
-        return Wanted(self.goal, self.plan, force=self.workload is not None and self.workload.force)
+        return DesiredState(self.goal, self.plan, force=self.workload is not None and self.workload.force)
 
-    def seen(self) -> Seen:
+    def seen(self) -> ObservedState:
         """Returns the observed state for the step function."""
-        return Seen(
+        return ObservedState(
             alive=self.child is not None,
             plan=(self.record.uid, self.record.generation) if self.record else NO_PLAN,
             lacks_plugins=self.lacks_plugins,
@@ -138,7 +147,7 @@ class Local:
     @property
     def is_fetching(self) -> bool:
         """Whether the plugins of its present plan are being fetched."""
-        return self.fetching is not None and self.fetching == self.plan and self.goal is Goal.RUNNING
+        return self.fetching is not None and self.fetching == self.plan and self.goal is StepGoal.RUNNING
 
     def note_fetching(self, message: str) -> bool:
         """Notes the progress of a fetch, for people; returns whether it is news. A former failure is tried again."""
@@ -171,8 +180,8 @@ class Local:
 
         A process that ended in order while no agent ran had been told to end, for example by `keelman down`.
         """
-        stopping = self.kill_at is not None and self.killed not in (Cause.UNHEALTHY, Cause.MEMORY)
-        expected = stopping or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
+        stopping = self.kill_at is not None and self.killed not in (KillCause.UNHEALTHY, KillCause.MEMORY)
+        expected = stopping or self.goal in (StepGoal.STOPPED, StepGoal.REMOVED) or (end.code == 0 and not seen)
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
         was_ready = self.healthy_since is not None or self.unwell_since is not None
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
@@ -194,7 +203,7 @@ class Local:
         if refused and self.reason != PLUGIN_BROKEN:
             self.reason = REFUSED
         self.message = words_of(end, last_line, seen=seen)
-        if self.killed is Cause.UNHEALTHY:
+        if self.killed is KillCause.UNHEALTHY:
             self.reason = UNHEALTHY
             self.message = f"did not answer its health check for {self.unwell_seconds:g} s and was killed"
         elif over_memory:
@@ -234,9 +243,9 @@ class Local:
         """Returns its state, in the words of the wire."""
         if self.child is not None:
             return self._state_of_process()
-        if self.goal is Goal.REMOVED:
+        if self.goal is StepGoal.REMOVED:
             return WorkloadState.WORKLOAD_STATE_REMOVED if self.removed else WorkloadState.WORKLOAD_STATE_STOPPED
-        if self.goal in (Goal.STOPPED, Goal.UNTOUCHED) or draining:
+        if self.goal in (StepGoal.STOPPED, StepGoal.UNTOUCHED) or draining:
             return WorkloadState.WORKLOAD_STATE_STOPPED
         if self.failed and not self.is_fetching and not self._failed_before:
             return WorkloadState.WORKLOAD_STATE_FAILED
@@ -254,13 +263,13 @@ class Local:
     @property
     def _failed_before(self) -> bool:
         """Whether an earlier plan failed, and the present one has yet to be tried."""
-        return self.failed and self.child is None and self.goal is Goal.RUNNING and self.failed_plan != self.plan
+        return self.failed and self.child is None and self.goal is StepGoal.RUNNING and self.failed_plan != self.plan
 
     @property
     def _is_held_up(self) -> bool:
         """Whether its process is of an older plan, since the plugins of the present one cannot be had."""
         outdated = self.record is not None and (self.record.uid, self.record.generation) != self.plan
-        return outdated and self.goal is Goal.RUNNING and self.fetch_failed == self.plan and self.failed
+        return outdated and self.goal is StepGoal.RUNNING and self.fetch_failed == self.plan and self.failed
 
     def status(self, *, draining: bool) -> WorkloadStatus:
         """Returns its reported status."""
@@ -286,19 +295,19 @@ class Local:
             status.reason, status.message = PLUGIN_FETCHING, self.fetch_message
         if self.queued and status.state == WorkloadState.WORKLOAD_STATE_PREPARING:
             status.reason, status.message = START_QUEUED, QUEUED
-        if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:
+        if draining and not self.child and self.goal is not StepGoal.REMOVED and not self.message:
             status.reason, status.message = "DRAINED", "this node was drained: start its agent again to go on"
         if self.child and self.record:
             status.start_time.FromDatetime(datetime.fromtimestamp(self.record.start_time, UTC))
         return status
 
-    def new_record(self, command: tuple[str, ...]) -> Record:
+    def new_record(self, command: tuple[str, ...]) -> ChildRecord:
         """Returns the record to store for the next process. The first after a placement has no restarts."""
         uid = self.workload.uid if self.workload else ""
         restarts = 0
         if self.record is not None and self.record.uid == uid:
             restarts = self.record.restarts + (1 if self.failed and self.record.pid else 0)
-        return Record(name=self.name, uid=uid, generation=self.generation, restarts=restarts, command=command)
+        return ChildRecord(name=self.name, uid=uid, generation=self.generation, restarts=restarts, command=command)
 
 
 def was_refused(end: Exit) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from keelman.agent.trust.broker_certificate import Certificate
 from keelman.agent.trust.secrets import SecretFiles
-from keelman.agent.workloads.commands import Command, Prepared, command_table
+from keelman.agent.workloads.commands import Command, PreparedProcess, command_table
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import FailedPrecondition
 from keelman.rpc.server import LOOPBACK, is_loopback
@@ -36,7 +36,7 @@ def commands_for(
     }
 
 
-def _broker(command: Command, workload: Workload, home: Home) -> Prepared:
+def _broker(command: Command, workload: Workload, home: Home) -> PreparedProcess:
     spec = workload.spec.broker
     if not (is_loopback(spec.host) or (spec.tls and spec.client_certificates)):
         what = "asks no client who it is" if spec.tls else "speaks plain text"
@@ -46,13 +46,13 @@ def _broker(command: Command, workload: Workload, home: Home) -> Prepared:
     return command(workload, home)
 
 
-def _spark(command: Command, workload: Workload, home: Home) -> Prepared:
+def _spark(command: Command, workload: Workload, home: Home) -> PreparedProcess:
     own = _copy(workload)
     own.spec.spark.host = HERE
     return command(own, home)
 
 
-def _worker(command: Command, workload: Workload, home: Home) -> Prepared:
+def _worker(command: Command, workload: Workload, home: Home) -> PreparedProcess:
     own = _copy(workload)
     spec = own.spec.worker
     if not is_loopback(spec.host):

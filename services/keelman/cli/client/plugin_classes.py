@@ -10,12 +10,12 @@ from keelman.api.connect.v1.plugin_pb2 import WorkerPlugin
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
 from keelman.cli.client.gateway import CALL_SECONDS, Gateway
 from keelman.cli.client.rest import Where
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.model.errors import NotFound, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class ListedClass:
     """A connector, converter, transform, predicate or similar class; `name` is its class, empty for a file that cannot
     be read. `where` names the workers and the plugin with its file; it is empty for the workers' built-in classes."""
 
@@ -32,15 +32,15 @@ class Plugin:
         return self.name, simple, simple.removesuffix("Connector")
 
 
-async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
+async def plugins_of(client: Gateway, target: GatewayTarget, cluster: str, name: str | None) -> Sequence[ListedClass]:
     """Returns the plugin classes that a worker cluster can run, only those with `name` if it is given: classes with
     problems first, then connectors, then by class. Raises NotFound for an unknown name."""
     reported = [_plugin(report) for report in await _read_reports(client, cluster)]
-    listed: list[Plugin] = []
+    listed: list[ListedClass] = []
     try:
         async with Where(cluster=cluster, target=target).open() as rest:
             entries = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
-        listed = [Plugin(entry["class"], entry["type"], entry.get("version") or "") for entry in entries]
+        listed = [ListedClass(entry["class"], entry["type"], entry.get("version") or "") for entry in entries]
     except (NotFound, Unavailable):
         if not reported:  # no worker is up: the reports may contain the reason
             raise
@@ -65,7 +65,9 @@ async def _read_reports(client: Gateway, cluster: str) -> Sequence[WorkerPlugin]
         request.page_token = answer.next_page_token
 
 
-def _plugin(worker_plugin: WorkerPlugin) -> Plugin:
-    plugin = Plugin(worker_plugin.class_name, worker_plugin.type, worker_plugin.version, problem=worker_plugin.problem)
+def _plugin(worker_plugin: WorkerPlugin) -> ListedClass:
+    plugin = ListedClass(
+        worker_plugin.class_name, worker_plugin.type, worker_plugin.version, problem=worker_plugin.problem
+    )
     inside = f"{worker_plugin.plugin} {worker_plugin.path}".strip()
     return replace(plugin, where=f"{', '.join(worker_plugin.workers)}: {inside}")

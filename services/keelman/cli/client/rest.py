@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.exits import OK
 from keelman.cli.kinds import CONNECTORS, WORKER_CLUSTERS, cluster_and_name
 from keelman.cli.options import Cluster, Worker
@@ -34,7 +34,7 @@ USER, PASSWORD_FILE = "KEELMAN_REST_USER", "KEELMAN_REST_PASSWORD_FILE"
 """Environment variables: user and password for workers that require them."""
 
 
-class Rest:
+class ConnectRest:
     """Connect's REST API below one URL. Raises the errors of keelman.model.errors with the answer's message."""
 
     def __init__(self, http: httpx.AsyncClient, url: str) -> None:
@@ -67,12 +67,12 @@ class Rest:
         raise cls(str(message or f"HTTP {answer.status_code}"))
 
 
-class ConnectorRest(Rest):
+class ConnectorRest(ConnectRest):
     """The REST API of one connector; `full` is its name for people, with the worker cluster."""
 
     def __init__(self, http: httpx.AsyncClient, url: str, name: str, cluster: str = "") -> None:
         super().__init__(http, f"{url.rstrip('/')}/connectors/{quote(name, safe='')}")
-        self.cluster = Rest(http, url)
+        self.cluster = ConnectRest(http, url)
         self.name = name
         self.full = f"{cluster}/{name}" if cluster else name
 
@@ -83,7 +83,7 @@ class Where:
 
     cluster: Cluster = ""
     worker: Worker = ""
-    target: Target = field(default_factory=Target)
+    target: GatewayTarget = field(default_factory=GatewayTarget)
 
     def __post_init__(self) -> None:
         """Raises InvalidArgument for --cluster together with --worker."""
@@ -111,14 +111,14 @@ class Where:
         return asyncio.run(whole()) or OK
 
     @contextlib.asynccontextmanager
-    async def open(self) -> AsyncIterator[Rest]:
+    async def open(self) -> AsyncIterator[ConnectRest]:
         """Yields the REST API of the worker, or of the named or only worker cluster."""
         cluster = self.cluster
         if not self.worker and not cluster:
             async with self.target.open() as gateway:
                 cluster = await only_cluster(gateway)
         async with self._http(cluster) as (http, url):
-            yield Rest(http, url)
+            yield ConnectRest(http, url)
 
     @contextlib.asynccontextmanager
     async def _http(self, cluster: str) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:

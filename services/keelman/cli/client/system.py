@@ -29,7 +29,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class SystemService:
     """One service of the system. Address is host:port, log a path."""
 
     name: str
@@ -50,7 +50,7 @@ class System:
     state: str
     agent: str
     ready: bool = False
-    services: list[Service] = field(default_factory=list)
+    services: list[SystemService] = field(default_factory=list)
 
     def write(self, home: Home) -> None:
         """Replaces the file in one step, so that a reader never sees half of it."""
@@ -63,7 +63,9 @@ def read_system(home: Home) -> System | None:
     try:
         document: dict[str, Any] = json.loads(home.system.read_text(encoding="utf-8"))
         document["up"] = Process(**document["up"])
-        document["services"] = [Service(**{**s, "process": Process(**s["process"])}) for s in document["services"]]
+        document["services"] = [
+            SystemService(**{**s, "process": Process(**s["process"])}) for s in document["services"]
+        ]
         return System(**document)
     except (OSError, ValueError, KeyError, TypeError):
         return None

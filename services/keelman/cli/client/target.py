@@ -28,7 +28,7 @@ HTTP_PORT = 7480
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GatewayPlace:
     """A gateway (host:port), the source that named it, the URL of its HTTP API, and the context with the rest."""
 
     address: str
@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class GatewayTarget:
     """The gateway that --gateway, --context and --home name."""
 
     gateway: GatewayAddress = None
@@ -53,7 +53,7 @@ class Target:
     home: HomeFolder = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> GatewayPlace:
         """The gateway to call. Raises InvalidArgument, and NotFound for an unknown context."""
         return place_of(self.gateway, self.context, self.home)
 
@@ -92,7 +92,7 @@ def home_of(path: Path | None) -> Home:
     return Home(path.expanduser().absolute()) if path else Home.default()
 
 
-def place_of(gateway: str | None, context: str | None, home: Path | None) -> Place:
+def place_of(gateway: str | None, context: str | None, home: Path | None) -> GatewayPlace:
     """Returns the gateway to call, by the options and the environment. Raises InvalidArgument for an address that is
     not host:port and for --gateway together with --context, NotFound for an unknown context."""
     if gateway and context:
@@ -103,7 +103,7 @@ def place_of(gateway: str | None, context: str | None, home: Path | None) -> Pla
         source = "--gateway" if gateway else "KEELMAN_GATEWAY"
         address = checked_gateway(gateway or environment or "", source)
         is_system = system is not None and system.gateway == address
-        return Place(address, source, system.http if system and is_system else usual_http(address), Context(""))
+        return GatewayPlace(address, source, system.http if system and is_system else usual_http(address), Context(""))
     if context or named:
         source = "--context" if context else NAME
         return _in_context(context or named or "", source, Contexts.read())
@@ -111,14 +111,14 @@ def place_of(gateway: str | None, context: str | None, home: Path | None) -> Pla
     if contexts is not None and contexts.current:
         return _in_context(contexts.current, "the context in use", contexts)
     if system is not None:
-        return Place(system.gateway, str(home_of(home).system), system.http, Context(""))
-    return Place(DEFAULT, "default", usual_http(DEFAULT), Context(""))
+        return GatewayPlace(system.gateway, str(home_of(home).system), system.http, Context(""))
+    return GatewayPlace(DEFAULT, "default", usual_http(DEFAULT), Context(""))
 
 
-def _in_context(name: str, source: str, contexts: Contexts) -> Place:
+def _in_context(name: str, source: str, contexts: Contexts) -> GatewayPlace:
     context = contexts.named(name, source)
     http = context.http or usual_http(context.gateway, "https" if context.ca else "http")
-    return Place(context.gateway, f"context {name}", http, context)
+    return GatewayPlace(context.gateway, f"context {name}", http, context)
 
 
 def usual_http(address: str, scheme: str = "http") -> str:

@@ -20,13 +20,13 @@ from keelman.cli.client.effects import wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import begin, follow
 from keelman.cli.client.plugins import upload
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.commands.connectors.dedicated import create_dedicated
 from keelman.cli.commands.files.contents import check_no_wait, create_from_file
 from keelman.cli.commands.files.plugin_imports import create_import, import_source
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.kinds import Kind, cluster_and_name, kind_of
-from keelman.cli.options import Cluster, ConfigFile, Form, Waiting, check_meant, command_group, kind_word, option
+from keelman.cli.options import Cluster, ConfigFile, Form, WaitOptions, check_meant, command_group, kind_word, option
 from keelman.cli.output import columns
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
@@ -114,9 +114,9 @@ def create(
     *,
     options: Given,
     more: Creation,
-    waiting: Waiting,
+    waiting: WaitOptions,
     output: Form = "name",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a dedicated connector, a
     topic, a connector's definition, a worker configuration, a plugin from its file, or a node before its agent."""
@@ -161,7 +161,7 @@ def create(
 
 
 def create_by_itself(
-    target: Target, kind: Kind, name: str, options: Given, more: Creation, *, form: str, wait: float | None
+    target: GatewayTarget, kind: Kind, name: str, options: Given, more: Creation, *, form: str, wait: float | None
 ) -> int:
     """Creates what is not created by a spec alone."""
     match kind:
@@ -180,7 +180,7 @@ def create_by_itself(
     return upload_plugin(target, Path(name), options, form, header)
 
 
-def upload_plugin(target: Target, file: Path, options: Given, form: str, header: Mapping[str, Any]) -> int:
+def upload_plugin(target: GatewayTarget, file: Path, options: Given, form: str, header: Mapping[str, Any]) -> int:
     """Uploads a plugin's file and prints what is in it."""
 
     async def body(client: Gateway) -> None:
@@ -252,7 +252,14 @@ def definition_spec(options: Given, cluster: str, connector: str = "", file: Pat
 
 
 def create_applied(
-    target: Target, kind: Kind, name: tuple[str, str], options: Given, more: Creation, *, form: str, wait: float | None
+    target: GatewayTarget,
+    kind: Kind,
+    name: tuple[str, str],
+    options: Given,
+    more: Creation,
+    *,
+    form: str,
+    wait: float | None,
 ) -> int:
     """Creates a topic or a definition of a worker cluster and a plain name, and begins the operation that brings it
     about: of a topic unless that is not to be, of a definition where it is to start."""

@@ -20,7 +20,7 @@ from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.client.topics import resource_of
 from keelman.cli.exits import plain_plugins
 from keelman.cli.kinds import Kind, kind_of
@@ -57,7 +57,9 @@ _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts
 
 
 @app.command()
-def describe(kind: Annotated[str, kind_word("describe")], name: Name, *, cluster: Cluster = "", target: Target) -> int:
+def describe(
+    kind: Annotated[str, kind_word("describe")], name: Name, *, cluster: Cluster = "", target: GatewayTarget
+) -> int:
     """Show everything about one thing, and what belongs to it."""
     noun = kind_of(kind, "describe", cluster=cluster)
 

@@ -66,7 +66,7 @@ RESTLESS: Mapping[Kind, Sequence[str]] = {
 }
 
 
-class Followed:
+class WatchedResources:
     """The resources of a kind as `--watch` shows them: from events, with what only lists say. `is_shown` chooses among
     them."""
 
@@ -194,7 +194,7 @@ async def follow(
             in ("", (resource.spec if kind is kinds.DEFINITIONS else resource).worker_cluster if cluster else "")
         )
 
-    followed = Followed(kind, keep)
+    followed = WatchedResources(kind, keep)
     changes = _changes(client, kind, followed, full, cluster)
     with _screen(kind, form) as show:
 
@@ -228,7 +228,7 @@ def pace_of(kind: Kind) -> float:
 
 
 async def _changes(
-    client: Gateway, kind: Kind, followed: Followed, full: str, cluster: str
+    client: Gateway, kind: Kind, followed: WatchedResources, full: str, cluster: str
 ) -> AsyncIterator[Callable[[], list[tuple[str, Any]]]]:
     """Each change of a kind, as what takes it in and returns what is to be shown for it."""
     if kind is kinds.CONNECTORS:
@@ -300,7 +300,7 @@ def _screen(kind: Kind, form: str) -> Any:
     with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as live:
 
         def show(changed: Sequence[tuple[str, Any]], everything: Any) -> None:
-            shown = everything.all() if isinstance(everything, Followed) else everything
+            shown = everything.all() if isinstance(everything, WatchedResources) else everything
             rows = (
                 table(kind, shown, wide=form == "wide", room=live.console.width) if shown else f"no {kind.plural} now"
             )

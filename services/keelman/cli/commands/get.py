@@ -14,7 +14,7 @@ from keelman.api.connect.v1.topic_pb2 import Topic
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.plugin_classes import plugins_of
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.client.topics import find_topics
 from keelman.cli.commands import following
 from keelman.cli.exits import OK
@@ -68,7 +68,7 @@ def get(
     cluster: Cluster = "",
     only: Narrowing,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes, until Ctrl-C.")] = False,
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Show one thing or all of a kind."""
     noun, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))

@@ -13,7 +13,7 @@ from keelman.api.node.v1.agent_service_pb2 import StreamLogsRequest
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, Name, command_group, kind_word
 from keelman.model.errors import NotFound
@@ -33,7 +33,7 @@ def logs(
     tail: Annotated[
         int, typer.Option("--tail", metavar="LINES", help="Begin this many lines from the end.", min=1)
     ] = 100,
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Show the logs of the processes behind one thing."""
     noun = kind_of(kind, "logs", cluster=cluster)

@@ -10,7 +10,7 @@ import typer
 
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.exits import OK, exit_code_of, print_error
 from keelman.cli.kinds import Kind
 from keelman.cli.options import Yes, option
@@ -40,7 +40,7 @@ class Many:
 
 
 def each(
-    target: Target, verb: str, kind: Kind, name: str, many: Many, *, do: Callable[[str], int], cluster: str = ""
+    target: GatewayTarget, verb: str, kind: Kind, name: str, many: Many, *, do: Callable[[str], int], cluster: str = ""
 ) -> int:
     """Does something with the one that is named, or one after the other with all that are meant; returns the exit code,
     of many that of the first that failed. An error of one of many is a line on stderr, and the others are gone on with.
@@ -79,7 +79,7 @@ def question(verb: str, kind: Kind, names: list[str]) -> str:
     return f"{verb} {len(names)} {what}: {', '.join(names[:MAX_NAMED])}{more}?"
 
 
-def _meant(target: Target, kind: Kind, many: Many, cluster: str) -> list[str]:
+def _meant(target: GatewayTarget, kind: Kind, many: Many, cluster: str) -> list[str]:
     """The names of those that are meant; what comes and goes with another resource is not."""
     chosen = selector_of(kind, many.selector or ())
     names: list[str] = []

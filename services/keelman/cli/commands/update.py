@@ -10,13 +10,13 @@ import typer
 from keelman.cli import kinds
 from keelman.cli.client.changes import standing, wait_for_update
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.commands.connectors.dedicated import update_dedicated
 from keelman.cli.commands.files.contents import change_by_file, check_no_wait
 from keelman.cli.commands.manifests.applying import apply_and_print
 from keelman.cli.commands.many import Many, each
 from keelman.cli.kinds import Kind, check_option, kind_of
-from keelman.cli.options import ConfigFile, NameUnlessMany, PlainName, Waiting, command_group, kind_word
+from keelman.cli.options import ConfigFile, NameUnlessMany, PlainName, WaitOptions, command_group, kind_word
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
 from keelman.cli.specs.fields import apply, check_given
@@ -43,9 +43,9 @@ def update(
     skip_health_check: Annotated[
         bool, typer.Option("--skip-health-check", help="Of a dedicated connector: what is new stays however it runs.")
     ] = False,
-    waiting: Waiting,
+    waiting: WaitOptions,
     output: ThisForm = "text",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Change what a cluster, node, topic or definition is to be, or what is said of a plugin, worker configuration or
     secret; what is not named stays. --config-file gives a worker configuration another revision, a secret other values.
@@ -80,9 +80,9 @@ def scale(
     name: PlainName,
     *,
     count: Annotated[int, typer.Option("--count", metavar="N", help="How many workers it is to have.", min=1)],
-    waiting: Waiting,
+    waiting: WaitOptions,
     output: ThisForm = "text",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Change the number of workers of a cluster that keelman places."""
 
@@ -113,7 +113,7 @@ def label(
     *,
     many: Many,
     output: ThisForm = "text",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Set labels of a cluster, a node or a plugin, or remove them: `keelman label node n1 disk=ssd zone-`; with -l or
     --all of many: `keelman label node -l zone=a disk=ssd`."""
@@ -130,7 +130,7 @@ def label(
     return each(target, "label", noun, name, many, do=do)
 
 
-def _label(target: Target, noun: Kind, name: str, change: GivenChange, output: str) -> int:
+def _label(target: GatewayTarget, noun: Kind, name: str, change: GivenChange, output: str) -> int:
     def edit(spec: Any) -> list[str]:
         for key in change.unlabel or ():
             if key not in spec.labels:
@@ -154,7 +154,7 @@ def labels_given(texts: Sequence[str]) -> GivenChange:
 
 
 def _change_applied(
-    target: Target,
+    target: GatewayTarget,
     kind: Kind,
     name: str,
     edit: Callable[[Any], Sequence[str]],
@@ -188,7 +188,13 @@ def _change_applied(
 
 
 def _change(
-    target: Target, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]], *, form: str, wait: float | None = None
+    target: GatewayTarget,
+    kind: Kind,
+    name: str,
+    edit: Callable[[Any], Sequence[str]],
+    *,
+    form: str,
+    wait: float | None = None,
 ) -> int:
     checked_format(form, _FORMS)
     if wait is not None and kind in (kinds.NODES, *kinds.SAID):

@@ -17,11 +17,11 @@ from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import delete_applied
 from keelman.cli.client.rest import Where
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.commands.connectors.dedicated import act_dedicated
 from keelman.cli.commands.many import Many, each
 from keelman.cli.kinds import Kind, check_option, kind_of
-from keelman.cli.options import WAIT_SECONDS, Cluster, NameUnlessMany, Waiting, command_group, kind_word
+from keelman.cli.options import WAIT_SECONDS, Cluster, NameUnlessMany, WaitOptions, command_group, kind_word
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
@@ -37,7 +37,13 @@ DONE = {
 
 def _verb(verb: str, text: str) -> None:
     def command(
-        kind: str, name: NameUnlessMany = "", *, many: Many, cluster: Cluster = "", waiting: Waiting, target: Target
+        kind: str,
+        name: NameUnlessMany = "",
+        *,
+        many: Many,
+        cluster: Cluster = "",
+        waiting: WaitOptions,
+        target: GatewayTarget,
     ) -> int:
         noun = kind_of(kind, verb, cluster=cluster)
         do = partial(act, target, verb, kind, cluster=cluster, wait=waiting.seconds)
@@ -64,8 +70,8 @@ def stop(
         typer.Option("--force", help="Of a cluster: kill its processes; workers' nodes that are offline do not count."),
     ] = False,
     cluster: Cluster = "",
-    waiting: Waiting,
-    target: Target,
+    waiting: WaitOptions,
+    target: GatewayTarget,
 ) -> int:
     """Stop a cluster or a connector; nothing is lost, also with --force."""
     noun = kind_of(kind, "stop", cluster=cluster)
@@ -89,8 +95,8 @@ def restart(
         bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: with its tasks or without [--tasks].")
     ] = None,
     cluster: Cluster = "",
-    waiting: Waiting,
-    target: Target,
+    waiting: WaitOptions,
+    target: GatewayTarget,
 ) -> int:
     """Restart a worker, a cluster's workers one after the other, or a connector with its tasks."""
     noun, seconds = kind_of(kind, "restart", cluster=cluster), waiting.seconds
@@ -121,7 +127,7 @@ class Restart:
     tasks: bool | None
 
 
-def _restart(target: Target, name: str, what: Restart, seconds: float | None) -> int:
+def _restart(target: GatewayTarget, name: str, what: Restart, seconds: float | None) -> int:
     noun, cluster, task, failed, tasks = what.kind, what.cluster, what.task, what.failed, what.tasks
     about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
 
@@ -155,7 +161,7 @@ def _restart(target: Target, name: str, what: Restart, seconds: float | None) ->
     return target.run(body)
 
 
-async def _restart_task(target: Target, cluster: str, connector: str, task: int) -> None:
+async def _restart_task(target: GatewayTarget, cluster: str, connector: str, task: int) -> None:
     async with Where(cluster=cluster, target=target).open() as rest:
         await rest.ask("POST", f"/connectors/{quote(connector, safe='')}/tasks/{task}/restart")
 
@@ -170,8 +176,8 @@ def delete(
         bool, typer.Option("--keep", help="Of a topic or definition: the brokers' topic, the connector stays.")
     ] = False,
     cluster: Cluster = "",
-    waiting: Waiting,
-    target: Target,
+    waiting: WaitOptions,
+    target: GatewayTarget,
 ) -> int:
     """Delete one thing, or many; asks first on a terminal. With a topic or definition goes the topic on the brokers, or
     the connector, which is waited for."""
@@ -187,7 +193,7 @@ def delete(
     return each(target, "delete", noun, name, many, do=do, cluster=cluster)
 
 
-def _delete_applied(target: Target, kind: Kind, name: str, *, keep: bool, seconds: float) -> int:
+def _delete_applied(target: GatewayTarget, kind: Kind, name: str, *, keep: bool, seconds: float) -> int:
     async def body(client: Gateway) -> None:
         await delete_applied(client, kind, name, keep=keep, seconds=seconds)
         print(f"{kind.singular}/{name} {DONE['delete']}")
@@ -196,7 +202,7 @@ def _delete_applied(target: Target, kind: Kind, name: str, *, keep: bool, second
 
 
 def act(
-    target: Target, verb: str, word: str, name: str, *, cluster: str, wait: float | None, force: bool = False
+    target: GatewayTarget, verb: str, word: str, name: str, *, cluster: str, wait: float | None, force: bool = False
 ) -> int:
     """Does the verb on one thing, and waits for its effect."""
     kind = kind_of(word, verb, cluster=cluster)

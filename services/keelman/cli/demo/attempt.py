@@ -19,7 +19,7 @@ from keelman.runtime.home import Home, write_file
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class CopyAttempt:
     """One attempt: its number, and the size and digest of INPUT when it began."""
 
     number: int
@@ -32,7 +32,7 @@ class Decision:
     """The attempt to run. `fresh` is the reason for a new attempt (empty: the former one continues). A fresh attempt
     starts without OUTPUT and without connectors of former attempts."""
 
-    attempt: Attempt
+    attempt: CopyAttempt
     fresh: str = ""
 
 
@@ -54,7 +54,7 @@ class Pair:
         """The prefix of the names of all its connectors and topics."""
         return f"copy-{self.digest}-"
 
-    def stem(self, attempt: Attempt) -> str:
+    def stem(self, attempt: CopyAttempt) -> str:
         """Returns the name of an attempt's topic; its connectors add -source and -sink."""
         return f"{self.prefix}{attempt.number}"
 
@@ -63,15 +63,15 @@ class Pair:
         """The file with the latest attempt."""
         return self.home.root / "runs" / f"{self.digest}.json"
 
-    def former(self) -> Attempt | None:
+    def former(self) -> CopyAttempt | None:
         """Returns the latest attempt; None for none."""
         try:
             document = json.loads(self.record.read_text(encoding="utf-8"))
-            return Attempt(document["number"], document["input_size"], document["input_sha256"])
+            return CopyAttempt(document["number"], document["input_size"], document["input_sha256"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def write(self, attempt: Attempt) -> None:
+    def write(self, attempt: CopyAttempt) -> None:
         """Writes the attempt to its record, before its connectors and topic exist."""
         paths = {"input": str(self.input), "output": str(self.output)}
         write_file(self.record, json.dumps(paths | asdict(attempt), indent=2).encode())
@@ -84,7 +84,7 @@ def decide(pair: Pair, facts: Facts) -> Decision:
     there = pair.output.exists()
     difference = is_beginning(pair.output, pair.input) if there else None
     number = former.number + 1 if former else 1
-    begun = Attempt(number, facts.size, facts.sha256)
+    begun = CopyAttempt(number, facts.size, facts.sha256)
     if former is None:
         if difference is not None:
             raise InvalidArgument(
@@ -100,7 +100,7 @@ def decide(pair: Pair, facts: Facts) -> Decision:
                 f"OUTPUT {pair.output}: was changed by someone else: it differs from INPUT at line {difference.line}, "
                 f"byte {difference.byte}; remove it to have it written again, or name another OUTPUT"
             )
-        return Decision(Attempt(former.number, facts.size, facts.sha256))
+        return Decision(CopyAttempt(former.number, facts.size, facts.sha256))
     if difference is not None and sha256_of_first(pair.output, pair.output.stat().st_size) != former.input_sha256:
         raise InvalidArgument(
             f"OUTPUT {pair.output}: holds an incomplete copy of an earlier content of INPUT: remove it to have it "
@@ -109,7 +109,7 @@ def decide(pair: Pair, facts: Facts) -> Decision:
     return Decision(begun, "INPUT was replaced")
 
 
-def _same_or_grown(former: Attempt, facts: Facts) -> bool:
+def _same_or_grown(former: CopyAttempt, facts: Facts) -> bool:
     if facts.size < former.input_size:
         return False
     if facts.size == former.input_size:

@@ -10,7 +10,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ByteDifference:
     """The first byte at which two files differ, and its line; the byte after the end if one file is shorter."""
 
     byte: int
@@ -18,17 +18,17 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FileComparison:
     """The result of a comparison: facts of OUTPUT, and its first difference from INPUT, None if they are equal byte for
     byte."""
 
     size: int
     lines: int
     sha256: str
-    difference: Difference | None
+    difference: ByteDifference | None
 
 
-def is_beginning(part: Path, whole: Path) -> Difference | None:
+def is_beginning(part: Path, whole: Path) -> ByteDifference | None:
     """Returns None if `part` is the beginning of `whole` or all of it, else their difference. Raises OSError."""
     at, lines = 0, 0
     with part.open("rb") as left, whole.open("rb") as right:
@@ -41,10 +41,10 @@ def is_beginning(part: Path, whole: Path) -> Difference | None:
     return None
 
 
-def verdict(output: Path, input_path: Path) -> Verdict:
+def verdict(output: Path, input_path: Path) -> FileComparison:
     """Compares two files to their ends. Raises OSError."""
     digest, at, lines = hashlib.sha256(), 0, 0
-    difference: Difference | None = None
+    difference: ByteDifference | None = None
     with output.open("rb") as left, input_path.open("rb") as right:
         while True:
             piece, other = left.read(CHUNK_BYTES), right.read(CHUNK_BYTES)
@@ -55,10 +55,10 @@ def verdict(output: Path, input_path: Path) -> Verdict:
             digest.update(piece)
             at += len(piece)
             lines += piece.count(b"\n")
-    return Verdict(at, lines, digest.hexdigest(), difference)
+    return FileComparison(at, lines, digest.hexdigest(), difference)
 
 
-def _first(piece: bytes, other: bytes, at: int, lines: int) -> Difference:
+def _first(piece: bytes, other: bytes, at: int, lines: int) -> ByteDifference:
     shorter = min(len(piece), len(other))
     place = next((n for n in range(shorter) if piece[n] != other[n]), shorter)
-    return Difference(at + place, lines + piece[:place].count(b"\n") + 1)
+    return ByteDifference(at + place, lines + piece[:place].count(b"\n") + 1)

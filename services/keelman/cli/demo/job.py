@@ -12,14 +12,14 @@ from pathlib import Path
 from keelman.cli.client.gateway import connect
 from keelman.cli.client.system import System
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
-from keelman.cli.demo.compare import Verdict, verdict
+from keelman.cli.demo.compare import FileComparison, verdict
 from keelman.cli.demo.copying import WORKER_CLUSTER, Copy, begin_copy
 from keelman.cli.demo.phases import Phases
 from keelman.cli.demo.system import TiedSystem
 from keelman.cli.demo.text import Facts, check_text
 from keelman.cli.demo.watching import watch_copy
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, print_error
-from keelman.cli.machine.options import Options
+from keelman.cli.machine.options import UpOptions
 from keelman.cli.output.words import size
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
@@ -53,8 +53,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     configure("demo", level="warning")
     try:
         source = Path(arguments_read.input).expanduser() if arguments_read.input else data_set()
-        options = Options.of(arguments_read.home, arguments_read.set, free_ports=arguments_read.free_ports)
-        job = Job(
+        options = UpOptions.of(arguments_read.home, arguments_read.set, free_ports=arguments_read.free_ports)
+        job = CopyJob(
             options,
             source,
             Path(arguments_read.output).expanduser() if arguments_read.output else None,
@@ -86,10 +86,10 @@ def data_set() -> Path:
 
 
 @dataclass(slots=True)
-class Job:
+class CopyJob:
     """The job: its parameters, and its result. `equal` is None until OUTPUT was verified."""
 
-    options: Options
+    options: UpOptions
     input: Path
     output: Path | None
     once: bool
@@ -159,7 +159,7 @@ def _lock(pair: Pair) -> Iterator[None]:
         yield
 
 
-def _print_verdict(comparison: Verdict, facts: Facts, pair: Pair) -> bool:
+def _print_verdict(comparison: FileComparison, facts: Facts, pair: Pair) -> bool:
     if comparison.difference is None:
         print(
             f"verified {comparison.lines} lines in order, {comparison.size} bytes, sha256 {comparison.sha256}: "

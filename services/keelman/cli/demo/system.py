@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from keelman.cli.client.system import System, running_system
 from keelman.cli.demo.phases import Phases
 from keelman.cli.machine.detached import Detached, Message, start_detached
-from keelman.cli.machine.options import Options
+from keelman.cli.machine.options import UpOptions
 from keelman.cli.waiting import until
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
@@ -19,7 +19,7 @@ from keelman.runtime.supervise import Siblings
 class TiedSystem:
     """Starts the system if it is not up, and stops it again if this job has started it."""
 
-    def __init__(self, options: Options, phases: Phases, show: Callable[[str], None]) -> None:
+    def __init__(self, options: UpOptions, phases: Phases, show: Callable[[str], None]) -> None:
         self._options = options
         self._phases = phases
         self._show = show

@@ -91,7 +91,7 @@ class Leg:
 
 
 @dataclass(slots=True)
-class Meter:
+class RateMeter:
     """Computes a leg's rate over the last seconds, and the seconds left."""
 
     total: int
@@ -157,13 +157,13 @@ class _Bars:
     def __init__(self, total: int, progress: Any) -> None:
         self._total, self._progress = total, progress
         self._tasks: dict[str, Any] = {}
-        self._meters: dict[str, Meter] = {}
+        self._meters: dict[str, RateMeter] = {}
 
     def show(self, legs: dict[str, Leg]) -> None:
         for name, progress in legs.items():
             if name not in self._tasks:
                 self._tasks[name] = self._progress.add_task(name, total=self._total, text="")
-                self._meters[name] = Meter(self._total)
+                self._meters[name] = RateMeter(self._total)
             text = line_of(progress, self._meters[name], time.monotonic())
             self._progress.update(self._tasks[name], completed=progress.done_bytes, text=text)
 
@@ -171,7 +171,7 @@ class _Bars:
 class _Lines:
     def __init__(self, total: int) -> None:
         self._total = total
-        self._meters: dict[str, Meter] = {}
+        self._meters: dict[str, RateMeter] = {}
         self._printed_at = 0.0
         self._last = ""
 
@@ -179,7 +179,7 @@ class _Lines:
         now = time.monotonic()
         lines = []
         for name, progress in legs.items():
-            meter = self._meters.setdefault(name, Meter(self._total))
+            meter = self._meters.setdefault(name, RateMeter(self._total))
             lines.append(f"{name} {line_of(progress, meter, now)}")
         text = "; ".join(lines)
         done = all(leg.done_bytes >= self._total for leg in legs.values())
@@ -188,7 +188,7 @@ class _Lines:
             self._printed_at, self._last = now, text
 
 
-def line_of(progress: Leg, meter: Meter, now: float) -> str:
+def line_of(progress: Leg, meter: RateMeter, now: float) -> str:
     """Returns a leg as a line for people."""
     rate = meter.rate(progress.done_bytes, now)
     left = meter.seconds_left(progress.done_bytes, rate)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from keelman.cli.exits import StartFailed
-from keelman.cli.machine.options import Options
+from keelman.cli.machine.options import UpOptions
 from keelman.cli.machine.services import last_words, secret_settings
 from keelman.cli.machine.up import Stage
 from keelman.model.errors import Unavailable
@@ -90,7 +90,7 @@ class Detached:
         self.process.wait()
 
 
-def start_detached(options: Options, *, tied: bool) -> Detached:
+def start_detached(options: UpOptions, *, tied: bool) -> Detached:
     """Starts `keelman up` in its own session, with its output appended to <home>/logs/up.log."""
     ours, theirs = socket.socketpair()
     log = options.home.log("up")
@@ -110,7 +110,7 @@ def start_detached(options: Options, *, tied: bool) -> Detached:
     return Detached(options.home, process, ours)
 
 
-def arguments_of(options: Options) -> Sequence[str]:
+def arguments_of(options: UpOptions) -> Sequence[str]:
     """Returns the options as words of a command line, except secret settings: any user may list command lines."""
     words = ["--home", str(options.home.root)]
     for service, values in options.given.items():
@@ -123,7 +123,7 @@ def arguments_of(options: Options) -> Sequence[str]:
     return words
 
 
-def environment_of(options: Options) -> dict[str, str]:
+def environment_of(options: UpOptions) -> dict[str, str]:
     """Returns the secret settings among the options, as environment variables."""
     values = ((s, k, v) for s, values in options.given.items() for k, v in values.items() if k in secret_settings(s))
     return {variable(f"{service}.{key}"): value for service, key, value in values}

@@ -10,7 +10,7 @@ from pathlib import Path
 from keelman.cli.waiting import until
 from keelman.runtime.home import Home
 from keelman.runtime.processes import children
-from keelman.runtime.processes.children import Record
+from keelman.runtime.processes.children import ChildRecord
 from keelman.runtime.processes.process_trees import families, family, kill_all, start_of
 
 STOP_SECONDS = 30.0
@@ -18,7 +18,7 @@ POLL_SECONDS = 0.05
 ORDER = ("worker/", "spark/", "broker/")  # users first
 
 
-def living(home: Home) -> list[Record]:
+def living(home: Home) -> list[ChildRecord]:
     """Returns the records of the workloads whose process runs, in the order in which to stop them.
 
     Includes workloads whose starter was killed before it recorded the process: such a process is found by its mark.
@@ -26,8 +26,8 @@ def living(home: Home) -> list[Record]:
     return [record for _, record in _folders(home) if _lives(record)]
 
 
-def _folders(home: Home) -> list[tuple[Path, Record]]:
-    folders: list[tuple[Path, Record]] = []
+def _folders(home: Home) -> list[tuple[Path, ChildRecord]]:
+    folders: list[tuple[Path, ChildRecord]] = []
     for folder in sorted(home.workloads.glob("*")):
         adopted = children.adopt(folder)
         if adopted is not None:
@@ -62,11 +62,11 @@ def kill_workloads(home: Home) -> None:
         kill_all(pids)
 
 
-def _lives(record: Record) -> bool:
+def _lives(record: ChildRecord) -> bool:
     return record.pid > 0 and start_of(record.pid) == record.start
 
 
-def _rank(record: Record) -> tuple[int, str]:
+def _rank(record: ChildRecord) -> tuple[int, str]:
     return next((n for n, prefix in enumerate(ORDER) if record.name.startswith(prefix)), len(ORDER)), record.name
 
 

@@ -16,7 +16,7 @@ NO_PORTS: Mapping[str, Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class UpOptions:
     """The options of `keelman up`. `given` is service -> setting -> value."""
 
     home: Home
@@ -34,7 +34,7 @@ class Options:
         http_port: int | None = None,
         free_ports: bool = False,
         broker: bool = True,
-    ) -> Options:
+    ) -> UpOptions:
         """Returns the options, with all settings checked before any start. Raises InvalidArgument."""
         values: dict[str, dict[str, str]] = {}
         for text in settings:

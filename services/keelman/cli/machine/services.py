@@ -199,7 +199,7 @@ def _why_not_again(row: range) -> str:
     return "" if hold_row(row) else f"ports {row[0]} to {row[-1]} are held by another `keelman up`"
 
 
-class Running:
+class RunningService:
     """One service that is kept running: it is restarted with a growing pause when it ends by itself."""
 
     def __init__(self, plan: ServicePlan, changed: Callable[[], object], died: Callable[[str], None]) -> None:

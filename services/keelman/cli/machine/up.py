@@ -18,10 +18,17 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway, connect
-from keelman.cli.client.system import Process, Service, System, running_system
+from keelman.cli.client.system import Process, System, SystemService, running_system
 from keelman.cli.machine.leftovers import kill_workloads, stop_workloads
-from keelman.cli.machine.options import NO_PORTS, Options, keep_node
-from keelman.cli.machine.services import READY_SECONDS, Running, ServicePlan, check_ports, free_settings, last_words
+from keelman.cli.machine.options import NO_PORTS, UpOptions, keep_node
+from keelman.cli.machine.services import (
+    READY_SECONDS,
+    RunningService,
+    ServicePlan,
+    check_ports,
+    free_settings,
+    last_words,
+)
 from keelman.cli.waiting import until
 from keelman.model.errors import AlreadyExists, FailedPrecondition, KeelmanError, NotFound, Unavailable
 from keelman.rpc.channels import channel
@@ -52,7 +59,7 @@ class Report(Protocol):
         answer; the broker may still be starting) or ready (all parts run)."""
 
 
-async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
+async def run(options: UpOptions, report: Report, stop: asyncio.Event) -> None:
     """Runs the system until `stop`, then drains it. On cancellation it kills every process of this home.
 
     Raises FailedPrecondition if this home is up already or Java is missing, InvalidArgument for illegal settings,
@@ -81,8 +88,8 @@ async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
             options.home.system.unlink(missing_ok=True)
 
 
-async def _live(options: Options, plans: Mapping[str, ServicePlan], report: Report, stop: asyncio.Event) -> None:
-    services: dict[str, Running] = {}
+async def _live(options: UpOptions, plans: Mapping[str, ServicePlan], report: Report, stop: asyncio.Event) -> None:
+    services: dict[str, RunningService] = {}
     ready = False
 
     def write_system(*, is_ready: bool = False) -> None:
@@ -91,7 +98,7 @@ async def _live(options: Options, plans: Mapping[str, ServicePlan], report: Repo
         _system(options.home, plans, services, ready=ready).write(options.home)
 
     for name, plan in plans.items():
-        services[name] = Running(plan, write_system, partial(report, "step"))
+        services[name] = RunningService(plan, write_system, partial(report, "step"))
 
     async def come_up() -> None:
         await _serving(services, report)
@@ -122,7 +129,7 @@ async def _live(options: Options, plans: Mapping[str, ServicePlan], report: Repo
             raise failure
 
 
-async def _serving(services: Mapping[str, Running], report: Report) -> None:
+async def _serving(services: Mapping[str, RunningService], report: Report) -> None:
     """Waits until every service answers its health check."""
     for name, running in services.items():
         report("step", f"starting {name}")
@@ -132,7 +139,7 @@ async def _serving(services: Mapping[str, Running], report: Report) -> None:
         running.was_ready = True
 
 
-async def _is_ready(running: Running) -> bool:
+async def _is_ready(running: RunningService) -> bool:
     if running.failure is not None:
         raise running.failure
     return running.process.alive and await is_serving(running.plan.address, timeout_seconds=1.0)
@@ -177,7 +184,7 @@ async def _online(gateway: Gateway, node: str) -> bool:
     return bool(resource.status.state == NodeState.NODE_STATE_ONLINE)
 
 
-async def _drain(home: Home, running: Mapping[str, Running], report: Report) -> None:
+async def _drain(home: Home, running: Mapping[str, RunningService], report: Report) -> None:
     """Stops workloads, then services, then by their records the workloads that the agent did not stop."""
     agent = running["agent"]
     if agent.process.alive and agent.was_ready:
@@ -229,7 +236,9 @@ def starting_up(home: Home) -> Process | None:
     return None
 
 
-def _system(home: Home, plans: Mapping[str, ServicePlan], running: Mapping[str, Running], *, ready: bool) -> System:
+def _system(
+    home: Home, plans: Mapping[str, ServicePlan], running: Mapping[str, RunningService], *, ready: bool
+) -> System:
     web = plans["gateway"].settings
     return System(
         up=Process.of(os.getpid()),
@@ -240,5 +249,5 @@ def _system(home: Home, plans: Mapping[str, ServicePlan], running: Mapping[str, 
         state=plans["state"].address,
         agent=plans["agent"].address,
         ready=ready,
-        services=[Service(n, r.plan.address, str(r.plan.log), r.process) for n, r in running.items()],
+        services=[SystemService(n, r.plan.address, str(r.plan.log), r.process) for n, r in running.items()],
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """A field with its former and wanted value; None for a value that is not set."""
 
     field: str
@@ -16,12 +16,12 @@ class Difference:
     wanted: Any
 
 
-def differences(former: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+def differences(former: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDifference]:
     """Returns the fields in which two specs differ, nested fields by their paths, sorted by name."""
     return list(_between(former, after, ""))
 
 
-def _between(former: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[Difference]:
+def _between(former: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[FieldDifference]:
     for key in sorted(former.keys() | after.keys()):
         old, new, full = former.get(key), after.get(key), f"{path}.{key}" if path else key
         if old == new:
@@ -29,7 +29,7 @@ def _between(former: Mapping[str, Any], after: Mapping[str, Any], path: str) -> 
         if _is_inner(old) and _is_inner(new):
             yield from _between(old or {}, new or {}, full)
         else:
-            yield Difference(full, old, new)
+            yield FieldDifference(full, old, new)
 
 
 def _is_inner(value: Any) -> bool:

@@ -52,7 +52,7 @@ class Manifest:
         return self.kind.plural, self.name
 
 
-class Refused(Exception):
+class ManifestsRefused(Exception):
     """Manifests are refused, with one text for each error; nothing was changed. The exit code is the first error's."""
 
     def __init__(self, wrong: Sequence[tuple[str, KeelmanError]]) -> None:
@@ -74,7 +74,7 @@ class Wrong:
     def check(self) -> None:
         """Raises Refused if there is any error."""
         if self._found:
-            raise Refused(self._found)
+            raise ManifestsRefused(self._found)
 
 
 def where(manifest: Manifest) -> str:

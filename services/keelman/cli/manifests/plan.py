@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.kinds import Kind
-from keelman.cli.manifests.differences import Difference, differences
+from keelman.cli.manifests.differences import FieldDifference, differences
 from keelman.cli.manifests.forms import Form
 from keelman.cli.manifests.manifest import Manifest, Wrong, where
 from keelman.cli.manifests.table import FORMS, form_of
@@ -39,7 +39,7 @@ class Item:
     """Requests that write its spec; none for a kind that cannot be in a batch."""
     steps: list[Message] = field(default_factory=list)
     """Requests that then bring it to its goal."""
-    changes: list[Difference] = field(default_factory=list)
+    changes: list[FieldDifference] = field(default_factory=list)
     answers: list[Message] = field(default_factory=list)
     """The answers to the requests, once they are done."""
 
@@ -171,18 +171,18 @@ def _compare(item: Item, *, changed: bool) -> None:
     if item.present is None:
         return
     if changed and not item.changes:
-        item.changes = [Difference("spec", "[hidden]", HIDDEN_VALUE)]
+        item.changes = [FieldDifference("spec", "[hidden]", HIDDEN_VALUE)]
     if not changed:
         item.changes = []  # only written differently, with the same meaning
     if item.steps:
         present_goal = form.goal_of(item.present)
         drifts = form.drifts(item.present)
         if goal and goal != present_goal:
-            item.changes.append(Difference("goal", present_goal, goal))
+            item.changes.append(FieldDifference("goal", present_goal, goal))
         elif drifts and not changed:
-            item.changes += [Difference("status", drift, "as its spec says") for drift in drifts]
+            item.changes += [FieldDifference("status", drift, "as its spec says") for drift in drifts]
         elif not changed:
-            item.changes.append(Difference("status", "not applied yet", goal or present_goal))
+            item.changes.append(FieldDifference("status", "not applied yet", goal or present_goal))
 
 
 def _whole(form: Form, resource: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from keelman.cli import kinds
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.manifests.filling import text_of, texts
-from keelman.cli.manifests.manifest import KEYS, SYSTEMS, FilePlace, Manifest, Refused, Wrong, unknown
+from keelman.cli.manifests.manifest import KEYS, SYSTEMS, FilePlace, Manifest, ManifestsRefused, Wrong, unknown
 from keelman.cli.manifests.table import FORMS, form_of
 from keelman.cli.manifests.texts import json_document, yaml_documents
 from keelman.model.errors import InvalidArgument, KeelmanError
@@ -155,4 +155,4 @@ def _full_name(kind: Kind, name: str, cluster: str) -> str:
     return f"{owner}/{plain}"
 
 
-__all__ = ["Refused", "read_manifests"]
+__all__ = ["ManifestsRefused", "read_manifests"]

@@ -9,7 +9,7 @@ from typing import Any
 from keelman.model.errors import InvalidArgument
 
 
-class Whole(int):
+class WholeNumber(int):
     """A whole number, with its text as written."""
 
     text: str
@@ -21,9 +21,9 @@ class Real(float):
     text: str
 
 
-def whole(text: str) -> Whole:
+def whole(text: str) -> WholeNumber:
     """Parses a whole number."""
-    number = Whole(text)
+    number = WholeNumber(text)
     number.text = text
     return number
 

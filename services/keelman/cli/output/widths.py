@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keelman.cli.output.columns import Column
+from keelman.cli.output.columns import OutputColumn
 
 GAP = 2
 """Blanks between two columns."""
@@ -12,7 +12,7 @@ MIN_TEXT, MIN_NAME = 8, 10
 """The shortest widths of texts and names; no column gets shorter than its title."""
 
 
-def fitted_widths(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
+def fitted_widths(columns: Sequence[OutputColumn], natural: Sequence[int], room: int) -> list[int]:
     """Returns the widths of columns in `room` from their natural widths: the widest column is shortened first. The sum
     stays too large if the columns cannot be shortened enough."""
     widths = list(natural)

@@ -12,7 +12,7 @@ from typing import Any
 from keelman.connect.config.providers import SECRET_NAMES
 from keelman.gateway.access.accounts import BUCKET, Account
 from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
-from keelman.gateway.caller import Caller
+from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Role
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_name
@@ -34,8 +34,8 @@ class AccessFile:
     keys by their id, accounts' permissions by their number, client properties for Kafka by the ARN of an execution
     role, and client properties for TLS without a role."""
 
-    tokens: Mapping[str, Caller] = field(default_factory=dict)
-    users: Mapping[str, Caller] = field(default_factory=dict)
+    tokens: Mapping[str, GatewayCaller] = field(default_factory=dict)
+    users: Mapping[str, GatewayCaller] = field(default_factory=dict)
     keys: Mapping[str, AccessKey] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -67,8 +67,8 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
     )  # fmt: skip
 
 
-def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
-    callers: dict[str, Caller] = {}
+def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]:
+    callers: dict[str, GatewayCaller] = {}
     for where, table in _tables(label, document, "token", "sha256", "name", "role", "clusters"):
         digest = _text(where, table, "sha256")
         if not _DIGEST.fullmatch(digest) or digest in callers:
@@ -77,8 +77,8 @@ def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
     return callers
 
 
-def _users(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
-    callers: dict[str, Caller] = {}
+def _users(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]:
+    callers: dict[str, GatewayCaller] = {}
     for where, table in _tables(label, document, "user", "name", "role", "clusters"):
         caller = _caller(where, table, callers)
         callers[caller.name] = caller
@@ -155,20 +155,20 @@ def _client_properties(where: str, table: Mapping[str, Any]) -> dict[str, str]:
     return properties
 
 
-def _caller(where: str, table: Mapping[str, Any], taken: Any) -> Caller:
+def _caller(where: str, table: Mapping[str, Any], taken: Any) -> GatewayCaller:
     """Returns the caller of a table. Raises InvalidArgument, also for a name in another table."""
     name = _text(where, table, "name")
     if not _NAME.fullmatch(name) or name in taken:
         raise InvalidArgument.of(f"{where}: name", name, "1 to 128 letters, digits and _+=,.@-, unlike all others")
     clusters = table.get("clusters")
     if clusters is None:
-        return Caller(name, _role(where, table))
+        return GatewayCaller(name, _role(where, table))
     if not isinstance(clusters, list) or not clusters or not all(isinstance(cluster, str) for cluster in clusters):
         legal = "a list of worker clusters' names that is not empty; left out: the whole installation"
         raise InvalidArgument.of(f"{where}: clusters", clusters, legal)
     for cluster in clusters:
         checked_name(f"{where}: clusters", cluster)
-    return Caller(name, _role(where, table), frozenset(clusters))
+    return GatewayCaller(name, _role(where, table), frozenset(clusters))
 
 
 def _role(where: str, table: Mapping[str, Any]) -> Role:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile
 from keelman.gateway.access.accounts import WHOLE, Account
 from keelman.gateway.access.signatures import AccessKey
-from keelman.gateway.caller import EVERYBODY, Caller
+from keelman.gateway.caller import EVERYBODY, GatewayCaller
 from keelman.gateway.settings import Settings
 from keelman.model.access.roles import token_digest
 from keelman.model.errors import InvalidArgument, PermissionDenied, Unauthenticated
@@ -53,7 +53,7 @@ class Callers:
             return Admission.CHECKED
         return Admission.OPEN if self._open or is_loopback(host) else Admission.CLOSED
 
-    def caller(self, admission: Admission, authorization: str, identity: Identity | None = None) -> Caller:
+    def caller(self, admission: Admission, authorization: str, identity: Identity | None = None) -> GatewayCaller:
         """Returns the caller, by the header or by the identity in its certificate. Raises Unauthenticated, and
         PermissionDenied for a closed listener."""
         if admission is Admission.OPEN:
@@ -73,7 +73,7 @@ class Callers:
             raise Unauthenticated(f"{identity} is no caller that the access file names", reason="UNKNOWN_USER")
         return user
 
-    def _by_token(self, authorization: str) -> Caller:
+    def _by_token(self, authorization: str) -> GatewayCaller:
         token = self._file.now().tokens.get(token_digest(_token(authorization)))
         if token is None:
             raise Unauthenticated("the token is none that the access file names", reason="UNKNOWN_TOKEN")

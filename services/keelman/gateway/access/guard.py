@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.rights import RPCS, Needs, needs_of_route
 from keelman.gateway.access.scopes import EACH, Lookup, refused_scope
-from keelman.gateway.caller import CALLER, EVERYBODY, Caller
+from keelman.gateway.caller import CALLER, EVERYBODY, GatewayCaller
 from keelman.gateway.ohara.wire import errors as ohara
 from keelman.gateway.ohara.wire.call import failed as ohara_answer
 from keelman.gateway.proxy import named_cluster, split_path
@@ -30,7 +30,7 @@ HEALTH = (["healthz"], ["readyz"])
 CHALLENGES = ('Bearer realm="keelman"', 'Basic realm="keelman"')
 
 
-def check_right(caller: Caller, needs: Needs, what: str) -> None:
+def check_right(caller: GatewayCaller, needs: Needs, what: str) -> None:
     """Raises PermissionDenied for a caller whose role lacks the right in every scope."""
     if needs.right is not None and not caller.has(needs.right):
         raise PermissionDenied(
@@ -70,7 +70,7 @@ class RpcGuard:
             await self._judge(caller, method, _needs(method), write.request)
         return None
 
-    async def _judge(self, caller: Caller, method: str, needs: Needs, request: Any) -> Change | None:
+    async def _judge(self, caller: GatewayCaller, method: str, needs: Needs, request: Any) -> Change | None:
         check_right(caller, needs, method)
         if not caller.is_limited:
             return None
@@ -89,7 +89,7 @@ def _needs(method: str) -> Needs:
     return RPCS[method]
 
 
-def _cutting(cut: Callable[[Any, Caller], None], caller: Caller) -> Change:
+def _cutting(cut: Callable[[Any, GatewayCaller], None], caller: GatewayCaller) -> Change:
     def change(answer: Message) -> None:
         cut(answer, caller)
 
@@ -120,7 +120,7 @@ class HttpGuard:
             scope = {**scope, "headers": headers}
         await self._app({**scope, CALLER: caller}, receive, send)
 
-    def _admitted(self, scope: Scope, segments: list[str]) -> tuple[Caller, bool]:
+    def _admitted(self, scope: Scope, segments: list[str]) -> tuple[GatewayCaller, bool]:
         """Returns the caller, and whether the authorization header was for the gateway itself."""
         route = needs_of_route(segments)
         needs = route.reads if scope["method"] in SAFE else route.writes

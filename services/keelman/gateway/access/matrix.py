@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keelman.gateway.access.rights import MANAGED_CONNECT, ROUTES, RPCS, Needs
-from keelman.gateway.caller import Caller
+from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Right, Role
 
 NOBODY, BAD = "no caller", "bad token"
 CALLERS = {
-    "viewer": Caller("viewer", Role.VIEWER),
-    "operator": Caller("operator", Role.OPERATOR),
-    "operator of it": Caller("operator of it", Role.OPERATOR, frozenset({"mine"})),
-    "operator of another": Caller("operator of another", Role.OPERATOR, frozenset({"other"})),
-    "admin": Caller("admin", Role.ADMIN),
+    "viewer": GatewayCaller("viewer", Role.VIEWER),
+    "operator": GatewayCaller("operator", Role.OPERATOR),
+    "operator of it": GatewayCaller("operator of it", Role.OPERATOR, frozenset({"mine"})),
+    "operator of another": GatewayCaller("operator of another", Role.OPERATOR, frozenset({"other"})),
+    "admin": GatewayCaller("admin", Role.ADMIN),
 }
 """Callers by column: two of them have their role for one worker cluster, the call's own and another one."""
 YES, OWN, UNKNOWN, DENIED = "yes", "own", "401", "403"
@@ -24,7 +24,7 @@ YES, OWN, UNKNOWN, DENIED = "yes", "own", "401", "403"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatrixRow:
     """A call, its needs, and its result for each caller, by column."""
 
     call: str
@@ -32,20 +32,20 @@ class Row:
     cells: dict[str, str]
 
 
-def rpc_rows() -> Iterator[Row]:
+def rpc_rows() -> Iterator[MatrixRow]:
     """Yields a row for each RPC."""
     for method, needs in RPCS.items():
-        yield Row(method, needs, _cells(needs))
+        yield MatrixRow(method, needs, _cells(needs))
 
 
-def route_rows() -> Iterator[Row]:
+def route_rows() -> Iterator[MatrixRow]:
     """Yields two rows for each route, for requests that only read and for others; one row if their needs are equal."""
     for path, needs in ROUTES.items():
         if needs.reads == needs.writes:
-            yield Row(f"any {path}", needs.reads, _cells(needs.reads))
+            yield MatrixRow(f"any {path}", needs.reads, _cells(needs.reads))
         else:
-            yield Row(f"GET {path}", needs.reads, _cells(needs.reads))
-            yield Row(f"POST {path}", needs.writes, _cells(needs.writes))
+            yield MatrixRow(f"GET {path}", needs.reads, _cells(needs.reads))
+            yield MatrixRow(f"POST {path}", needs.writes, _cells(needs.writes))
 
 
 def key_rows() -> Iterator[tuple[str, Right, dict[str, str]]]:
@@ -60,7 +60,7 @@ def _cells(needs: Needs) -> dict[str, str]:
     return {NOBODY: UNKNOWN, BAD: UNKNOWN} | {name: _cell(needs, caller) for name, caller in CALLERS.items()}
 
 
-def _cell(needs: Needs, caller: Caller) -> str:
+def _cell(needs: Needs, caller: GatewayCaller) -> str:
     assert needs.right is not None
     if not caller.has(needs.right):
         return DENIED

@@ -15,7 +15,7 @@ MAX_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Replays:
+class ReplayGuard:
     """Refuses requests that were sent before, to any gateway."""
 
     state: Calls

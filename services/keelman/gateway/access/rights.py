@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keelman.gateway.access import scopes
-from keelman.gateway.access.scopes import ANYWHERE, CLUSTER, DEFINITION, INSTALLATION, NAMED, Scope, listed
+from keelman.gateway.access.scopes import ANYWHERE, CLUSTER, DEFINITION, INSTALLATION, NAMED, CallScope, listed
 from keelman.model.access.roles import Right
 
 
@@ -15,18 +15,18 @@ class Needs:
     """The right that a call needs, and its scope. `right` None: every caller is admitted, known or not."""
 
     right: Right | None
-    scope: Scope = INSTALLATION
+    scope: CallScope = INSTALLATION
 
 
-def _view(scope: Scope = INSTALLATION) -> Needs:
+def _view(scope: CallScope = INSTALLATION) -> Needs:
     return Needs(Right.VIEW, scope)
 
 
-def _operate(scope: Scope = INSTALLATION) -> Needs:
+def _operate(scope: CallScope = INSTALLATION) -> Needs:
     return Needs(Right.OPERATE, scope)
 
 
-def _administer(scope: Scope = INSTALLATION) -> Needs:
+def _administer(scope: CallScope = INSTALLATION) -> Needs:
     return Needs(Right.ADMINISTER, scope)
 
 
@@ -187,7 +187,7 @@ class RouteNeeds:
     writes: Needs
 
 
-_CLUSTER = Scope("cluster")
+_CLUSTER = CallScope("cluster")
 _OPERATED = RouteNeeds(_view(), _operate())
 _ADMINISTERED = RouteNeeds(_view(), _administer())
 ROUTES: Mapping[str, RouteNeeds] = {

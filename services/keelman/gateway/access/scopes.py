@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from keelman.gateway.caller import Caller
+from keelman.gateway.caller import GatewayCaller
 from keelman.model.errors import PermissionDenied
 
 
@@ -21,12 +21,12 @@ class Lookup(Protocol):
 
 
 Find = Callable[[Any, Lookup], Awaitable[tuple[str, ...]]]
-Cut = Callable[[Any, Caller], None]
+Cut = Callable[[Any, GatewayCaller], None]
 _ANY, _OWN, _INSTALLATION, _EACH = "any", "those of its clusters", "installation", "each of its writes"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CallScope:
     """The scope of a call: the worker clusters that it concerns, or the installation. `text` describes it in the
     matrix. `find` returns the names of worker clusters in a request, "" for the installation; none if the request
     leaves the scope open. `cut` removes hidden items from an answer; a call without `cut` that leaves the
@@ -110,7 +110,7 @@ async def _none(request: Any, lookup: Lookup) -> tuple[str, ...]:
 def _only(field: str, cluster: Callable[[Any], str]) -> Cut:
     """Removes from a repeated field of an answer the items whose worker clusters a caller may not see."""
 
-    def cut(answer: Any, caller: Caller) -> None:
+    def cut(answer: Any, caller: GatewayCaller) -> None:
         items = getattr(answer, field)
         seen = [item for item in items if caller.sees(cluster(item))]
         if len(seen) < len(items):
@@ -122,13 +122,13 @@ def _only(field: str, cluster: Callable[[Any], str]) -> Cut:
     return cut
 
 
-def _cut_connectors(answer: Any, caller: Caller) -> None:
+def _cut_connectors(answer: Any, caller: GatewayCaller) -> None:
     _only("connectors", lambda connector: str(connector.worker_cluster))(answer, caller)
     for name in [name for name in answer.unreachable if not caller.sees(name)]:
         del answer.unreachable[name]
 
 
-def _cut_connector_changes(answer: Any, caller: Caller) -> None:
+def _cut_connector_changes(answer: Any, caller: GatewayCaller) -> None:
     changes = answer.changes
     for field in ("connectors", "gone"):
         _only(field, lambda connector: str(connector.worker_cluster))(changes, caller)
@@ -139,7 +139,7 @@ def _cut_connector_changes(answer: Any, caller: Caller) -> None:
         del changes.unreachable.reasons[name]
 
 
-def _cut_copy_run(answer: Any, caller: Caller) -> None:
+def _cut_copy_run(answer: Any, caller: GatewayCaller) -> None:
     if not caller.sees(answer.copy_run.worker_cluster):
         raise refused_scope(caller, (answer.copy_run.worker_cluster,))
 
@@ -156,7 +156,7 @@ def _of_event(event: Any) -> str:
     return ""
 
 
-def refused_scope(caller: Caller, clusters: tuple[str, ...]) -> PermissionDenied:
+def refused_scope(caller: GatewayCaller, clusters: tuple[str, ...]) -> PermissionDenied:
     """Returns the error for a caller whose role does not cover a call's scope. It does not reveal
     whether that exists."""
     role = f"{caller.role} of {', '.join(sorted(caller.clusters or ()))}"
@@ -169,40 +169,40 @@ def refused_scope(caller: Caller, clusters: tuple[str, ...]) -> PermissionDenied
     )
 
 
-ANYWHERE = Scope(_ANY, _none, lambda answer, caller: None)
+ANYWHERE = CallScope(_ANY, _none, lambda answer, caller: None)
 """A role for one worker cluster is enough."""
-EACH = Scope(_EACH, _none)
+EACH = CallScope(_EACH, _none)
 """The scope of a request that contains other requests, each of which is judged by itself."""
-INSTALLATION = Scope(_INSTALLATION)
-CLUSTER = Scope("cluster", _at("worker_cluster"))
-NAMED = Scope("cluster", _at("name"))
-NEW_DEFINITION = Scope("cluster", _at("spec.worker_cluster"))
-DEFINITION = Scope("cluster of the definition", _definition)
-OPERATION = Scope("cluster of what it is about", _operation)
-OPERATIONS = Scope("cluster of the target", _operations)
-WORKER = Scope("cluster of the worker", _at("name", _of_worker))
-WORKLOAD = Scope("cluster of the workload", _at("workload", _of_workload))
-COPY_RUN = Scope("cluster of the copy run", _none, _cut_copy_run)
-WORKER_CLUSTERS = Scope(_OWN, _none, _only("worker_clusters", lambda cluster: str(cluster.name)))
-DEDICATED = Scope(_OWN, _none, _only("dedicated_connectors", lambda connector: str(connector.name)))
-EVENTS = Scope(_OWN, _none, _only("events", _of_event))
-CONNECTOR_CHANGES = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connector_changes)
-CONNECTORS = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connectors)
+INSTALLATION = CallScope(_INSTALLATION)
+CLUSTER = CallScope("cluster", _at("worker_cluster"))
+NAMED = CallScope("cluster", _at("name"))
+NEW_DEFINITION = CallScope("cluster", _at("spec.worker_cluster"))
+DEFINITION = CallScope("cluster of the definition", _definition)
+OPERATION = CallScope("cluster of what it is about", _operation)
+OPERATIONS = CallScope("cluster of the target", _operations)
+WORKER = CallScope("cluster of the worker", _at("name", _of_worker))
+WORKLOAD = CallScope("cluster of the workload", _at("workload", _of_workload))
+COPY_RUN = CallScope("cluster of the copy run", _none, _cut_copy_run)
+WORKER_CLUSTERS = CallScope(_OWN, _none, _only("worker_clusters", lambda cluster: str(cluster.name)))
+DEDICATED = CallScope(_OWN, _none, _only("dedicated_connectors", lambda connector: str(connector.name)))
+EVENTS = CallScope(_OWN, _none, _only("events", _of_event))
+CONNECTOR_CHANGES = CallScope(_OWN, _open_or(_at("worker_cluster")), _cut_connector_changes)
+CONNECTORS = CallScope(_OWN, _open_or(_at("worker_cluster")), _cut_connectors)
 
 
-def listed(field: str) -> Scope:
+def listed(field: str) -> CallScope:
     """Returns the scope of a list that a request may narrow to one worker cluster, and whose items
     name their cluster."""
     cut = _only(field, lambda item: str(item.worker_cluster))
-    return Scope(_OWN, _open_or(_at("worker_cluster")), cut)
+    return CallScope(_OWN, _open_or(_at("worker_cluster")), cut)
 
 
-DEFINITIONS = Scope(
+DEFINITIONS = CallScope(
     _OWN,
     _open_or(_at("worker_cluster")),
     _only("connector_definitions", lambda definition: str(definition.spec.worker_cluster)),
 )
-WORKLOADS = Scope(
+WORKLOADS = CallScope(
     _OWN,
     _open_or(_at("worker_cluster")),
     _only("workloads", lambda workload: _of_workload(workload.name)),

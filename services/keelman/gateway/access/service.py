@@ -18,7 +18,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
 from keelman.rpc.credentials import Newest, RootsFile, Tls
 from keelman.rpc.guarded import Guarded
-from keelman.rpc.server import Health, Service, serve
+from keelman.rpc.server import Health, RpcService, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.tls.server_contexts import renewed_context
 
@@ -62,7 +62,7 @@ class Access:
         )
 
     @contextlib.asynccontextmanager
-    async def serve_certified(self, services: Sequence[Service], state: Channel) -> AsyncIterator[list[Health]]:
+    async def serve_certified(self, services: Sequence[RpcService], state: Channel) -> AsyncIterator[list[Health]]:
         """Runs a second gRPC server, only for clients with a certificate of client_ca, if client_ca is set: one server
         cannot require certificates of some clients only. Yields its health."""
         settings, newest = self._settings, self._newest

@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope
 
 from keelman.gateway.access.signatures import Sent, SignedCaller
 from keelman.gateway.managed_connect.errors import WireError, bad, bad_member
+from keelman.gateway.managed_connect.member_shapes import Block
 from keelman.gateway.managed_connect.members import MAX_RESULTS, TAG_KEYS
-from keelman.gateway.managed_connect.shapes import Block
 from keelman.gateway.request_body import body_of
 from keelman.runtime.logs.redaction import REDACTOR
 
@@ -28,7 +28,7 @@ _INVOCATION = re.compile(r"[A-Za-z0-9-]{8,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ManagedCall:
     """A request of a caller. `arn`: the ARN in its path, empty for none; `query`: decoded."""
 
     caller: SignedCaller

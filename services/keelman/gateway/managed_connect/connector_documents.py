@@ -18,7 +18,7 @@ from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.control import document_of, iso, present
 from keelman.gateway.managed_connect.errors import bad_member
-from keelman.gateway.managed_connect.kept import kept_arn
+from keelman.gateway.managed_connect.managed_resources import kept_arn
 from keelman.gateway.managed_connect.members import LOG_TARGETS
 from keelman.rpc.enums import word
 

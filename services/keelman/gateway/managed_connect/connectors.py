@@ -17,10 +17,10 @@ from keelman.gateway.managed_connect import arns, operations
 from keelman.gateway.managed_connect import connector_documents as documents
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.bounds import bound
-from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.call import ManagedCall
 from keelman.gateway.managed_connect.control import API, document_of, extra_of, is_taken, origin_of, present, tags_of
 from keelman.gateway.managed_connect.errors import IDENTICAL, WireError, bad, bad_member, conflict, taken, worded
-from keelman.gateway.managed_connect.kept import Kept
+from keelman.gateway.managed_connect.managed_resources import ManagedResources
 from keelman.gateway.managed_connect.members import CREATE_CONNECTOR, UPDATE_CONNECTOR, WORKER_SETTINGS
 from keelman.gateway.managed_connect.pages import key_of, token_of
 from keelman.gateway.managed_connect.pages import page as cut
@@ -42,7 +42,7 @@ class ConnectorChange(NamedTuple):
     identical: str
 
 
-class Connectors:
+class ManagedConnectors:
     """Calls on connectors and their operations. `account` returns what an account may name of the installation;
     `roles`: client properties for Kafka by execution role; `tls`: client properties for TLS without IAM;
     `most_workers`: the limit of workers in an account, 0 for none."""
@@ -65,11 +65,11 @@ class Connectors:
         self._roles = roles
         self._tls = tls
         self._most_workers = most_workers
-        self.kept: Kept[pb.DedicatedConnector] = Kept(
+        self.kept: ManagedResources[pb.DedicatedConnector] = ManagedResources(
             control, arns.CONNECTOR, calls, noun="DedicatedConnector", field="dedicated_connector", part="spec"
         )
 
-    async def create(self, call: Call) -> dict[str, Any]:
+    async def create(self, call: ManagedCall) -> dict[str, Any]:
         """Begins the creation of a connector."""
         body = call.body(CREATE_CONNECTOR)
         documents.checked_config(body["connectorConfiguration"])
@@ -102,11 +102,11 @@ class Connectors:
             "connectorState": documents.state_of(connector),
         }
 
-    async def describe(self, call: Call) -> dict[str, Any]:
+    async def describe(self, call: ManagedCall) -> dict[str, Any]:
         """Returns the whole description of a connector."""
         return documents.description(await self.kept.found(call.caller, self._arn(call)))
 
-    async def page(self, call: Call) -> dict[str, Any]:
+    async def page(self, call: ManagedCall) -> dict[str, Any]:
         """Returns a page of connectors."""
         prefix = call.parameter("connectorNamePrefix")
         request = calls.ListDedicatedConnectorsRequest(
@@ -119,7 +119,7 @@ class Connectors:
             nextToken=token
         )
 
-    async def update(self, call: Call) -> dict[str, Any]:
+    async def update(self, call: ManagedCall) -> dict[str, Any]:
         """Begins a change of a connector's configuration, or of its workers."""
         arn, body, version = self._arn(call), call.body(UPDATE_CONNECTOR), call.parameter("currentVersion")
         if not version:
@@ -137,7 +137,7 @@ class Connectors:
             raise bad_member(change.identical, IDENTICAL)
         return self._begun(arn, answer) | {"connectorState": documents.state_of(answer.dedicated_connector)}
 
-    async def delete(self, call: Call) -> dict[str, Any]:
+    async def delete(self, call: ManagedCall) -> dict[str, Any]:
         """Begins the deletion of a connector, also during another operation."""
         arn = self._arn(call)
         connector = await self.kept.found(call.caller, arn)
@@ -150,15 +150,15 @@ class Connectors:
             raise arns.unknown(arn) from None
         return {"connectorArn": str(arn), "connectorState": documents.state_of(answer.dedicated_connector)}
 
-    async def pause(self, call: Call) -> dict[str, Any]:
+    async def pause(self, call: ManagedCall) -> dict[str, Any]:
         """Begins to pause a connector."""
         return await self._steered(call, calls.PauseDedicatedConnectorRequest)
 
-    async def resume(self, call: Call) -> dict[str, Any]:
+    async def resume(self, call: ManagedCall) -> dict[str, Any]:
         """Begins to resume a connector."""
         return await self._steered(call, calls.ResumeDedicatedConnectorRequest)
 
-    async def restart(self, call: Call) -> dict[str, Any]:
+    async def restart(self, call: ManagedCall) -> dict[str, Any]:
         """Begins to restart a connector, or only its failed tasks."""
         arn, only_failed = self._arn(call), call.flag("onlyFailedTasks")
         connector = await self.kept.found(call.caller, arn)
@@ -170,7 +170,7 @@ class Connectors:
         )
         return self._begun(arn, await self._control.ask(request))
 
-    async def list_operations(self, call: Call) -> dict[str, Any]:
+    async def list_operations(self, call: ManagedCall) -> dict[str, Any]:
         """Returns a page of a connector's operations, the newest first."""
         arn = self._arn(call)
         connector = await self.kept.found(call.caller, arn)
@@ -183,7 +183,7 @@ class Connectors:
             nextToken=token
         )
 
-    async def describe_operation(self, call: Call) -> dict[str, Any]:
+    async def describe_operation(self, call: ManagedCall) -> dict[str, Any]:
         """Returns the whole description of an operation."""
         arn = arns.parsed("connectorOperationArn", call.arn, arns.OPERATION, caller=call.caller)
         try:
@@ -239,7 +239,7 @@ class Connectors:
             reason = f"It is not the current version, which is {error.metadata['version']}."
             raise bad_member("currentVersion", reason) from None
 
-    async def _steered(self, call: Call, request_type: Any) -> dict[str, Any]:
+    async def _steered(self, call: ManagedCall, request_type: Any) -> dict[str, Any]:
         arn = self._arn(call)
         connector = await self.kept.found(call.caller, arn)
         request = request_type(name=connector.name, request_id=call.request_id)
@@ -255,7 +255,7 @@ class Connectors:
         listed = await self._control.all(ListOperationsRequest, target=target)
         return [operation for operation in listed if operations.is_shown(operation)]
 
-    def _arn(self, call: Call) -> Arn:
+    def _arn(self, call: ManagedCall) -> Arn:
         return arns.parsed(ARN, call.arn, arns.CONNECTOR, caller=call.caller)
 
     def _begun(self, arn: Arn, answer: Any) -> dict[str, Any]:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from keelman.gateway.managed_connect.shapes import Block, Entries, Flag, Items, Kind, Text, Whole
+from keelman.gateway.managed_connect.member_shapes import Block, Entries, Flag, Items, Kind, TextShape, WholeShape
 
 VERSION = "kafkaconnect 2021-09-14, as in botocore 1.44.5"
 """The served model."""
 MCU_COUNTS = (1, 2, 4, 8)
 MAX_WORKERS = 1000
 MAX_RESULTS = 100
-POLICY = Block({"cpuUtilizationPercentage": Whole(1, 100)}, ("cpuUtilizationPercentage",))
+POLICY = Block({"cpuUtilizationPercentage": WholeShape(1, 100)}, ("cpuUtilizationPercentage",))
 PROVISIONED = Block(
-    {"workerCount": Whole(1, MAX_WORKERS), "mcuCount": Whole(values=MCU_COUNTS)}, ("workerCount", "mcuCount")
+    {"workerCount": WholeShape(1, MAX_WORKERS), "mcuCount": WholeShape(values=MCU_COUNTS)}, ("workerCount", "mcuCount")
 )
 SCALED_BY: dict[str, Kind] = {
-    "minWorkerCount": Whole(1, MAX_WORKERS),
-    "maxWorkerCount": Whole(1, MAX_WORKERS),
-    "mcuCount": Whole(values=MCU_COUNTS),
+    "minWorkerCount": WholeShape(1, MAX_WORKERS),
+    "maxWorkerCount": WholeShape(1, MAX_WORKERS),
+    "mcuCount": WholeShape(values=MCU_COUNTS),
     "scaleInPolicy": POLICY,
     "scaleOutPolicy": POLICY,
-    "maxAutoscalingTaskCount": Whole(1, 100_000),
+    "maxAutoscalingTaskCount": WholeShape(1, 100_000),
 }
 SCALED_NEEDS = ("minWorkerCount", "maxWorkerCount", "mcuCount")
 KINDS_OF_CAPACITY = ("provisionedCapacity", "autoScaling")
@@ -33,8 +33,8 @@ CAPACITY_UPDATE = Block(
     },
     one_of=KINDS_OF_CAPACITY,
 )
-REVISION = Whole(1, (1 << 63) - 1)
-ARN = Text(1, 2048)
+REVISION = WholeShape(1, (1 << 63) - 1)
+ARN = TextShape(1, 2048)
 PLUGINS = Items(
     Block(
         {"customPlugin": Block({"customPluginArn": ARN, "revision": REVISION}, ("customPluginArn", "revision"))},
@@ -45,24 +45,26 @@ PLUGINS = Items(
 WORKER_CONFIGURATION = Block(
     {"workerConfigurationArn": ARN, "revision": REVISION}, ("workerConfigurationArn", "revision")
 )
-TAGS = Entries(Text(1, 128), Text(0, 256), 200)
-TAG_KEYS = Items(Text(1, 128), 0, 200)
-DESCRIPTION = Text(0, 1024)
-NAME = Text(1, 128, pattern=r"[^/\x00-\x1f]+", legal="The name must not have '/' or control characters in it.")
-CONNECTOR_NAME = Text(
+TAGS = Entries(TextShape(1, 128), TextShape(0, 256), 200)
+TAG_KEYS = Items(TextShape(1, 128), 0, 200)
+DESCRIPTION = TextShape(0, 1024)
+NAME = TextShape(1, 128, pattern=r"[^/\x00-\x1f]+", legal="The name must not have '/' or control characters in it.")
+CONNECTOR_NAME = TextShape(
     1, 128, pattern=r"[A-Za-z0-9._-]+",
     legal="The name may have letters, digits, '.', '_' and '-' alone: it is part of names of topics.",
 )  # fmt: skip
 VPC = Block(
-    {"subnets": Items(Text(1, 256)), "securityGroups": Items(Text(1, 256))}, ("subnets",)
+    {"subnets": Items(TextShape(1, 256)), "securityGroups": Items(TextShape(1, 256))}, ("subnets",)
 )  # fmt: skip
 LOG_DELIVERY = Block(
     {
         "workerLogDelivery": Block(
             {
-                "cloudWatchLogs": Block({"enabled": Flag(), "logGroup": Text(0, 512)}, ("enabled",)),
-                "firehose": Block({"enabled": Flag(), "deliveryStream": Text(0, 249)}, ("enabled",)),
-                "s3": Block({"enabled": Flag(), "bucket": Text(0, 63), "prefix": Text(0, 1024)}, ("enabled",)),
+                "cloudWatchLogs": Block({"enabled": Flag(), "logGroup": TextShape(0, 512)}, ("enabled",)),
+                "firehose": Block({"enabled": Flag(), "deliveryStream": TextShape(0, 249)}, ("enabled",)),
+                "s3": Block(
+                    {"enabled": Flag(), "bucket": TextShape(0, 63), "prefix": TextShape(0, 1024)}, ("enabled",)
+                ),
             }
         )
     },
@@ -79,22 +81,22 @@ CREATE_CONNECTOR = Block(
         "kafkaCluster": Block(
             {
                 "apacheKafkaCluster": Block(
-                    {"bootstrapServers": Text(1, 4096), "vpc": VPC}, ("bootstrapServers", "vpc")
+                    {"bootstrapServers": TextShape(1, 4096), "vpc": VPC}, ("bootstrapServers", "vpc")
                 )
             },
             ("apacheKafkaCluster",),
         ),
         "kafkaClusterClientAuthentication": Block(
-            {"authenticationType": Text(values=("NONE", "IAM"))}, ("authenticationType",)
+            {"authenticationType": TextShape(values=("NONE", "IAM"))}, ("authenticationType",)
         ),
         "kafkaClusterEncryptionInTransit": Block(
-            {"encryptionType": Text(values=("PLAINTEXT", "TLS"))}, ("encryptionType",)
+            {"encryptionType": TextShape(values=("PLAINTEXT", "TLS"))}, ("encryptionType",)
         ),
-        "kafkaConnectVersion": Text(1, 64),
+        "kafkaConnectVersion": TextShape(1, 64),
         "logDelivery": LOG_DELIVERY,
-        "networkType": Text(values=("IPV4", "DUAL")),
+        "networkType": TextShape(values=("IPV4", "DUAL")),
         "plugins": PLUGINS,
-        "serviceExecutionRoleArn": Text(
+        "serviceExecutionRoleArn": TextShape(
             1, 2048, pattern=r"arn:(aws|aws-cn|aws-us-gov):iam:.*",
             legal="arn:(aws|aws-cn|aws-us-gov):iam:.* is expected.",
         ),
@@ -119,12 +121,12 @@ UPDATE_CONNECTOR = Block(
 )
 CREATE_CUSTOM_PLUGIN = Block(
     {
-        "contentType": Text(values=("JAR", "ZIP")),
+        "contentType": TextShape(values=("JAR", "ZIP")),
         "description": DESCRIPTION,
         "location": Block(
             {
                 "s3Location": Block(
-                    {"bucketArn": ARN, "fileKey": Text(1, 1024), "objectVersion": Text(1, 1024)},
+                    {"bucketArn": ARN, "fileKey": TextShape(1, 1024), "objectVersion": TextShape(1, 1024)},
                     ("bucketArn", "fileKey"),
                 )
             },
@@ -136,7 +138,7 @@ CREATE_CUSTOM_PLUGIN = Block(
     ("contentType", "location", "name"),
 )
 CREATE_WORKER_CONFIGURATION = Block(
-    {"description": DESCRIPTION, "name": NAME, "propertiesFileContent": Text(0, 1 << 17), "tags": TAGS},
+    {"description": DESCRIPTION, "name": NAME, "propertiesFileContent": TextShape(0, 1 << 17), "tags": TAGS},
     ("name", "propertiesFileContent"),
 )
 TAG_RESOURCE = Block({"tags": TAGS}, ("tags",))

@@ -16,10 +16,10 @@ from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.bounds import check_bucket
-from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.call import ManagedCall
 from keelman.gateway.managed_connect.control import document_of, extra_of, is_taken, iso, origin_of, present
 from keelman.gateway.managed_connect.errors import bad_member, not_found, taken
-from keelman.gateway.managed_connect.kept import Kept, Retag
+from keelman.gateway.managed_connect.managed_resources import ManagedResources, Retag
 from keelman.gateway.managed_connect.members import CREATE_CUSTOM_PLUGIN
 from keelman.gateway.managed_connect.pages import page as cut
 from keelman.model.errors import KeelmanError
@@ -44,9 +44,11 @@ class CustomPlugins:
 
     def __init__(self, control: Calls, account: Callable[[str], Account], *, most: int) -> None:
         self._control, self._account, self._most = control, account, most
-        self._kept: Kept[PluginImport] = Kept(control, arns.PLUGIN, pb, noun="PluginImport", field="plugin_import")
+        self._kept: ManagedResources[PluginImport] = ManagedResources(
+            control, arns.PLUGIN, pb, noun="PluginImport", field="plugin_import"
+        )
 
-    async def create(self, call: Call) -> dict[str, Any]:
+    async def create(self, call: ManagedCall) -> dict[str, Any]:
         """Begins the import of a plugin: its state then shows whether the object exists and is good."""
         body = call.body(CREATE_CUSTOM_PLUGIN)
         name, location = body["name"], body["location"]["s3Location"]
@@ -75,7 +77,7 @@ class CustomPlugins:
         own_arn = self._kept.arn_of(answer.plugin_import)  # for a repeated request the ARN of the first
         return {"customPluginArn": str(own_arn), "customPluginState": state, "name": name, "revision": 1}
 
-    async def describe(self, call: Call) -> dict[str, Any]:
+    async def describe(self, call: ManagedCall) -> dict[str, Any]:
         """Returns one plugin, with its error if it has one."""
         arn = self._arn(call)
         if is_built_in(arn):
@@ -84,7 +86,7 @@ class CustomPlugins:
         failed = {"code": plugin_import.code, "message": plugin_import.message} if plugin_import.code else None
         return self._summary(plugin_import) | present(stateDescription=failed)
 
-    async def page(self, call: Call) -> dict[str, Any]:
+    async def page(self, call: ManagedCall) -> dict[str, Any]:
         """Returns a page of plugins."""
         prefix = call.parameter("namePrefix")
         shown = [self._summary(plugin_import) for plugin_import in await self._kept.all(call.caller)]
@@ -92,7 +94,7 @@ class CustomPlugins:
         part, token = cut(call, prefix, summaries, lambda summary: str(summary["customPluginArn"]))
         return {"customPlugins": part} | present(nextToken=token)
 
-    async def delete(self, call: Call) -> dict[str, Any]:
+    async def delete(self, call: ManagedCall) -> dict[str, Any]:
         """Deletes an unused plugin with its imported file; the object in the bucket stays."""
         arn = self._arn(call)
         if is_built_in(arn):
@@ -128,7 +130,7 @@ class CustomPlugins:
             raise bad_member("resourceArn", "What is built in has no tags.")
         await self._kept.retag(caller, arn, changed)
 
-    def _arn(self, call: Call) -> Arn:
+    def _arn(self, call: ManagedCall) -> Arn:
         return arns.parsed("customPluginArn", call.arn, arns.PLUGIN, caller=call.caller)
 
     def _summary(self, plugin_import: PluginImport) -> dict[str, Any]:

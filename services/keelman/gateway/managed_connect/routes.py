@@ -9,10 +9,10 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from keelman.gateway.access.replays import Replays
+from keelman.gateway.access.replays import ReplayGuard
 from keelman.gateway.access.rights import MANAGED_CONNECT
 from keelman.gateway.access.signatures import Sent, SignedCaller
-from keelman.gateway.managed_connect.call import Call, failed, head_of, ok, query_of, read_body, segments_of
+from keelman.gateway.managed_connect.call import ManagedCall, failed, head_of, ok, query_of, read_body, segments_of
 from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
 from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
@@ -21,7 +21,7 @@ from keelman.runtime.logs.logging import get_logger
 log = get_logger()
 
 PREFIX = "/v1"
-Handler = Callable[[Call], Awaitable[dict[str, Any]]]
+Handler = Callable[[ManagedCall], Awaitable[dict[str, Any]]]
 Route = tuple[str, str]
 """A method and the path below /v1; {arn} stands for any one segment."""
 
@@ -38,7 +38,7 @@ class ManagedConnectApi:
         caller: Callable[[Sent], SignedCaller],
         *,
         check_head: Callable[[Sent], object],
-        replays: Replays | None,
+        replays: ReplayGuard | None,
     ) -> None:
         self._routes = [
             (method, tuple(path.split("/")), handler, (method, path) in conflicts, MANAGED_CONNECT[method, path])
@@ -78,7 +78,7 @@ class ManagedConnectApi:
                         raise WireError(
                             "ForbiddenException", f"The access key is a {caller.role}'s: it may not {right}."
                         )
-                    call = Call(caller, "".join(parts), query_of(sent.query), sent)
+                    call = ManagedCall(caller, "".join(parts), query_of(sent.query), sent)
                     try:
                         if self._replays is not None:
                             await self._replays.check(caller, sent)

@@ -9,11 +9,11 @@ from starlette.types import ASGIApp
 
 from keelman.gateway.access.accounts import WHOLE
 from keelman.gateway.access.callers import Callers
-from keelman.gateway.access.replays import Replays
+from keelman.gateway.access.replays import ReplayGuard
 from keelman.gateway.access.signatures import ACCOUNT, REGION, Sent, Signatures, SignedCaller, claimed_region
 from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
-from keelman.gateway.managed_connect.connectors import Connectors
+from keelman.gateway.managed_connect.connectors import ManagedConnectors
 from keelman.gateway.managed_connect.plugins import CustomPlugins
 from keelman.gateway.managed_connect.routes import PREFIX, Handler, ManagedConnectApi, Route
 from keelman.gateway.managed_connect.tags import Tags
@@ -38,7 +38,7 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
     account = (lambda _: WHOLE) if settings.managed_connect_unsigned else callers.account
     plugins = CustomPlugins(control, account, most=settings.managed_connect_max_plugins)
     configurations = WorkerConfigurations(control, most=settings.managed_connect_max_worker_configurations)
-    connectors = Connectors(
+    connectors = ManagedConnectors(
         control, plugins, configurations, account=account, roles=callers.roles, tls=callers.tls,
         most_workers=settings.managed_connect_max_workers,
     )  # fmt: skip
@@ -72,7 +72,7 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
     else:
         signatures = Signatures(callers.keys, SERVICE, hosts=settings.managed_connect_host_names)
         api = ManagedConnectApi(
-            routes, CONFLICTS, signatures.caller, check_head=signatures.check_head, replays=Replays(control)
+            routes, CONFLICTS, signatures.caller, check_head=signatures.check_head, replays=ReplayGuard(control)
         )
     return {PREFIX: api}
 

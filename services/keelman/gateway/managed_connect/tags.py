@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
-from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.call import ManagedCall
 from keelman.gateway.managed_connect.errors import bad_member
 from keelman.gateway.managed_connect.members import TAG_RESOURCE, TAGS
 
@@ -31,12 +31,12 @@ class Tags:
     def __init__(self, kinds: Mapping[str, Tagged]) -> None:
         self._kinds = kinds
 
-    async def all(self, call: Call) -> dict[str, Any]:
+    async def all(self, call: ManagedCall) -> dict[str, Any]:
         """Returns all tags of a resource."""
         arn = self._arn(call)
         return {"tags": await self._kinds[arn.kind].tags(call.caller, arn)}
 
-    async def add(self, call: Call) -> dict[str, Any]:
+    async def add(self, call: ManagedCall) -> dict[str, Any]:
         """Adds tags to a resource."""
         arn, more = self._arn(call), call.body(TAG_RESOURCE)["tags"]
 
@@ -49,7 +49,7 @@ class Tags:
         await self._kinds[arn.kind].retag(call.caller, arn, changed)
         return {}
 
-    async def remove(self, call: Call) -> dict[str, Any]:
+    async def remove(self, call: ManagedCall) -> dict[str, Any]:
         """Removes tags from a resource; ignores tags that it does not have."""
         arn, keys = self._arn(call), set(call.tag_keys)
         await self._kinds[arn.kind].retag(
@@ -57,5 +57,5 @@ class Tags:
         )
         return {}
 
-    def _arn(self, call: Call) -> Arn:
+    def _arn(self, call: ManagedCall) -> Arn:
         return arns.parsed(ARN, call.arn, *self._kinds, caller=call.caller)

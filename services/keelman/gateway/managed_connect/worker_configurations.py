@@ -13,10 +13,10 @@ from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
-from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.call import ManagedCall
 from keelman.gateway.managed_connect.control import extra_of, is_taken, iso, origin_of, present
 from keelman.gateway.managed_connect.errors import bad_member, not_found, taken
-from keelman.gateway.managed_connect.kept import Kept
+from keelman.gateway.managed_connect.managed_resources import ManagedResources
 from keelman.gateway.managed_connect.members import CREATE_WORKER_CONFIGURATION
 from keelman.gateway.managed_connect.pages import page as cut
 from keelman.model.errors import InvalidArgument, KeelmanError
@@ -29,12 +29,12 @@ class WorkerConfigurations:
 
     def __init__(self, control: Calls, *, most: int) -> None:
         self._control, self._most = control, most
-        self.kept: Kept[WorkerConfiguration] = Kept(
+        self.kept: ManagedResources[WorkerConfiguration] = ManagedResources(
             control, arns.WORKER_CONFIGURATION, pb,
             noun="WorkerConfiguration", field="worker_configuration", with_secrets=True,
         )  # fmt: skip
 
-    async def create(self, call: Call) -> dict[str, Any]:
+    async def create(self, call: ManagedCall) -> dict[str, Any]:
         """Creates a worker configuration."""
         body = call.body(CREATE_WORKER_CONFIGURATION)
         name, description = body["name"], body.get("description", "")
@@ -54,7 +54,7 @@ class WorkerConfigurations:
         shown = self._summary(answer.worker_configuration)
         return {key: value for key, value in shown.items() if key != "description"}
 
-    async def describe(self, call: Call) -> dict[str, Any]:
+    async def describe(self, call: ManagedCall) -> dict[str, Any]:
         """Returns a worker configuration, with its content as it was sent."""
         configuration = await self.kept.found(call.caller, self._arn(call))
         revision = configuration.revisions[-1]
@@ -63,7 +63,7 @@ class WorkerConfigurations:
             "latestRevision": _revision(revision) | {"propertiesFileContent": content}
         }
 
-    async def page(self, call: Call) -> dict[str, Any]:
+    async def page(self, call: ManagedCall) -> dict[str, Any]:
         """Returns a page of worker configurations."""
         prefix = call.parameter("namePrefix")
         configurations = [
@@ -76,7 +76,7 @@ class WorkerConfigurations:
             nextToken=token
         )
 
-    async def delete(self, call: Call) -> dict[str, Any]:
+    async def delete(self, call: ManagedCall) -> dict[str, Any]:
         """Deletes an unused worker configuration."""
         arn = self._arn(call)
         await self.kept.found(call.caller, arn)
@@ -95,7 +95,7 @@ class WorkerConfigurations:
             raise not_found(f"The specified resource does not exist: revision {revision} of {arn}.")
         return WorkerConfigurationRef(name=configuration.name, revision=revision)
 
-    def _arn(self, call: Call) -> Arn:
+    def _arn(self, call: ManagedCall) -> Arn:
         return arns.parsed("workerConfigurationArn", call.arn, arns.WORKER_CONFIGURATION, caller=call.caller)
 
     def _summary(self, configuration: WorkerConfiguration) -> dict[str, Any]:

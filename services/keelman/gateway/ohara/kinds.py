@@ -7,7 +7,7 @@ from typing import Any
 
 from keelman.gateway.ohara.wire.errors import NO_SUCH, OharaError
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.setting_def import SettingDef, Type
 from keelman.gateway.ohara.wire.wording import not_found, not_stored
 
@@ -32,7 +32,7 @@ _REFERENCES = (Type.OBJECT_KEY, Type.OBJECT_KEYS)
 class Kinds:
     """Looks objects up by their kind. The resources may be filled in after creation, since kinds name each other."""
 
-    def __init__(self, resources: Mapping[str, Resource]) -> None:
+    def __init__(self, resources: Mapping[str, OharaResource]) -> None:
         self._resources = resources
 
     async def all(self, kind: str) -> Sequence[Json]:

@@ -15,7 +15,7 @@ from keelman.gateway.ohara.kinds import PLURALS
 from keelman.gateway.ohara.wire.call import call_of, failed, no_content
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value, error_of, illegal_argument, unsupported
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
-from keelman.gateway.ohara.wire.resource import Resource
+from keelman.gateway.ohara.wire.resource import OharaResource
 from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
@@ -34,7 +34,7 @@ UNAUTHORIZED = "java.lang.SecurityException"
 class Private:
     """An ASGI application. It is off if `token_file` is None."""
 
-    def __init__(self, resources: Mapping[str, Resource], token_file: Path | None, *, max_body_bytes: int) -> None:
+    def __init__(self, resources: Mapping[str, OharaResource], token_file: Path | None, *, max_body_bytes: int) -> None:
         self._resources = resources
         self._token_file = token_file
         self._limit = max_body_bytes
@@ -71,7 +71,7 @@ class Private:
         return no_content()
 
 
-async def _wipe(kind: str, resource: Resource, groups: set[str]) -> None:
+async def _wipe(kind: str, resource: OharaResource, groups: set[str]) -> None:
     """Deletes the objects of a kind. Raises OharaError for the first object that cannot be deleted."""
     for document in await resource.list():
         key = ObjectKey(

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.ohara.state.control import WriteTurns
-from keelman.gateway.ohara.wire.call import Call, accepted, call_of, failed, no_content, ok
+from keelman.gateway.ohara.wire.call import OharaCall, accepted, call_of, failed, no_content, ok
 from keelman.gateway.ohara.wire.errors import RUNTIME, OharaError, error_of, unsupported
 from keelman.gateway.ohara.wire.filters import filtered
-from keelman.gateway.ohara.wire.resource import Resource
+from keelman.gateway.ohara.wire.resource import OharaResource
 from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
@@ -20,7 +20,7 @@ from keelman.runtime.logs.logging import get_logger
 log = get_logger()
 
 PREFIX = "/v0"
-Handler = Callable[[Call], Awaitable[Response]]
+Handler = Callable[[OharaCall], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Endpoint:
     pattern: str
     handler: Handler
 
-    def matches(self, call: Call) -> Call | None:
+    def matches(self, call: OharaCall) -> OharaCall | None:
         """Returns the call with the variables of the pattern; None for another path or method."""
         words = self.pattern.split("/")
         if call.method != self.method or len(words) != len(call.path):
@@ -49,7 +49,7 @@ class OharaApi:
     """An ASGI application, mounted at /v0. All answers except 202 and downloads are JSON; errors have Ohara's form."""
 
     def __init__(
-        self, resources: Mapping[str, Resource], endpoints: Sequence[Endpoint] = (), *, max_body_bytes: int
+        self, resources: Mapping[str, OharaResource], endpoints: Sequence[Endpoint] = (), *, max_body_bytes: int
     ) -> None:
         """`endpoints` take precedence over resources of the same path."""
         self.resources = resources
@@ -82,7 +82,7 @@ class OharaApi:
             raise unsupported(call.target)
         return await self._answered(resource, call)
 
-    async def _answered(self, resource: Resource, call: Call) -> Response:  # noqa: PLR0911
+    async def _answered(self, resource: OharaResource, call: OharaCall) -> Response:  # noqa: PLR0911
         kind = call.path[0]
         match call.method, call.path[1:]:
             case "GET", ():

@@ -22,7 +22,7 @@ class Link(Protocol):
 
 
 @dataclass(slots=True)
-class Lease:
+class WorkerLease:
     """A worker's right to its copy runs."""
 
     deadline: float
@@ -38,7 +38,7 @@ class Leases:
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         """A lease that is not renewed for `seconds` of the monotonic `clock` lapses."""
         self._seconds, self._clock = seconds, clock
-        self._leases: dict[Owner, Lease] = {}
+        self._leases: dict[Owner, WorkerLease] = {}
         self._superseded: dict[Owner, None] = {}
 
     def __iter__(self) -> Iterator[Owner]:
@@ -71,7 +71,7 @@ class Leases:
             self._superseded[other] = None
         while len(self._superseded) > KEPT_SUPERSEDED:
             self._superseded.pop(next(iter(self._superseded)))
-        lease = self._leases.setdefault(owner, Lease(0.0))
+        lease = self._leases.setdefault(owner, WorkerLease(0.0))
         lease.link, lease.bounds, lease.routes = link, bounds or Bounds(), dict(routes or {})
         self.renew(owner)
         return old

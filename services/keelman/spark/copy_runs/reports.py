@@ -14,17 +14,17 @@ from keelman.spark.copy_runs.runs import FINAL
 PROGRESS_SECONDS = 1.0
 
 
-class Publisher(Protocol):
+class CopyRunPublisher(Protocol):
     """keelman.kafka.feed.ReportPublisher."""
 
     def publish(self, topic: str, key: str, value: bytes | None) -> None:
         """Takes the newest value of a key; never blocks."""
 
 
-class Reporter:
+class CopyRunReporter:
     """Publishes changes of copy runs. `flush` is called several times a second."""
 
-    def __init__(self, publisher: Publisher, reporter: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, publisher: CopyRunPublisher, reporter: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._publisher, self._reporter, self._clock = publisher, reporter, clock
         self._reported: dict[str, tuple[CopyRunState.ValueType, str, float]] = {}
         self._held: dict[str, CopyRun] = {}

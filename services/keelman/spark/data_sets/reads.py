@@ -95,7 +95,7 @@ def wanted(ticket: StartTicket) -> DataSet | PartRequest | None:
     return PartRequest(task, data, int(config[PART]), config[SPLIT])
 
 
-class Sessions:
+class SparkSessions:
     """Sessions for data sets, all on the Spark of the slots: their settings differ from those that slots need."""
 
     def __init__(self, session: Any) -> None:
@@ -129,7 +129,7 @@ class Sessions:
 class DataSets:
     """The data sets that one Spark reads. All methods block: call them in threads, several at a time."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: SparkSessions) -> None:
         self._sessions = sessions
         self._frames: OrderedDict[tuple[str, str, int], tuple[Split, Any]] = OrderedDict()
         self._lock = threading.Lock()

@@ -11,7 +11,7 @@ from keelman.connect.tasks.data_set import DataSink
 from keelman.connectors.registry import find_connector
 from keelman.engine.sink.ranges import SCHEMA, Range, range_work
 from keelman.model.errors import InvalidArgument
-from keelman.spark.data_sets.reads import Sessions
+from keelman.spark.data_sets.reads import SparkSessions
 
 
 def sink_of(job: WriteJob) -> DataSink:
@@ -23,7 +23,7 @@ def sink_of(job: WriteJob) -> DataSink:
     return sink
 
 
-def write(sessions: Sessions, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
+def write(sessions: SparkSessions, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
     """Blocks until all is written. Raises Spark's errors."""
     sessions.context.setJobGroup(name, name, interruptOnCancel=True)
     frame = records(sessions.new(sink, jars), sink, job)

@@ -19,12 +19,12 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import find
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline, first_of
-from keelman.spark.data_sets.reads import SCHEMA, DataSets, PartRequest, Sessions, Split, Work
+from keelman.spark.data_sets.reads import SCHEMA, DataSets, PartRequest, SparkSessions, Split, Work
 from keelman.spark.data_sets.writes import write
 from keelman.spark.masters.executor_watch import ExecutorWatch
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
-from keelman.spark.masters.jvm import Gateway, command, jvm
+from keelman.spark.masters.jvm import JvmGateway, command, jvm
 from keelman.spark.masters.master import Master, MasterKind
 
 log = get_logger()
@@ -49,7 +49,7 @@ def _unlike_py4j(record: logging.LogRecord) -> bool:
     return record.module != "java_gateway"
 
 
-def open_session(gateway: Gateway, configuration: Mapping[str, str]) -> Any:
+def open_session(gateway: JvmGateway, configuration: Mapping[str, str]) -> Any:
     """Opens the Spark session on a running JVM. Blocks for seconds; not for the main thread, where it would take
     SIGINT."""
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
@@ -122,7 +122,7 @@ class Driver:
         self._session, self._process = session, process
         self._watch = ExecutorWatch(master.shown) if master.kind is MasterKind.STANDALONE else None
         self._jobs: set[str] = set()
-        self._sessions = Sessions(session)
+        self._sessions = SparkSessions(session)
         self._data = DataSets(self._sessions)
 
     def run(self, job: str, work: Work) -> None:

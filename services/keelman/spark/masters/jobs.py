@@ -28,7 +28,7 @@ CANCEL_SECONDS = 1.0
 WARM_UP = "warm-up"
 
 
-class Runner(Protocol):
+class JobRunner(Protocol):
     """Runs slot jobs, splits and write jobs. All methods block, so they are called in threads, each job in a thread of
     its own."""
 
@@ -48,7 +48,7 @@ class Runner(Protocol):
         """Cancels a job, if it still runs."""
 
 
-class Spark(Runner, Protocol):
+class Spark(JobRunner, Protocol):
     """One life of Spark."""
 
     @property
@@ -63,7 +63,7 @@ class Spark(Runner, Protocol):
 class SparkJobs:
     """The jobs behind the slots; each blocks a thread of its own while its slot lives."""
 
-    def __init__(self, spark: Runner, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
+    def __init__(self, spark: JobRunner, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
         """`order` is the common part of all slots' orders; `most` is the number of jobs at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.

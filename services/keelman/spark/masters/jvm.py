@@ -38,7 +38,7 @@ SHARED = ("-Xshare:auto", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocati
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class JvmGateway:
     """The address of the JVM for py4j."""
 
     port: int
@@ -75,7 +75,7 @@ def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = 
 @contextlib.asynccontextmanager
 async def jvm(
     command: Sequence[str], environment: Mapping[str, str], folder: Path
-) -> AsyncIterator[tuple[Process, Gateway]]:
+) -> AsyncIterator[tuple[Process, JvmGateway]]:
     """Starts the JVM and waits for its gateway; on leaving lets it end, then kills it.
 
     In `folder`, which only this user may read, the JVM writes its gateway's port and secret. Enter it from the main
@@ -107,7 +107,7 @@ async def end(process: Process, seconds: float = END_SECONDS) -> None:
         await process.wait()
 
 
-async def _gateway(process: Process, info: Path) -> Gateway:
+async def _gateway(process: Process, info: Path) -> JvmGateway:
     try:
         async with asyncio.timeout(START_SECONDS):
             while not info.is_file():
@@ -121,4 +121,4 @@ async def _gateway(process: Process, info: Path) -> Gateway:
         raise Unavailable(f"Spark's JVM did not start within {START_SECONDS:.0f} s", reason="SPARK_LOST") from None
     raw = info.read_bytes()
     length = int.from_bytes(raw[4:8], "big")
-    return Gateway(int.from_bytes(raw[:4], "big"), raw[8 : 8 + length].decode())
+    return JvmGateway(int.from_bytes(raw[:4], "big"), raw[8 : 8 + length].decode())

@@ -56,7 +56,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SlotLimits:
     """The most slots and copy runs.
 
     `slots_per_worker` and `runs_per_slot` are of shared slots; `busy_slots` is the most slots of their own for a
@@ -115,7 +115,7 @@ class Wait:
 
 
 def choose(
-    owner: Owner, slots: Iterable[Slot], limits: Limits, need: Need = SHARED, *, may_start: bool = True
+    owner: Owner, slots: Iterable[Slot], limits: SlotLimits, need: Need = SHARED, *, may_start: bool = True
 ) -> SlotPlace | NewSlot | Wait:
     """Returns the place of the owner's next copy run. `may_start` is False while its memory has no room for another
     slot."""
@@ -132,7 +132,7 @@ def choose(
     return _shared(every, [s for s in mine if not s.alone], owner, limits, may_start)
 
 
-def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> SlotPlace | NewSlot | None:
+def _own(mine: list[Slot], room: bool, limits: SlotLimits, need: Need) -> SlotPlace | NewSlot | None:
     """Returns a slot for this copy run alone; None when there is none, or none is needed."""
     if not need.plugin and not need.busy:
         return None
@@ -146,7 +146,7 @@ def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> SlotPlace 
 
 
 def _shared(
-    every: list[Slot], mine: list[Slot], owner: Owner, limits: Limits, may_start: bool
+    every: list[Slot], mine: list[Slot], owner: Owner, limits: SlotLimits, may_start: bool
 ) -> SlotPlace | NewSlot | Wait:
     """Returns an empty slot, else a new one, else the least loaded."""
     if mine and not mine[0].runs:
@@ -164,7 +164,7 @@ def _shared(
     return _full(every, owner, limits, may_start)
 
 
-def _full(every: list[Slot], owner: Owner, limits: Limits, may_start: bool) -> Wait:
+def _full(every: list[Slot], owner: Owner, limits: SlotLimits, may_start: bool) -> Wait:
     if not may_start:
         return Wait(f"the memory that worker {owner.worker} may use has no room for another slot: waits until there is")
     coming = any(not s.usable for s in every)
@@ -175,7 +175,7 @@ def _full(every: list[Slot], owner: Owner, limits: Limits, may_start: bool) -> W
     )
 
 
-def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
+def warm(owner: Owner, slots: Iterable[Slot], limits: SlotLimits) -> bool:
     """Returns whether a slot has to be started ahead, so that the owner's next copy run finds an empty one attached."""
     every = list(slots)
     mine = [s for s in every if s.usable and s.owner == owner and not s.alone]
@@ -188,7 +188,7 @@ def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
     )
 
 
-def keeps(slot: Slot, slots: Iterable[Slot], limits: Limits) -> bool:
+def keeps(slot: Slot, slots: Iterable[Slot], limits: SlotLimits) -> bool:
     """Returns whether an empty slot stays, however long it is empty: each worker keeps one for its next copy run, as
     long as it is among the workers that had a copy run last."""
     empty = [s for s in slots if _is_empty(s) and s is not slot]

@@ -13,7 +13,7 @@ from keelman.spark.copy_runs.leases import Leases
 from keelman.spark.copy_runs.life import RunLife
 from keelman.spark.copy_runs.runs import Owner, Run, RunBook
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, SlotPlace, SlotState, Wait, choose, keeps, warm
+from keelman.spark.slots.choice import Need, NewSlot, Slot, SlotLimits, SlotPlace, SlotState, Wait, choose, keeps, warm
 from keelman.spark.slots.pool import SlotPool
 from keelman.spark.slots.usage import SLOT_BYTES, claimed, too_much
 
@@ -41,7 +41,7 @@ class Placing:
     leases: Leases
     _: KW_ONLY
     busy: Busy
-    limits: Limits
+    limits: SlotLimits
     clock: Callable[[], float]
     _problems: dict[Start, StartProblem] = field(default_factory=dict)
     _apart: set[tuple[Owner, tuple[str, str, int]]] = field(default_factory=set)

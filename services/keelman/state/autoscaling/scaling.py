@@ -18,12 +18,12 @@ from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.planning.planned import Planned
 from keelman.state.resources.store import Store
 from keelman.state.resources.transaction import Transaction
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 NOT_SCALED = "it is not autoscaled any more, or does not run"
 
 
-def kind(store: Store, connectors: Connectors, planned: Planned) -> Kind:
+def kind(store: Store, connectors: RestConnectors, planned: Planned) -> Kind:
     """Returns the steps of operations that scale."""
     steps = _Steps(store, connectors, planned)
     return Kind(
@@ -46,7 +46,7 @@ def _noted(tx: Transaction, operation: Operation) -> None:
 class _Steps:
     """The steps."""
 
-    def __init__(self, store: Store, connectors: Connectors, planned: Planned) -> None:
+    def __init__(self, store: Store, connectors: RestConnectors, planned: Planned) -> None:
         self.connector = ConnectorSteps(store, connectors)
         self._workers = StartedWorkers(store, planned)
         self._store = store

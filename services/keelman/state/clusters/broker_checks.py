@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from keelman.kafka.properties.broker_keys import SET_ELSEWHERE
 from keelman.model.cluster import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
 from keelman.model.errors import InvalidArgument, Violation
-from keelman.model.rules.shapes import LARGEST_PORT, check_labels, check_port, check_routes
+from keelman.model.rules.field_checks import LARGEST_PORT, check_labels, check_port, check_routes
 from keelman.runtime.logs.redaction import HIDDEN
 from keelman.state.clusters.taken import check_broker_ports_free
 from keelman.state.kafka.properties import in_field, raise_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keelman.model.autoscale import check_autoscale, check_no_tasks
 from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.rules import shapes
+from keelman.model.rules import field_checks
 from keelman.model.rules.log_checks import check_log_delivery
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.clusters.kafka_names import check_own_names
@@ -25,17 +25,17 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     brokers = snapshot.broker_clusters[spec.broker_cluster]
     check_not_deleted(brokers)
     check_nodes("spec.nodes.names", spec.nodes, snapshot)
-    shapes.check_labels("spec.labels", spec.annotations.labels)
-    shapes.check_labels("spec.node_selector", spec.node_selector)
-    shapes.check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
-    shapes.check_count("spec.count", spec.count)
+    field_checks.check_labels("spec.labels", spec.annotations.labels)
+    field_checks.check_labels("spec.node_selector", spec.node_selector)
+    field_checks.check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
+    field_checks.check_count("spec.count", spec.count)
     if spec.autoscale is not None:
         check_no_tasks("spec.autoscale", spec.autoscale)
         check_autoscale("spec.autoscale", spec.autoscale)
         if spec.engine is not WorkerEngine.KEELMAN:
             legal = "nothing: workers of this engine do not report what they use; give a count"
             raise InvalidArgument.of("spec.autoscale", spec.engine, legal)
-    shapes.check_routes("spec.routes", spec.routes)
+    field_checks.check_routes("spec.routes", spec.routes)
     if spec.log_delivery is not None:
         check_log_delivery("spec.log_delivery", spec.log_delivery)
     _check_ports(spec)
@@ -60,11 +60,11 @@ def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
 
 
 def _check_ports(spec: WorkerClusterSpec) -> None:
-    shapes.check_port("spec.port", spec.port, zero="a free one on each node")
-    shapes.check_port("spec.metrics_port", spec.metrics_port, zero="none")
-    shapes.check_port("spec.admin_port", spec.admin_port, zero="none")
+    field_checks.check_port("spec.port", spec.port, zero="a free one on each node")
+    field_checks.check_port("spec.metrics_port", spec.metrics_port, zero="none")
+    field_checks.check_port("spec.admin_port", spec.admin_port, zero="none")
     reserved = [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
     for field, port in reserved:
-        shapes.check_port(field, port)
+        field_checks.check_port(field, port)
     named = [("port", spec.port), ("metrics_port", spec.metrics_port), ("admin_port", spec.admin_port)]
-    shapes.check_different_ports([(f"spec.{field}", port) for field, port in named] + reserved)
+    field_checks.check_different_ports([(f"spec.{field}", port) for field, port in named] + reserved)

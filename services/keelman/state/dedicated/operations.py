@@ -36,7 +36,7 @@ from keelman.state.resources.rows import read
 from keelman.state.resources.snapshot import DEDICATED_CONNECTOR
 from keelman.state.resources.store import Store
 from keelman.state.resources.transaction import Transaction
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 ASK_SECONDS = 5.0
 ASK_WITHIN = 60.0
@@ -51,7 +51,7 @@ DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
 
-def kind(store: Store, connectors: Connectors, planned: Planned) -> Kind:
+def kind(store: Store, connectors: RestConnectors, planned: Planned) -> Kind:
     """Returns the steps of operations on dedicated connectors: all kinds of operations share them."""
     steps = _Steps(store, connectors, planned)
     of_connector = steps.connector
@@ -114,7 +114,7 @@ def _coded(work: Work) -> Callable[[Operation], Awaitable[Outcome]]:
 class _Steps:
     """The steps."""
 
-    def __init__(self, store: Store, connectors: Connectors, planned: Planned) -> None:
+    def __init__(self, store: Store, connectors: RestConnectors, planned: Planned) -> None:
         self.connector = ConnectorSteps(store, connectors)
         self._connectors = connectors
         self._workers = StartedWorkers(store, planned)

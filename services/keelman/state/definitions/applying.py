@@ -40,7 +40,7 @@ from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.resources.store import Store
 from keelman.state.resources.transaction import Transaction
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 
 CALL_SECONDS = 30.0
 PASSES = ("timed out", "a rebalance is expected")
@@ -50,7 +50,7 @@ LOOK_COUNTS = timedelta(seconds=1)
 DELETED = "somebody deleted the connector meanwhile: apply it again"
 
 
-def kind(store: Store, connectors: Connectors) -> Kind:
+def kind(store: Store, connectors: RestConnectors) -> Kind:
     """Returns the steps of operations on connectors."""
     steps = ConnectorSteps(store, connectors)
     return Kind(
@@ -76,7 +76,7 @@ def _noted(tx: Transaction, operation: Operation) -> None:
 class ConnectorSteps:
     """The steps. Facts that they need: worker_cluster, connector and config."""
 
-    def __init__(self, store: Store, connectors: Connectors) -> None:
+    def __init__(self, store: Store, connectors: RestConnectors) -> None:
         self._connectors = connectors
         self._store = store
         self._without_tasks: dict[str, tuple[tuple[str, bool], datetime, timedelta]] = {}

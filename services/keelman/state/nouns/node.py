@@ -15,7 +15,7 @@ from keelman.api.node.v1 import node_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal
 from keelman.model.errors import FailedPrecondition
 from keelman.model.node import Node, NodeFigures, NodeSpec, NodeState
-from keelman.model.rules.shapes import check_labels, check_limits
+from keelman.model.rules.field_checks import check_labels, check_limits
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked

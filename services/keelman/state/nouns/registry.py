@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from keelman.rpc.server import Service
+from keelman.rpc.server import RpcService
 from keelman.state import nouns
 from keelman.state.nouns.parts import Parts
 from keelman.state.resources.batch import BatchApi
@@ -15,7 +15,7 @@ _MODULES = [importlib.import_module(f"{nouns.__name__}.{found.name}") for found 
 NOUNS: Nouns = {made.name: made for made in (getattr(m, "NOUN", None) for m in _MODULES) if made}
 
 
-def all_services(parts: Parts) -> list[Service]:
+def all_services(parts: Parts) -> list[RpcService]:
     """Returns the gRPC services of all nouns, and that of several writes together."""
     apis = [module.API(parts) for module in _MODULES if hasattr(module, "API")]
-    return [*map(Service.of, apis), Service.of(BatchApi(parts.store, apis))]
+    return [*map(RpcService.of, apis), RpcService.of(BatchApi(parts.store, apis))]

@@ -12,8 +12,8 @@ from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.model.annotations import Origin
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin import Plugin, checked_version, plugin_key
+from keelman.model.rules.field_checks import check_labels
 from keelman.model.rules.names import checked_name
-from keelman.model.rules.shapes import check_labels
 from keelman.state.database.times import moment
 from keelman.state.plugins.files import Received
 from keelman.state.resources.annotations import check_description

@@ -12,7 +12,7 @@ from keelman.model.annotations import Annotations
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin_import import PluginImport
-from keelman.model.rules.shapes import check_labels
+from keelman.model.rules.field_checks import check_labels
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.state.resources.checks import check_numbers, check_quota

@@ -13,7 +13,7 @@ from keelman.api.connect.v1.batch_service_pb2_grpc import BatchServiceServicer
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.batches import methods_in, packed
 from keelman.rpc.errors import code_name
-from keelman.rpc.server import Context, Service
+from keelman.rpc.server import Context, RpcService
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.state.database.failpoints import hit
 from keelman.state.resources.once import once
@@ -113,7 +113,7 @@ def _writers(apis: Sequence[NounApi[Any]]) -> Iterator[tuple[tuple[str, str], tu
     for api in apis:
         for name in dir(type(api)):
             if (steps := steps_of(getattr(type(api), name))) is not None:
-                yield (Service.of(api).name, name), (api, steps)
+                yield (RpcService.of(api).name, name), (api, steps)
 
 
 def _write_error(error: KeelmanError) -> pb.WriteError:

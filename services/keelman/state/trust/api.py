@@ -19,7 +19,7 @@ from keelman.model.access.join_token import JoinRole
 from keelman.model.errors import InvalidArgument, PermissionDenied
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.pages import page
-from keelman.rpc.server import Context, Service, is_local, peer_host
+from keelman.rpc.server import Context, RpcService, is_local, peer_host
 from keelman.rpc.times import from_duration, to_timestamp
 from keelman.state.database.times import moment
 from keelman.state.resources.once import once
@@ -173,9 +173,9 @@ class SignatureApi(signature_service_pb2_grpc.SignatureServiceServicer):
         return signature_service_pb2.UseSignatureResponse()
 
 
-def services(members: Members | None, state_address: str, used: UsedSignatures) -> list[Service]:
+def services(members: Members | None, state_address: str, used: UsedSignatures) -> list[RpcService]:
     """Returns the gRPC services for joining hosts, whose calls fail if there is no CA, and that of signatures."""
     return [
-        Service.of(api)
+        RpcService.of(api)
         for api in (JoinTokenApi(members), JoinApi(members, state_address), CertificateApi(members), SignatureApi(used))
     ]

@@ -7,14 +7,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from keelman.connect import foreign_steps
+from keelman.connect import step_factories
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import ConnectError
 from keelman.connectors import registry
 from keelman.connectors.java import jvm
 from keelman.connectors.plugins.client import PluginHost
 from keelman.connectors.plugins.java_folders import JavaPlugin, keep_answers
-from keelman.connectors.plugins.plugin_path import Plugin
+from keelman.connectors.plugins.plugin_path import InstalledPlugin
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.logs.logging import get_logger
 
@@ -40,17 +40,17 @@ async def ask_java(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
     return await asyncio.to_thread(keep_answers, java, java_answers)
 
 
-def steps(plugin_hosts: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[registry.Step]:
+def steps(plugin_hosts: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[registry.PluginStep]:
     """Returns the converters, transforms and predicates of these plugins that can be loaded; `wait` runs the query for
     their keys in a thread."""
     return [step for host, java in plugin_hosts for step in java.usable_steps(partial(_keys, wait, host))]
 
 
-def with_steps(config: Mapping[str, str], plugins: Sequence[Plugin], *, ready: bool) -> Plugin | None:
+def with_steps(config: Mapping[str, str], plugins: Sequence[InstalledPlugin], *, ready: bool) -> InstalledPlugin | None:
     """Returns the Java plugin whose converters, transforms or predicates a connector names that is not Java's; None
     where it names none. It finds those of the others, too. Raises NotFound (PLUGIN_NOT_READY) for an unknown name,
     unless `ready`."""
-    named = [name for _, name in foreign_steps.named_steps(config) if name] if plugins else []
+    named = [name for _, name in step_factories.named_steps(config) if name] if plugins else []
     for full in map(registry.full_name, named):
         if full is None and not ready:
             raise NotFound(f"one of {', '.join(named)} is not known yet", reason=NOT_READY)

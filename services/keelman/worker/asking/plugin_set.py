@@ -11,7 +11,7 @@ from pathlib import Path
 from keelman.api.connect.v1.plugin_pb2 import WorkerPlugin
 from keelman.connectors import registry
 from keelman.connectors.plugins.java_folders import JavaPlugin
-from keelman.connectors.plugins.plugin_path import Plugin
+from keelman.connectors.plugins.plugin_path import InstalledPlugin
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.model.workload import PLUGIN_BROKEN
 from keelman.worker.asking.java_plugins import NOT_READY
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 180.0
 LOOK_SECONDS = 0.2
 
 
-class PluginSet:
+class WorkerPluginSet:
     """The plugins of a worker's cluster, `named` by their folders, e.g. "acme 1.0", beside those of its own path."""
 
     def __init__(self, plugins: ThirdParty, named: Mapping[str, str]) -> None:
@@ -71,11 +71,11 @@ class PluginSet:
             *(self._with_place(WorkerPlugin(problem=fault.message), fault.path) for fault in catalog.broken),
         ]
 
-    def _classes(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
+    def _classes(self, plugin: InstalledPlugin) -> Iterator[WorkerPlugin]:
         java = self._plugins.java(plugin)
         return self._of_wheel(plugin) if java is None else self._of_jars(plugin, java)
 
-    def _of_wheel(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
+    def _of_wheel(self, plugin: InstalledPlugin) -> Iterator[WorkerPlugin]:
         for name in plugin.classes:
             kind = self._plugins.known(plugin, name)
             reported = WorkerPlugin(class_name=name, version=plugin.version, language="python")
@@ -85,7 +85,7 @@ class PluginSet:
                 reported.type, reported.version = kind.direction.value, kind.version
             yield self._with_place(reported, plugin.source)
 
-    def _of_jars(self, plugin: Plugin, java: JavaPlugin) -> Iterator[WorkerPlugin]:
+    def _of_jars(self, plugin: InstalledPlugin, java: JavaPlugin) -> Iterator[WorkerPlugin]:
         for plugin_class in java.classes:
             reported = WorkerPlugin(
                 class_name=plugin_class.class_name,

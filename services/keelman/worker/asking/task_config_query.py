@@ -42,7 +42,7 @@ def _restarts() -> Restarts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ConnectorAnswer:
     """A connector's answer: the task configurations that it wants, or a trace that tells why there are none.
 
     `more` holds a status's fields about the next attempt, beside the trace.
@@ -61,7 +61,7 @@ class _Asked:
     asking: bool = False
     held: bool = False
     since: float = field(default_factory=time.monotonic)
-    answer: Answer | None = None
+    answer: ConnectorAnswer | None = None
     due: float | None = None
     refresh: float | None = None  # seconds after which that answer has to be checked again
     tasks: Tasks | None = None  # the tasks that it wanted last and may keep; None: plan again
@@ -143,17 +143,17 @@ class TaskConfigQuery:
             query.tasks = None
             query.restarts.healthy()
 
-    def refused(self, name: str, trace: str) -> Answer:
+    def refused(self, name: str, trace: str) -> ConnectorAnswer:
         """Replaces an answer whose tasks cannot be stored, for this reason, until the connector is queried again: the
         part of them that was stored would have the leader try again at once, for ever."""
-        answer = Answer(None, trace)
+        answer = ConnectorAnswer(None, trace)
         if (query := self._asked.get(name)) is not None:
             query.answer, query.tasks = answer, None
         return answer
 
     def about(
         self, name: str, config: Mapping[str, str], policy: RestartPolicy | None = None, *, attempts: int = 0
-    ) -> Answer | None:
+    ) -> ConnectorAnswer | None:
         """Returns the newest answer for this configuration; starts a query when there is none, or when a new one is
         due.
 
@@ -257,7 +257,7 @@ class TaskConfigQuery:
                         raise
                     late = f"{query.config.get('connector.class')}, {query.at}: no answer in {self._seconds:g} s"
                     raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
-                query.answer = Answer(tasks)
+                query.answer = ConnectorAnswer(tasks)
                 if former is None or query.tasks is not None:  # else a new query has been requested
                     query.tasks = tasks
                     self._ask_at(name, query, _due(query))
@@ -280,7 +280,7 @@ class TaskConfigQuery:
         if query.logged != trace:
             log.warning("connector_not_asked", connector=name, error=trace.strip(), next=attempt.next)
         more = {"restart": attempt.value()} if delay is not None or query.restarts.unhealthy else {}
-        query.logged, query.answer = trace, Answer(None, attempt.explained(trace), more)
+        query.logged, query.answer = trace, ConnectorAnswer(None, attempt.explained(trace), more)
         self._ask_at(name, query, None if delay is None else time.monotonic() + delay)
 
 

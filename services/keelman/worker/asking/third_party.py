@@ -21,7 +21,7 @@ from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
 from keelman.connectors.plugins.client import Description, PluginHost
 from keelman.connectors.plugins.java_folders import UNDEFINED, JavaPlugin
-from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
+from keelman.connectors.plugins.plugin_path import Catalog, InstalledPlugin, PluginFault, scan
 from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.model.workload import PLUGIN_BROKEN
@@ -53,7 +53,7 @@ class StandIn(Connector):
     They raise the errors of `PluginHost`.
     """
 
-    plugin: ClassVar[Plugin]
+    plugin: ClassVar[InstalledPlugin]
     _host: ClassVar[PluginHost]
     _started: ClassVar[PluginHost]
     """The host for questions about tasks: for a Java class one process, in which its connectors stay started."""
@@ -115,7 +115,7 @@ class ThirdParty:
         self._loop = asyncio.get_running_loop()
         self._siblings = Siblings()
         seconds, memory = bounds.answer_seconds, bounds.host_memory
-        ours = Plugin("keelman", version(), Path(), {})
+        ours = InstalledPlugin("keelman", version(), Path(), {})
         self._apart = PluginHost(ours, answer_seconds=seconds, memory_bytes=memory)
         self._hosts = {
             plugin.folder: PluginHost(plugin, answer_seconds=seconds, memory_bytes=memory) for plugin in catalog.plugins
@@ -181,27 +181,27 @@ class ThirdParty:
         own = [[*plugin.jars, *plugin.libraries] for plugin in java]
         return [[str(jar) for jar in together] for together in (shared, *own) if together]
 
-    def with_steps(self, config: Mapping[str, str]) -> Plugin | None:
+    def with_steps(self, config: Mapping[str, str]) -> InstalledPlugin | None:
         """As `java_plugins.with_steps`."""
         java = [plugin for plugin in self.catalog.plugins if plugin.java is not None]
         ready = all(self._tried[plugin.folder].is_set() for plugin in java)
         return java_plugins.with_steps(config, java, ready=ready)
 
-    def java(self, plugin: Plugin) -> JavaPlugin | None:
+    def java(self, plugin: InstalledPlugin) -> JavaPlugin | None:
         """Returns a Java plugin with the descriptions of its classes, as far as they have arrived."""
         return self._java.get(plugin.folder, plugin.java)
 
-    def known(self, plugin: Plugin, name: str) -> type[Connector] | NotFound:
+    def known(self, plugin: InstalledPlugin, name: str) -> type[Connector] | NotFound:
         """Returns the stand-in of a plugin's class, or why the class cannot be used, or not yet."""
         return self._known.get((plugin.folder, name)) or NotFound("has not said yet what it is", reason=NOT_READY)
 
-    async def _await_description(self, plugin: Plugin) -> None:
+    async def _await_description(self, plugin: InstalledPlugin) -> None:
         """Returns when a plugin has described its classes, or its time is up: the rest is done in the background."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._until):
                 await self._tried[plugin.folder].wait()
 
-    def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
+    def _stand_in(self, plugin: InstalledPlugin, name: str) -> type[StandIn]:
         """Returns a class's stand-in. In a thread, waits for the first answer of a plugin that is being described.
 
         Raises NotFound: PLUGIN_NOT_READY if the class may become known later, PLUGIN_BROKEN if it cannot be used.
@@ -253,7 +253,7 @@ class ThirdParty:
     def _order(self, name: str) -> None:
         """Orders the registry's entries of a Java class by the versions that it reports itself, the latest first."""
 
-        def version_of(plugin: Plugin) -> Ordered:
+        def version_of(plugin: InstalledPlugin) -> Ordered:
             kind = self._known.get((plugin.folder, name))
             return ordered(plugin.version if kind is None or isinstance(kind, NotFound) else kind.version)
 
@@ -379,12 +379,12 @@ def jars_here() -> list[list[str]]:
     return _open[-1].jars if _open else []
 
 
-def plugin_of(kind: type[Connector]) -> Plugin | None:
+def plugin_of(kind: type[Connector]) -> InstalledPlugin | None:
     """Returns the class's plugin; None for our own classes."""
     return kind.plugin if issubclass(kind, StandIn) else None
 
 
-def plugin_for(kind: type[Connector], config: Mapping[str, str]) -> Plugin | None:
+def plugin_for(kind: type[Connector], config: Mapping[str, str]) -> InstalledPlugin | None:
     """Returns the plugin that slots need for a connector: its class's or, for an own class, that of the Java classes
     which it names. Raises NotFound (PLUGIN_NOT_READY)."""
     if issubclass(kind, StandIn) or not _open:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keelman.connect.config.providers import ConfigProvider, ConfigProviderError, Stamp, providers_of, read
-from keelman.connect.config.references import Reference, Values, references_of, resolved, restored
+from keelman.connect.config.references import ConfigReference, Values, references_of, resolved, restored
 from keelman.connect.config.secret_keys import literal_secrets
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
@@ -136,10 +136,10 @@ class Secrets:
             }
             await self._read(self._due(await self._look_at(), now))
 
-    def _provided(self, *configs: Mapping[str, str]) -> tuple[Reference, ...]:
+    def _provided(self, *configs: Mapping[str, str]) -> tuple[ConfigReference, ...]:
         return tuple(reference for reference in references_of(*configs) if reference.provider in self._providers)
 
-    def _known(self, *configs: Mapping[str, str]) -> tuple[Reference, ...] | None:
+    def _known(self, *configs: Mapping[str, str]) -> tuple[ConfigReference, ...] | None:
         """Returns the references in the configurations; None, and has them read soon, unless all are known."""
         if not self._providers:
             return ()
@@ -157,7 +157,7 @@ class Secrets:
         needed = self._known(config)
         if needed is None:
             return None
-        values: dict[Reference, str] = {}
+        values: dict[ConfigReference, str] = {}
         for reference in needed:
             source = self._sources[reference.provider, reference.path]
             if source.error is not None:
@@ -224,7 +224,7 @@ class Secrets:
             else:
                 source.logged.discard(key)
         for key in changed:
-            reference = str(Reference(*where, key))
+            reference = str(ConfigReference(*where, key))
             REDACTOR.add({texts[key]: reference})
             source.values[key] = texts[key]
             source.versions[key] = _version(texts[key])
@@ -235,7 +235,7 @@ class Secrets:
     def _log_once(self, source: _Source, where: _Where, key: str, event: str, **fields: str) -> None:
         if key not in source.logged:
             source.logged.add(key)
-            log.warning(event, reference=str(Reference(*where, key or "*")), **fields)
+            log.warning(event, reference=str(ConfigReference(*where, key or "*")), **fields)
 
 
 def _version(value: str) -> int:

@@ -51,7 +51,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class AssignmentRound:
     """The outcome: for each member its new work and the work to stop; the delay before the next round; the new memory.
 
     `unplaced` is the work that no member may have.
@@ -87,7 +87,7 @@ def assign(
     now_ms: int,
     max_delay_ms: int,
     wants: Mapping[str, Labels] | None = None,
-) -> Round:
+) -> AssignmentRound:
     """Computes one round for these members (by member id) and all configured work.
 
     Work is only given out when no member runs it, and only to a member with the labels that `wants` names for its
@@ -138,7 +138,7 @@ def assign(
                 plan[work] = members[taker].url
     owners = {work: members[name].url for name in members for work in (keeping[name] | shares[name]) - stopping[name]}
     owners |= {work: memory.owners[work] for work in held}
-    return Round(
+    return AssignmentRound(
         assigned={name: frozenset(works) for name, works in shares.items()},
         revoked={name: frozenset(works) for name, works in stopping.items()},
         delay_ms=max(1, deadline - now_ms) if held and deadline is not None else 0,

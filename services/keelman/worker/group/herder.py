@@ -14,11 +14,11 @@ from keelman.model.work import Work
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of, wait_or_stop
-from keelman.worker import addressed
+from keelman.worker import meant_member
 from keelman.worker.errors import Elsewhere
-from keelman.worker.group.leader import Leader
+from keelman.worker.group.leader import GroupLeader
 from keelman.worker.group.membership import GroupPlace, Membership, allocation
-from keelman.worker.group.requests import Change, Request, Requests
+from keelman.worker.group.requests import DecidedChange, Request, WaitingRequests
 from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.group.shared_addresses import SharedAddresses
 from keelman.worker.storage.store import Store
@@ -39,7 +39,7 @@ class Herder:
         self,
         store: Store,
         membership: Membership,
-        leader: Leader,
+        leader: GroupLeader,
         owned: OwnedWork,
         *,
         url: str,
@@ -55,7 +55,7 @@ class Herder:
         self._wake = wake
         self._unfit = unfit
         self._said_fit = False  # as last sent to the group
-        self.requests = Requests(store.config_topic, self.require_leader)
+        self.requests = WaitingRequests(store.config_topic, self.require_leader)
         self._leaving = False
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
         self._rejoin_at: float | None = None
@@ -93,7 +93,7 @@ class Herder:
         """
         return cast(T, await self._done(Request(time.monotonic() + seconds, operation)))
 
-    async def change(self, connector: str, decide: Callable[[], Change[T]], *, seconds: float) -> T:
+    async def change(self, connector: str, decide: Callable[[], DecidedChange[T]], *, seconds: float) -> T:
         """As `call`, for a change of a connector that only the leader writes, together with the changes of others.
 
         `decide` is called with the config topic read to its end. A refusal, of it or of its records, concerns this
@@ -106,7 +106,7 @@ class Herder:
     async def _done(self, request: Request) -> Any:
         if self.membership.problem:
             raise Unavailable(self.membership.problem)
-        if self._leaving or not addressed.meant_for(self.membership.member):
+        if self._leaving or not meant_member.meant_for(self.membership.member):
             raise Elsewhere("")
         self._wake.set()
         return await self.requests.done(request)

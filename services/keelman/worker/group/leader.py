@@ -17,7 +17,7 @@ from keelman.model.work import Assignment, Work
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
-from keelman.worker.asking.task_config_query import Answer, TaskConfigQuery, trace_of
+from keelman.worker.asking.task_config_query import ConnectorAnswer, TaskConfigQuery, trace_of
 from keelman.worker.group.assignor import NO_LABELS, MemberView, Memory, assign, views_of
 from keelman.worker.group.fencing import Fencing, new_tasks
 from keelman.worker.group.placement import Labels, wants_of, why_none_fit, why_unplaced
@@ -36,7 +36,7 @@ WRITTEN_AT_ONCE = 1000  # records
 MAX_LOGGED = 20
 
 
-class Leader:
+class GroupLeader:
     """The leader's state and decisions; every worker has one, and starts with an empty memory each time it becomes
     leader."""
 
@@ -50,7 +50,7 @@ class Leader:
         self._wake = wake
         self._query = TaskConfigQuery(self._answered, creates_topics=creates_topics(store.properties.raw))
         self._fencing = Fencing(store, lambda name: self._answered((name,)))
-        self._used: dict[str, Answer] = {}
+        self._used: dict[str, ConnectorAnswer] = {}
         self._changes = ChangeSet(lambda: {*store.config.connectors, *self._query.names})
         self._old = ChangeSet(lambda: store.statuses.by_connector)  # connectors that may have statuses of removed work
         store.change_sets += [self._changes, self._old]
@@ -169,7 +169,7 @@ class Leader:
             if name not in config.connectors:
                 self.forget(name)
         self._unknown &= config.lapsing
-        used: dict[str, Answer] = {}
+        used: dict[str, ConnectorAnswer] = {}
         written: dict[str, list[Record]] = {}
         present = names & config.connectors.keys()
         for name in present:
@@ -192,7 +192,7 @@ class Leader:
             if (since := config.unfenced.get(name)) is not None:
                 await self._fencing.shut_out_former_tasks(name, since)
 
-    def _asked(self, name: str) -> Answer | None:
+    def _asked(self, name: str) -> ConnectorAnswer | None:
         """Returns the connector's answer; like Connect, queries only connectors that run."""
         config = self._store.config
         if name not in config.connectors or config.target(name) != STARTED:
@@ -200,7 +200,7 @@ class Leader:
             return None
         return self._answer(name, without_limits(config.connectors[name]))
 
-    def _tasks_to_write(self, name: str, answer: Answer | None) -> list[dict[str, str]] | None:
+    def _tasks_to_write(self, name: str, answer: ConnectorAnswer | None) -> list[dict[str, str]] | None:
         """Returns task configurations that have to be written now; None when those in force stay."""
         config = self._store.config
         now, lapsing = list(config.tasks.get(name, ())), name in config.lapsing
@@ -229,14 +229,14 @@ class Leader:
             for name in tasks:
                 self._write_problem(name, self._query.refused(name, trace_of(error)))
 
-    def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
+    def _answer(self, name: str, properties: Mapping[str, str]) -> ConnectorAnswer | None:
         """Returns the connector's answer; None while it, or a value of its configuration, is pending."""
         secrets = self._store.secrets
         try:
             resolved = secrets.resolved(properties)
         except ConnectError as error:
             self._query.hold(name)
-            return Answer(None, trace_of(error))
+            return ConnectorAnswer(None, trace_of(error))
         if resolved is None:
             self._query.hold(name)
             return None
@@ -246,7 +246,7 @@ class Leader:
         answer = self._query.about(name, resolved, policy, attempts=self._store.statuses.attempts(Work(name)))
         if answer is None or answer.tasks is None or resolved == properties:
             return answer
-        return Answer(secrets.restored(answer.tasks, properties), answer.trace)
+        return ConnectorAnswer(secrets.restored(answer.tasks, properties), answer.trace)
 
     @property
     def busy(self) -> bool:
@@ -276,7 +276,7 @@ class Leader:
         self._query.forget(name)
         self._used.pop(name, None)
 
-    def _write_problem(self, name: str, answer: Answer) -> None:
+    def _write_problem(self, name: str, answer: ConnectorAnswer) -> None:
         """Brings the connector's status in line with its answer, on whatever worker it is. Its tasks are not
         changed."""
         work = Work(name)

@@ -26,7 +26,7 @@ COMING_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class DecidedChange(Generic[T]):
     """A leader's records for a request (none for a read-only one), and then its answer."""
 
     records: Sequence[Record]
@@ -45,7 +45,7 @@ class Request:
     until: float
     operation: Callable[[], Awaitable[Any]] | None = None
     connector: str = ""
-    decide: Callable[[], Change[Any]] | None = None
+    decide: Callable[[], DecidedChange[Any]] | None = None
     since: float = field(default_factory=time.monotonic)
     result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -71,7 +71,7 @@ class Request:
             self.result.set_exception(error)
 
 
-class Requests:
+class WaitingRequests:
     """The waiting requests, in the order in which they came, and those that are being served."""
 
     def __init__(self, topic: ConfigTopic, require_leader: Callable[[], None]) -> None:
@@ -156,7 +156,7 @@ class Requests:
         """
         self._require_leader()
         decided = [_decided(request) for request in requests] if self._topic.is_current else []
-        if not all(isinstance(decision, Change) and decision.records for decision in decided) or not decided:
+        if not all(isinstance(decision, DecidedChange) and decision.records for decision in decided) or not decided:
             await self._topic.read(since=max(request.since for request in requests))  # a read before may do
             decided = [_decided(request) for request in requests]
         waiting = list(zip(requests, decided, strict=True))
@@ -172,20 +172,20 @@ class Requests:
                 except Exhausted as error:
                     entry[0].fail(error)
 
-    async def _write(self, decided: Sequence[tuple[Request, Change[Any] | Exception]]) -> None:
+    async def _write(self, decided: Sequence[tuple[Request, DecidedChange[Any] | Exception]]) -> None:
         """Answers the refused requests, writes the others in one write.
 
         Where the claim has to be made first, another leader may have written since: all is decided again after it.
         """
         if (
-            any(isinstance(decision, Change) and decision.records for _, decision in decided)
+            any(isinstance(decision, DecidedChange) and decision.records for _, decision in decided)
             and await self._topic.claim_if_lost()
         ):
             await self._topic.read()
             decided = [(request, _decided(request)) for request, _ in decided]
-        changes: list[tuple[Request, Change[Any]]] = []
+        changes: list[tuple[Request, DecidedChange[Any]]] = []
         for request, decision in decided:
-            if isinstance(decision, Change):
+            if isinstance(decision, DecidedChange):
                 changes.append((request, decision))
             else:
                 request.fail(decision)
@@ -196,7 +196,7 @@ class Requests:
             request.settle(change.answer)
 
 
-def _decided(request: Request) -> Change[Any] | Exception:
+def _decided(request: Request) -> DecidedChange[Any] | Exception:
     """Returns the request's change, or the error that refuses it."""
     assert request.decide is not None
     if request.over:

@@ -59,7 +59,7 @@ class MayUse:
         return self.memory_bytes or int(psutil.virtual_memory().total)
 
 
-class CpuShare:
+class CpuUsage:
     """Processors in use, from totals of processor time: over some seconds before each call.
 
     The first answer is over all the time since the process began.

@@ -31,7 +31,7 @@ SLICE = 50
 TRACE = 4_000  # characters of a trace
 
 
-class ConnectorReports:
+class ConnectorReporter:
     """Reports connectors, and remembers the reports of the present round. `publish` takes a key and a value, None for a
     tombstone."""
 
@@ -146,7 +146,7 @@ async def report_connectors(
     def publish(key: str, value: bytes | None) -> None:
         publisher.publish(CONNECTOR_REPORTS, key, value)
 
-    reports = ConnectorReports(store, publish, worker_cluster=worker_cluster, worker=worker)
+    reports = ConnectorReporter(store, publish, worker_cluster=worker_cluster, worker=worker)
     while True:
         if leads():
             await reports.look()

@@ -18,8 +18,8 @@ from keelman.worker.connector_facts import connector_type
 from keelman.worker.group.herder import Herder
 from keelman.worker.metrics import connector_figures as figures
 from keelman.worker.metrics import metric_names as names
-from keelman.worker.metrics.connector_figures import ConnectorFigures, CpuShare, MayUse
-from keelman.worker.metrics.own_metrics import OwnMetrics
+from keelman.worker.metrics.connector_figures import ConnectorFigures, CpuUsage, MayUse
+from keelman.worker.metrics.own_metrics import TaskMetrics
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.status_state import Status
 from keelman.worker.tasks.link import SparkLink
@@ -44,9 +44,9 @@ class Metrics:
         self._cluster = cluster
         self._process = psutil.Process()
         self._may_use = may_use
-        self._cpu_share = CpuShare(time.monotonic() - (time.time() - self._process.create_time()))
+        self._cpu_share = CpuUsage(time.monotonic() - (time.time() - self._process.create_time()))
         self._figures = ConnectorFigures(worker)
-        self._own = OwnMetrics()
+        self._own = TaskMetrics()
         self._alone = asyncio.Lock()
         self._types: dict[str, str] = {}
         self._made: list[bytes] = []
@@ -58,7 +58,7 @@ class Metrics:
             if clock() - self._made_at >= FRESH_SECONDS:
                 out = Exposition()
                 self._types.clear()  # plugins come and go
-                self._figures, self._own = ConnectorFigures(self._worker), OwnMetrics()
+                self._figures, self._own = ConnectorFigures(self._worker), TaskMetrics()
                 self._of_the_worker(out, clock())
                 await self._of_works(out, clock())
                 await self._of_connectors(out)

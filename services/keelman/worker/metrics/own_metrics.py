@@ -14,7 +14,7 @@ ABOUT = "Counted by the connector itself."
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_]")
 
 
-class OwnMetrics:
+class TaskMetrics:
     """The tasks' own metrics of one scrape."""
 
     def __init__(self) -> None:

@@ -9,14 +9,16 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from keelman.api.event.v1.report_pb2 import Report, WorkerPluginsReport
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.runtime.ticks import tick
-from keelman.worker.asking.plugin_set import PluginSet
+from keelman.worker.asking.plugin_set import WorkerPluginSet
 
 LOOK_SECONDS = 1.0
 REPORT_SECONDS = 600.0
 SUFFIX = "/plugins"
 
 
-async def report_plugins(plugins: PluginSet, publisher: ReportPublisher, *, worker_cluster: str, worker: str) -> None:
+async def report_plugins(
+    plugins: WorkerPluginSet, publisher: ReportPublisher, *, worker_cluster: str, worker: str
+) -> None:
     """Runs until cancelled."""
     last: object = None
     reported = 0.0

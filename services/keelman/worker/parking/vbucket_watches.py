@@ -12,7 +12,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.watches import VbucketWatch
 from keelman.connectors.couchbase.keys import COLLECTIONS, access_by
 from keelman.connectors.couchbase.values import collection_of
-from keelman.couchbase.cluster import Cluster, Nobody, failover_log, high_seqnos_of, manifest_of
+from keelman.couchbase.cluster import BucketCluster, Nobody, failover_log, high_seqnos_of, manifest_of
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError, UnservedError
@@ -99,7 +99,7 @@ class _Bucket:
     async def _ask(self, backoff: Backoff) -> None:
         """Watches by one map, until that is no longer valid: each node in a loop of its own, so that an absent node
         does not delay the others. Raises AwayError where all are away, CouchbaseError, ConnectError."""
-        cluster = Cluster(access_by(self._properties))
+        cluster = BucketCluster(access_by(self._properties))
         await cluster.bootstrap()
         nodes_asked = _AskedNodes(cluster, cluster.actives(self._numbers()))
         if not nodes_asked.addresses:
@@ -213,7 +213,7 @@ class _AskedNodes(Nobody):
     """The nodes that are queried by one map. Learns whether the cluster has another map: each failover and each
     rebalance makes one."""
 
-    def __init__(self, cluster: Cluster, addresses: Sequence[NodeAddress]) -> None:
+    def __init__(self, cluster: BucketCluster, addresses: Sequence[NodeAddress]) -> None:
         self.cluster, self.addresses = cluster, addresses
         self.away: set[NodeAddress] = set()
         self._map, self._other_map, self._in_doubt = cluster.map, False, False

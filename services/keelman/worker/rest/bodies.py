@@ -22,7 +22,7 @@ MAX_DIGITS = 1000
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
-class Number(str):
+class WrittenNumber(str):
     """A number as it was written: its text stays unchanged."""
 
     __slots__ = ()
@@ -38,13 +38,13 @@ class NewConnector:
 
 
 async def json_body(request: Request) -> Any:
-    """Returns the JSON value of a request, numbers as `Number`; None for no body. Raises as `parsed`."""
+    """Returns the JSON value of a request, numbers as `WrittenNumber`; None for no body. Raises as `parsed`."""
     return parsed(await request.body())
 
 
 def parsed(raw: bytes, what: str = "The request's body") -> Any:
-    """Returns the JSON value of a body, in any UTF, numbers as `Number`; None for an empty one. Raises 500 with `what`,
-    400 for half a character, which Kafka cannot keep.
+    """Returns the JSON value of a body, in any UTF, numbers as `WrittenNumber`; None for an empty one. Raises 500 with
+    `what`, 400 for half a character, which Kafka cannot keep.
 
     Also called for the files of connectors that a standalone worker begins with.
     """
@@ -75,7 +75,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(parse_int=WrittenNumber, parse_float=WrittenNumber, parse_constant=_no_constant)
 
 
 def new_connector(value: Any) -> NewConnector:
@@ -152,7 +152,7 @@ def _any_map(value: Any) -> dict[str, Any] | None:
 
 def plain(value: Any) -> Any:
     """Returns a value with its numbers as numbers. Raises 500 for a number of more digits than Connect takes."""
-    if isinstance(value, Number):
+    if isinstance(value, WrittenNumber):
         if len(value) > MAX_DIGITS:
             raise RestError(500, f"Number value length ({len(value)}) exceeds the maximum allowed ({MAX_DIGITS})")
         return float(value) if any(mark in value for mark in ".eE") else int(value)
@@ -190,8 +190,8 @@ def _scalar(value: Any, kind: str) -> str:
 def _mismatch(value: Any, kind: str) -> NoReturn:
     """Raises 500 in the words of Connect's JSON library, without the place in the text."""
     listed = kind.startswith("java.util.ArrayList")
-    is_text = isinstance(value, str) and not isinstance(value, Number)
-    if (is_text and not listed) or (isinstance(value, Number) and kind.startswith(ENTITIES)):
+    is_text = isinstance(value, str) and not isinstance(value, WrittenNumber)
+    if (is_text and not listed) or (isinstance(value, WrittenNumber) and kind.startswith(ENTITIES)):
         maker, from_a, shown = ("String", "String", f"'{value}'") if is_text else ("int/Int", "Number", value)
         raise RestError(
             500,
@@ -202,7 +202,7 @@ def _mismatch(value: Any, kind: str) -> NoReturn:
 
 
 def _described(value: Any) -> str:
-    if isinstance(value, Number):
+    if isinstance(value, WrittenNumber):
         whole = value.lstrip("-").isdigit()
         name, token = ("Integer", "VALUE_NUMBER_INT") if whole else ("Floating-point", "VALUE_NUMBER_FLOAT")
     elif isinstance(value, bool):

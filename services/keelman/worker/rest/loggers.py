@@ -46,7 +46,7 @@ def put(name: str, level: str) -> list[str]:
     return changed
 
 
-def obey(name: str, level: str) -> None:
+def apply_level(name: str, level: str) -> None:
     """Applies an order of the config topic to all workers; an unknown level is passed over."""
     if level.upper() in LEVELS and name:
         put(name, level)

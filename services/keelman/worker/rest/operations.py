@@ -23,7 +23,7 @@ from keelman.worker.deadlines import TIMED_OUT, remaining
 from keelman.worker.errors import Elsewhere, RestError, invalid_config, not_found
 from keelman.worker.group.fencing import new_tasks
 from keelman.worker.group.herder import Herder
-from keelman.worker.group.requests import Change
+from keelman.worker.group.requests import DecidedChange
 from keelman.worker.rest import key_notes
 from keelman.worker.rest.forwarding import repeats
 from keelman.worker.rest.key_notes import KeyNotes
@@ -101,7 +101,7 @@ class Operations:
             return (created, self._views.info(name)) if done else None
 
         # Before validation: a configuration that was legal then need not be so now.
-        if request_id and (before := await self._lead(name, lambda: Change((), answered))) is not None:
+        if request_id and (before := await self._lead(name, lambda: DecidedChange((), answered))) is not None:
             return before
         with self._herder.requests.coming():
             checked = await self.check(config)
@@ -109,11 +109,11 @@ class Operations:
             await self._store.config_topic.read(seconds=remaining())
         since = repeats.since()
 
-        def decide() -> Change[tuple[bool, dict[str, Any]]]:
+        def decide() -> DecidedChange[tuple[bool, dict[str, Any]]]:
             if self._store.config.has_since(name, checked, since):
-                return Change((), lambda: (create, self._views.info(name)))
+                return DecidedChange((), lambda: (create, self._views.info(name)))
             if (before := answered()) is not None:
-                return Change((), lambda: before)
+                return DecidedChange((), lambda: before)
             exists = name in self._store.config.connectors
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
@@ -121,7 +121,7 @@ class Operations:
             first = target or (STARTED if not exists and name in self._store.config.targets else None)
             written: list[Record] = [records.target_record(name, first)] if first is not None else []
             written.append(self._connector_record(name, checked, request_id, create=create))
-            return Change(written, lambda: (not exists, self._views.info(name)))
+            return DecidedChange(written, lambda: (not exists, self._views.info(name)))
 
         created, info = await self._lead(name, decide)
         await self.key_notes.log(name, checked)
@@ -159,17 +159,19 @@ class Operations:
             return config
 
         while True:
-            before = await self._lead(name, lambda: Change((), read))
+            before = await self._lead(name, lambda: DecidedChange((), read))
             if is_done(before):
                 return self._views.info(name)
             merged = await self.check(patched(before))
             if merged.get("name", name) != name:
                 raise other_name(merged["name"], name)
 
-            def decide(before: Config = before, merged: dict[str, str] = merged) -> Change[dict[str, Any] | None]:
+            def decide(
+                before: Config = before, merged: dict[str, str] = merged
+            ) -> DecidedChange[dict[str, Any] | None]:
                 if read() != before:
-                    return Change((), lambda: None)
-                return Change([self._connector_record(name, merged, request_id)], lambda: self._views.info(name))
+                    return DecidedChange((), lambda: None)
+                return DecidedChange([self._connector_record(name, merged, request_id)], lambda: self._views.info(name))
 
             info = await self._lead(name, decide)
             if info is not None:
@@ -181,10 +183,10 @@ class Operations:
         a `request_id` that has deleted it before, changes nothing. The leader's. Raises 404, 412."""
         state, since = self._store.config, repeats.since()
 
-        def decide() -> Change[bool]:
+        def decide() -> DecidedChange[bool]:
             """Returns whether no connector has that name now: another may have been made since the delete."""
             if state.deleted.since(name, since) or state.is_answered(DELETE, name, request_id):
-                return Change((), lambda: name not in state.connectors)
+                return DecidedChange((), lambda: name not in state.connectors)
             config = self._views.config(name)
             self._require(name, etag)
             written: list[Record] = []
@@ -192,7 +194,7 @@ class Operations:
                 identity = state.identities.get(name, records.NOT_KNOWN)
                 written.append(records.connector_record(name, config, identity, deleted_by=request_id))
             written += records.deletion_records(name, len(state.tasks.get(name, ())))
-            return Change(written, lambda: True)
+            return DecidedChange(written, lambda: True)
 
         if await self._lead(name, decide):
             await self._tracking.clear([name])
@@ -215,17 +217,17 @@ class Operations:
         """Stops: no tasks, then STOPPED. The leader's."""
         await self._lead(name, lambda: self._target_change(name, STOPPED, etag, request_id))
 
-    def _target_change(self, name: str, target: str, etag: str, request_id: str) -> Change[None]:
+    def _target_change(self, name: str, target: str, etag: str, request_id: str) -> DecidedChange[None]:
         self._require_known(name)
         if self._store.config.is_answered(target, name, request_id):
-            return Change((), lambda: None)
+            return DecidedChange((), lambda: None)
         self._require(name, etag)
         written = [records.target_record(name, target, written_by=request_id)]
         if target != STOPPED:
-            return Change(written, lambda: None)
+            return DecidedChange(written, lambda: None)
         # In one write: half of it would be a connector that runs and has no tasks. It may be resumed before the
         # leader's next look.
-        return Change([records.commit_record(name, 0), *written], lambda: self._herder.leader.forget(name))
+        return DecidedChange([records.commit_record(name, 0), *written], lambda: self._herder.leader.forget(name))
 
     async def restart(
         self, name: str, *, include_tasks: bool, only_failed: bool, etag: str = "", request_id: str = ""
@@ -238,7 +240,7 @@ class Operations:
             if name not in self._store.config.connectors:
                 raise not_found(f"Unknown connector: {name}")
 
-        def decide() -> Change[dict[str, Any]]:
+        def decide() -> DecidedChange[dict[str, Any]]:
             known()
             before = self._views.status(name)
             for status in (before["connector"], *(before["tasks"] if include_tasks else ())):
@@ -250,9 +252,11 @@ class Operations:
             done = state.restarted.since(request, since) or state.is_answered(RESTART, name, request_id)
             if not done:
                 self._require(name, etag)
-            return Change([] if done else [records.restart_record(request, written_by=request_id)], lambda: before)
+            return DecidedChange(
+                [] if done else [records.restart_record(request, written_by=request_id)], lambda: before
+            )
 
-        await self._lead(name, lambda: Change((), known))
+        await self._lead(name, lambda: DecidedChange((), known))
         await self._views.awaited_status(name)  # may have been created a moment ago
         return await self._lead(name, decide)
 
@@ -282,9 +286,9 @@ class Operations:
     async def put_tasks(self, name: str, tasks: list[dict[str, str]]) -> None:
         """Stores task configurations that another worker's connector wants. The leader's."""
 
-        def decide() -> Change[None]:
+        def decide() -> DecidedChange[None]:
             self._views.config(name)
-            return Change(new_tasks(self._store, name, tasks), lambda: None)
+            return DecidedChange(new_tasks(self._store, name, tasks), lambda: None)
 
         await self._lead(name, decide)
 
@@ -296,7 +300,7 @@ class Operations:
             exactly = is_exactly_once_source(self._store.properties, self._views.config(name))
             return config.unfenced.get(name) if exactly else None
 
-        since = await self._lead(name, lambda: Change((), wanted))
+        since = await self._lead(name, lambda: DecidedChange((), wanted))
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             while since is not None and config.unfenced.get(name) == since:
                 await self._store.config_topic.next_record()  # the leader fences whatever is not fenced
@@ -323,7 +327,7 @@ class Operations:
             raise invalid_config([problem.message for problem in problems], key_notes.problem_header(problems))
         return values
 
-    async def _lead(self, name: str, decide: Callable[[], Change[T]]) -> T:
+    async def _lead(self, name: str, decide: Callable[[], DecidedChange[T]]) -> T:
         """Has it decided and written in the herder's thread of control. The leader's."""
         return await self._herder.change(name, decide, seconds=remaining())
 

@@ -11,7 +11,7 @@ from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.config.versions import VersionRangeError
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors import registry
-from keelman.connectors.registry import Registry, find_connector
+from keelman.connectors.registry import PluginRegistry, find_connector
 from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.runtime.own_thread import in_thread
@@ -49,14 +49,14 @@ async def keys_of(plugin: str, version: str | None = None) -> list[dict[str, Any
 
 
 def _keys_of(full: str, version: str | None) -> list[dict[str, Any]]:
-    problem = version_problem(Registry(), full, version)
+    problem = version_problem(PluginRegistry(), full, version)
     if problem:
         raise RestError(400, problem)
     kind = registry.kind_of(full)
     if kind is None or kind in CONNECTORS:
         definition = validation.keys_of(find_connector(full))
     else:
-        definition = Registry().definition(full, kind, version)
+        definition = PluginRegistry().definition(full, kind, version)
     return [key_info(key) for key in definition.keys.values()]
 
 

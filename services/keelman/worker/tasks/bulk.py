@@ -27,7 +27,7 @@ CLEAN = (DRAINED, ALL_READ)
 
 
 @dataclass(slots=True)
-class Part:
+class TaskPart:
     """One part's copy run. If it is `over`, it has copied its part and ended by itself."""
 
     run: RunHandle
@@ -36,7 +36,7 @@ class Part:
     over: bool = False
 
 
-class Parts:
+class TaskParts:
     """All parts of one task but its own. Steered by the task's coroutine; nothing here waits but `follow` and `finish`.
 
     A part that fails is not begun again by itself: the task ends with all its parts, and the next copy run fences them
@@ -52,7 +52,7 @@ class Parts:
         self._topics = topics
         self._host = host
         self._grace = grace_seconds
-        self._parts: list[Part] = []
+        self._parts: list[TaskPart] = []
         self._queue: deque[orders.BulkPart] = deque()
         self._share = 1
         self._timer: asyncio.TimerHandle | None = None
@@ -79,7 +79,7 @@ class Parts:
             self._parts.append(part)
         return None
 
-    def _next(self, number: int) -> Part | orders.RunUpdate:
+    def _next(self, number: int) -> TaskPart | orders.RunUpdate:
         """Starts the copy run of the next part, with the producer of this number."""
         ticket, reason = None, "no ticket for a part"
         try:
@@ -90,7 +90,7 @@ class Parts:
             return orders.RunUpdate(reason="WITHDRAWN", message=reason, retriable=True)
         part = self._queue.popleft()
         next_ticket = part_ticket(ticket, number, self._share, part.task_config)
-        return Part(RunHandle(next_ticket, self._link, self._changed, self._topics))
+        return TaskPart(RunHandle(next_ticket, self._link, self._changed, self._topics))
 
     @property
     def runs(self) -> list[RunHandle]:

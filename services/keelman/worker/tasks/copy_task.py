@@ -20,7 +20,7 @@ from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.asking.task_config_query import trace_of
-from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, reason_of, stamp
+from keelman.worker.restart_policy import Attempt, FailureCause, RestartPolicy, Restarts, reason_of, stamp
 from keelman.worker.storage import status_state as states
 from keelman.worker.tasks.copying import LEFT_OPEN, MOVED, Copying
 from keelman.worker.tasks.link import SparkLink
@@ -274,7 +274,7 @@ class CopyTask:
         names = {**self._names, "reason": last.reason, "error": last.message}
         self._failing = f"{last.reason}: {last.message}" if last.message else last.reason
         self._failures = 1 if healthy >= self._restarts.passing_seconds[1] else self._failures + 1
-        if cause is Cause.PASSING:
+        if cause is FailureCause.PASSING:
             log.info("copy_run_failed", **names)
             self._report(states.RESTARTING, trace)
             await orders_.until(lambda: orders_.unwanted, seconds=delay)

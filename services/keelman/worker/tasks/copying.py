@@ -20,7 +20,7 @@ from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import guarded
 from keelman.worker.parking.parking import merged
-from keelman.worker.tasks.bulk import Parts, shared_limits
+from keelman.worker.tasks.bulk import TaskParts, shared_limits
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
 from keelman.worker.tasks.start_queue import StartQueue
@@ -73,7 +73,7 @@ class Copying:
         self._run: RunHandle | None = None
         answer = partial(self._answer_fence, part=True)
         part_host = PartHost(host.ticket, answer, host.fence_parts, host.on_end, lambda: orders_.cut)
-        self._parts = Parts(link, orders_.changed, self.topics, part_host, grace_seconds=grace_seconds)
+        self._parts = TaskParts(link, orders_.changed, self.topics, part_host, grace_seconds=grace_seconds)
         self._wanted_parts: Sequence[orders.BulkPart] = ()
         self._caught_up = False
         self._keep_whole = False  # has caught up, or found no slots for its parts: is not split again

@@ -58,7 +58,7 @@ class _Outbox:
                 await self._some.wait()
 
 
-class CopyRuns(Protocol):
+class CopyRunListener(Protocol):
     """The worker's copy runs, as the link notifies them. Neither method may block or raise."""
 
     def update(self, update: orders.RunUpdate) -> None:
@@ -138,11 +138,11 @@ class SparkLink:
         if self.up.is_set():
             self._out.put(wire.OpenLinkRequest(order=order))
 
-    async def run(self, runs: CopyRuns) -> None:
+    async def run(self, runs: CopyRunListener) -> None:
         """Keeps a link for ever; notifies `runs` of all messages that come in."""
         await supervise(partial(self._keep, runs), partial(self._watch, runs))
 
-    async def _keep(self, runs: CopyRuns) -> None:
+    async def _keep(self, runs: CopyRunListener) -> None:
         backoff = Backoff(first=0.1, most=1.0)
         while True:
             try:
@@ -160,7 +160,7 @@ class SparkLink:
             self.up.clear()
             await asyncio.sleep(backoff.next())
 
-    async def _watch(self, runs: CopyRuns) -> None:
+    async def _watch(self, runs: CopyRunListener) -> None:
         """Notices events that come with time alone, also while a try to open a link hangs."""
         while True:
             await tick(RENEW_SECONDS)
@@ -177,7 +177,7 @@ class SparkLink:
             log.warning("tasks_given_back", address=self._address, why=self.unfit)
         self._changed()
 
-    async def _link(self, opened: Any, runs: CopyRuns) -> None:
+    async def _link(self, opened: Any, runs: CopyRunListener) -> None:
         self._out, self._asked = _Outbox(), None
         self._out.put(wire.OpenLinkRequest(greeting=self._greeting))
         answers = translated_stream(WorkerLinkServiceStub(opened).OpenLink(self._out.requests()))
@@ -186,7 +186,7 @@ class SparkLink:
         finally:
             self._out.end()
 
-    async def _receive(self, answers: AsyncIterator[wire.OpenLinkResponse], runs: CopyRuns) -> None:
+    async def _receive(self, answers: AsyncIterator[wire.OpenLinkResponse], runs: CopyRunListener) -> None:
         async for answer in answers:
             kind = answer.WhichOneof("message")
             if kind == "welcome":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.connect.config.copying_keys import PLUGIN_RUNS, machine_keys
 from keelman.connect.plugin import Connector, Direction
-from keelman.connectors.plugins.plugin_path import Plugin
+from keelman.connectors.plugins.plugin_path import InstalledPlugin
 from keelman.engine.source.split import bulk_of
 from keelman.model.errors import NotFound
 from keelman.model.work import Work
@@ -76,7 +76,7 @@ def grant(
     )
 
 
-def _plugin(plugin: Plugin, properties: WorkerProperties, config: Mapping[str, str]) -> wire.Plugin:
+def _plugin(plugin: InstalledPlugin, properties: WorkerProperties, config: Mapping[str, str]) -> wire.Plugin:
     """Returns the plugin's entry in a ticket. Tasks of a Java plugin may share a virtual machine; Python code is alone
     in its process."""
     java = plugin.java is not None

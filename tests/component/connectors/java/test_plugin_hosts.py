@@ -13,7 +13,7 @@ import pytest
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.client import PluginHost
-from keelman.connectors.plugins.plugin_path import Plugin, scan
+from keelman.connectors.plugins.plugin_path import InstalledPlugin, scan
 from keelman.connectors.plugins.process import PluginProcess
 from support.eventually import eventually
 from support.java.kit import needs_java
@@ -27,7 +27,7 @@ SOURCES = "[NRS]*Source*.class Notes*.class"
 
 
 @pytest.fixture(scope="session")
-def acme(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Plugin:
+def acme(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> InstalledPlugin:
     """All of them as a plugin."""
     path = tmp_path_factory.mktemp("plugins")
     jar_of(path / "acme" / "acme-7.jar", classes, "*.class")
@@ -48,7 +48,7 @@ def jar_of(path: Path, classes: Path, patterns: str, changes: Mapping[bytes, byt
 
 
 @pytest.fixture
-async def host(acme: Plugin) -> AsyncIterator[PluginHost]:
+async def host(acme: InstalledPlugin) -> AsyncIterator[PluginHost]:
     """One process, as for questions about tasks."""
     async with PluginHost(acme, answer_seconds=60, processes=1) as made:
         yield made
@@ -60,7 +60,7 @@ def calls(folder: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-async def test_what_classes_say_is_kept_and_one_that_cannot_be_made_hides_no_other(acme: Plugin) -> None:
+async def test_what_classes_say_is_kept_and_one_that_cannot_be_made_hides_no_other(acme: InstalledPlugin) -> None:
     assert acme.java is not None
     async with PluginHost(acme, answer_seconds=60) as host:
         java = java_folders.keep_answers(acme.java, await host.java_answers())
@@ -72,7 +72,7 @@ async def test_what_classes_say_is_kept_and_one_that_cannot_be_made_hides_no_oth
     assert java_folders.read(java.folder) == java
 
 
-async def test_a_transforms_keys_are_judged_by_its_own_validators(acme: Plugin) -> None:
+async def test_a_transforms_keys_are_judged_by_its_own_validators(acme: InstalledPlugin) -> None:
     config = {"connector.class": RESTLESS, "name": "sea", "folder": "/tmp", "transforms": "s"}
     config |= {"transforms.s.type": "StampTransform", "transforms.s.level": "11"}
     async with PluginHost(acme, answer_seconds=60) as host:

@@ -16,7 +16,7 @@ from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers_pb
 from keelman.api.node.v1 import workload_pb2
 from keelman.gateway.ohara.routes import OharaApi
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.workers.resource import Workers
 from support.eventually import eventually
 from support.state.service import Agent, Clients, free_range, state_in_loop
@@ -78,7 +78,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         agents = {n: await stack.enter_async_context(Agent(clients, n, host=h)) for n, h in NODES.items()}
         for name in ("bk", "other"):
             await clients.create_managed(name, *NODES)
-        app = OharaApi({"workers": Workers(Control(clients.channel))}, max_body_bytes=1 << 20)
+        app = OharaApi({"workers": Workers(OharaControl(clients.channel))}, max_body_bytes=1 << 20)
         web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway/v0")
         made = World(clients, agents, await stack.enter_async_context(web))
         yield made

@@ -21,9 +21,9 @@ from keelman.state.replicas.lease import Lease
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.store import Store, subjects_of
 from keelman.workers.rest.access import WorkerAccess
-from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Rest
-from keelman.workers.rest.connectors import Connectors
+from keelman.workers.rest.connectors import RestConnectors
 from support.eventually import eventually
 from support.servers.connect_worker import ConnectProcess
 from support.state.definitions import ABSENT, FILE_SOURCE, PAUSED, RUNNING, STOPPED, Goal
@@ -51,8 +51,8 @@ async def running(store: Store, url: str) -> AsyncIterator[None]:
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
     async with Rest(urls, request_seconds=30, access=access) as rest, Siblings() as tasks:
         kinds = all_kinds(
-            store, notes=topics, connectors=Connectors(Asking(rest, access)), planned=Unplanned(), files=unused,
-            buckets=unused,
+            store, notes=topics, connectors=RestConnectors(ClusterRequests(rest, access)), planned=Unplanned(),
+            files=unused, buckets=unused,
         )  # fmt: skip
         tasks.start(Runner(store, commits, Lease(store.database, LEADER), kinds, 60.0).run())
         yield

@@ -13,7 +13,7 @@ from keelman.api.event.v1.watch_service_pb2_grpc import WatchServiceStub
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
-from keelman.rpc.watching import Known, watch
+from keelman.rpc.watching import KnownResources, watch
 from support.eventually import eventually
 from support.gateway.system import state_and_gateway
 from support.state.service import Clients, StateProcess, state_in_loop
@@ -27,7 +27,7 @@ class Seen:
 
     def __init__(self, address: str, *nouns: str) -> None:
         self.address, self.nouns = address, nouns
-        self.known = Known()
+        self.known = KnownResources()
         self.events: list[Event] = []
         self.away = 0
         self.begun = False
@@ -160,7 +160,7 @@ async def test_a_watch_that_reads_nothing_holds_nothing_up(tmp_path: Path) -> No
         first = await anext(slow)
         for number in range(300):
             await clients.create_external(f"ext-{number:03}", NOWHERE)
-        known = Known()
+        known = KnownResources()
         known.fold(first)
         async with asyncio.timeout(60):
             while len(known.resources) < 301:

@@ -11,7 +11,7 @@ import pytest
 
 from keelman.agent.shipping import delivery as module
 from keelman.agent.shipping.delivery import Delivery
-from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.agent.shipping.source import Batch, Source, Stream
 from keelman.model.errors import Unavailable
 from support.eventually import eventually
@@ -32,15 +32,15 @@ class Target:
     async def opened(self, source: Source) -> AsyncIterator[Target]:
         yield self
 
-    async def resume(self, kept: Kept) -> Kept:
+    async def resume(self, kept: DeliveryProgress) -> DeliveryProgress:
         return kept
 
-    async def write(self, batch: Batch, kept: Kept) -> Kept:
+    async def write(self, batch: Batch, kept: DeliveryProgress) -> DeliveryProgress:
         self.tries += 1
         if self.problem:
             raise Unavailable(f"{self.problem}, answer {self.tries}")
         self.lines += batch.lines
-        return Kept(batch.end, kept.inode, id=kept.id)
+        return DeliveryProgress(batch.end, kept.inode, id=kept.id)
 
 
 @pytest.fixture

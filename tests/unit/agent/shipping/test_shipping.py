@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.shipping.kept import Kept, Pending, read_kept, write_kept
 from keelman.agent.shipping.lines import MAX_LINE_BYTES, ClusterLines, formed, worker_id
+from keelman.agent.shipping.progress import DeliveryProgress, Pending, read_progress, write_progress
 from keelman.agent.shipping.source import Batch, Source, Stream
 from keelman.runtime.logs.parts import MAX_NEEDED, Keeping, Log
 
@@ -85,14 +85,14 @@ def texts(batch: Batch | None) -> list[str]:
 def test_whole_lines_are_read_and_the_last_one_once_it_has_ended(tmp_path: Path) -> None:
     log = tmp_path / "log"
     source = source_of(log)
-    kept = source.place(Kept())
+    kept = source.place(DeliveryProgress())
     assert source.read(kept, 100) is None
     log.write_bytes(b"a\nb\nhalf")
     kept = source.place(kept)
     batch = source.read(kept, 100)
     assert texts(batch) == ["a", "b"]
     assert batch is not None
-    kept = Kept(batch.end, kept.inode)
+    kept = DeliveryProgress(batch.end, kept.inode)
     assert source.read(kept, 100) is None
     assert texts(source.read(kept, 100, last=True)) == ["half"]
     with log.open("ab") as stream:
@@ -105,7 +105,7 @@ def test_what_was_read_up_to_a_position_is_read_again_as_it_was(tmp_path: Path) 
     log = tmp_path / "log"
     log.write_bytes(b"a\nb\nhalf")
     source = source_of(log)
-    kept = source.place(Kept())
+    kept = source.place(DeliveryProgress())
     batch = source.read(kept, 100, last=True)
     assert batch is not None
     with log.open("ab") as stream:
@@ -118,16 +118,16 @@ def test_a_log_that_is_another_file_or_was_emptied_is_read_from_its_beginning(tm
     log = tmp_path / "log"
     log.write_bytes(b"a\nb\n")
     source = source_of(log)
-    kept = source.place(Kept())
-    kept = Kept(4, kept.inode, length=7, id=kept.id)
+    kept = source.place(DeliveryProgress())
+    kept = DeliveryProgress(4, kept.inode, length=7, id=kept.id)
     assert source.place(kept) == kept
     os.truncate(log, 0)
     emptied = source.place(kept)
     assert (emptied.position, emptied.length, emptied.id) == (0, 7, kept.id)
     log.unlink()
     log.write_bytes(b"c\nd\nand more\n")
-    assert texts(source.read(source.place(Kept(0, kept.inode)), 100)) == ["c", "d", "and more"]
-    assert source_of(log).at_end(Kept()).position == len(b"c\nd\nand more\n")
+    assert texts(source.read(source.place(DeliveryProgress(0, kept.inode)), 100)) == ["c", "d", "and more"]
+    assert source_of(log).at_end(DeliveryProgress()).position == len(b"c\nd\nand more\n")
 
 
 def test_parts_that_are_gone_are_told(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_parts_that_are_gone_are_told(tmp_path: Path) -> None:
     log.file.write_bytes(b"".join(b"line %06d\n" % n for n in range(3000)))
     log.keep(Keeping(8192, parts=1), written=True)
     source = source_of(log.file)
-    batch = source.read(source.place(Kept()), 1 << 20)
+    batch = source.read(source.place(DeliveryProgress()), 1 << 20)
     assert batch is not None
     assert batch.lost == log.parts()[0].begin > 0
     assert texts(batch)[0] == f"line {batch.lost // 12:06d}"
@@ -159,9 +159,9 @@ def test_parts_that_somebody_needs_stay_however_many_but_not_for_ever(tmp_path: 
 
 def test_what_is_kept_is_read_back_and_nonsense_is_nothing(tmp_path: Path) -> None:
     file = tmp_path / "kept" / "s3.json"
-    assert read_kept(file) is None
-    kept = Kept(5, 7, mine=True, length=9, target=3, pending=Pending("a/b", 12, mine=False))
-    write_kept(file, kept)
-    assert read_kept(file) == kept
+    assert read_progress(file) is None
+    kept = DeliveryProgress(5, 7, mine=True, length=9, target=3, pending=Pending("a/b", 12, mine=False))
+    write_progress(file, kept)
+    assert read_progress(file) == kept
     file.write_bytes(b"{}")
-    assert read_kept(file) is None
+    assert read_progress(file) is None

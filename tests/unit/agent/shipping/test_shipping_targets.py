@@ -11,7 +11,7 @@ import pytest
 
 from keelman.agent.shipping.bucket_target import BucketTarget, FolderStore, S3Store, opened_store
 from keelman.agent.shipping.file_target import FileTarget
-from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.progress import DeliveryProgress
 from keelman.agent.shipping.source import Batch, Source, Stream
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs.parts import Keeping, Log
@@ -22,7 +22,7 @@ def source_of(tmp_path: Path, text: bytes) -> Source:
     return Source(Stream("demo-0", "worker/demo/0", tmp_path / "log", "0" * 17))
 
 
-def batch_of(source: Source, kept: Kept) -> Batch:
+def batch_of(source: Source, kept: DeliveryProgress) -> Batch:
     found = source.read(kept, 1 << 20)
     assert found is not None
     return found
@@ -30,7 +30,7 @@ def batch_of(source: Source, kept: Kept) -> Batch:
 
 async def test_a_file_loses_what_was_written_and_not_kept(tmp_path: Path) -> None:
     target, source = FileTarget(tmp_path / "group" / "demo-0", Keeping()), source_of(tmp_path, b"a\nb\n")
-    kept = source.place(Kept())
+    kept = source.place(DeliveryProgress())
     async with target.opened(source) as writer:
         kept = await writer.resume(kept)
         await writer.write(batch_of(source, kept), kept)  # and is killed
@@ -46,7 +46,7 @@ async def test_a_file_that_another_one_wrote_is_gone_on_with(tmp_path: Path) -> 
     target, source = FileTarget(tmp_path / "demo-0", Keeping()), source_of(tmp_path, b"a\n")
     target.file.write_bytes(b"of a former cluster\n")
     async with target.opened(source) as writer:
-        kept = await writer.resume(source.place(Kept()))
+        kept = await writer.resume(source.place(DeliveryProgress()))
         await writer.write(batch_of(source, kept), kept)
     assert target.file.read_bytes().splitlines()[0] == b"of a former cluster"
 
@@ -54,7 +54,7 @@ async def test_a_file_that_another_one_wrote_is_gone_on_with(tmp_path: Path) -> 
 async def test_a_file_is_cut_only_where_its_length_is_kept(tmp_path: Path) -> None:
     target = FileTarget(tmp_path / "demo-0", Keeping(4096, 100))
     source = source_of(tmp_path, b"".join(b"line %d\n" % n for n in range(10_000)))
-    kept = source.place(Kept())
+    kept = source.place(DeliveryProgress())
     async with target.opened(source) as writer:
         kept = await writer.resume(kept)
         kept = await writer.write(replace(batch_of(source, kept), end=5), kept)
@@ -66,12 +66,12 @@ async def test_a_file_is_cut_only_where_its_length_is_kept(tmp_path: Path) -> No
 
 
 async def test_an_object_is_put_again_as_it_was(tmp_path: Path) -> None:
-    kepts: list[Kept] = []
+    kepts: list[DeliveryProgress] = []
     store = FolderStore(tmp_path / "bucket")
     target = BucketTarget(lambda: store, "a/demo-0", kepts.append, asyncio.Semaphore(1), 1 << 20, 1.0)
     source = source_of(tmp_path, b"a\nb\n")
     async with target.opened(source) as writer:
-        kept = await writer.resume(source.place(Kept()))
+        kept = await writer.resume(source.place(DeliveryProgress()))
         await writer.write(batch_of(source, kept), kept)  # and is killed
     (file,) = (tmp_path / "bucket").rglob("*.log.gz")
     before = file.read_bytes()

@@ -21,7 +21,7 @@ from keelman.model.errors import FailedPrecondition, PermissionDenied, Unavailab
 from keelman.rpc.credentials import Pems
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.membership import MemberFolder
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import RpcService, serve
 from keelman.runtime.home import write_file
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
 from keelman.state.trust.authority import Authority
@@ -68,7 +68,7 @@ def certificate(tmp_path: Path) -> Certificate:
 @pytest.fixture
 async def state(tmp_path: Path) -> AsyncIterator[Signing]:
     signing = Signing()  # type: ignore[abstract]
-    async with serve(Service.of(signing), socket=tmp_path / "socket"):
+    async with serve(RpcService.of(signing), socket=tmp_path / "socket"):
         yield signing
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.step import Goal
+from keelman.agent.step import StepGoal
 from keelman.agent.workloads.health import HealthWatch
 from keelman.agent.workloads.local import Local
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState, WorkloadStatus
 from keelman.runtime.home import Home
-from keelman.runtime.processes.children import Child, Exit, Record
+from keelman.runtime.processes.children import Child, ChildRecord, Exit
 from keelman.runtime.supervise import Siblings
 from keelman.workers.reach_note import FILE, ReachNote
 
@@ -23,8 +23,8 @@ NO_SPARK = ReachNote(os.getpid(), "SPARK_UNREACHABLE", "no Spark service answers
 
 
 def running(folder: Path) -> Local:
-    record = Record("worker/demo/0", "u", 1, 0, (), pid=AWAY.pid)
-    local = Local(record.name, folder, Workload(uid="u", generation=1), Goal.RUNNING, record)
+    record = ChildRecord("worker/demo/0", "u", 1, 0, (), pid=AWAY.pid)
+    local = Local(record.name, folder, Workload(uid="u", generation=1), StepGoal.RUNNING, record)
     local.child = Child(folder, record, None)
     return local
 
@@ -56,7 +56,7 @@ def test_a_process_that_ended_says_nothing_more_of_brokers(tmp_path: Path) -> No
     assert not local.note_reach(AWAY), "that is no news"
     local.note_end(Exit(-9), "", 1.0, seen=True)
     assert status(local).reason == "EXITED"
-    local.child = Child(tmp_path, Record("worker/demo/0", "u", 1, 1, (), pid=8), None)
+    local.child = Child(tmp_path, ChildRecord("worker/demo/0", "u", 1, 1, (), pid=8), None)
     local.failed, local.reason, local.message = False, "", ""
     assert status(local).reason == ""
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from keelman.agent.assignments import Assignments
-from keelman.agent.plugins import Plugins
+from keelman.agent.plugins import NodePlugins
 from keelman.agent.reporter import Reporter
 from keelman.agent.settings import Settings
-from keelman.agent.step import Goal
+from keelman.agent.step import StepGoal
 from keelman.agent.supervisor import Supervisor
 from keelman.agent.trust.secrets import SecretFiles
 from keelman.agent.workloads.launcher import Launcher
@@ -22,7 +22,7 @@ from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import BrokerWorkload, Workload, WorkloadGoal, WorkloadSpec, WorkloadState
 from keelman.runtime.home import Home
-from keelman.runtime.processes.children import Record, write_record
+from keelman.runtime.processes.children import ChildRecord, write_record
 from support.eventually import eventually
 
 NAME = "broker/x/0"
@@ -44,7 +44,7 @@ def supervisor_of(home: Home, root: Path) -> Supervisor:
     async def nothing(*_: object) -> None:
         raise AssertionError
 
-    plugins = Plugins(home.plugins, nothing, kept_seconds=1)  # type: ignore[arg-type]
+    plugins = NodePlugins(home.plugins, nothing, kept_seconds=1)  # type: ignore[arg-type]
     return Supervisor(home, launcher, Assignments(home.assignments), Reporter(), plugins, turns=StartTurns(1))
 
 
@@ -85,12 +85,12 @@ async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_p
 def test_what_an_earlier_agent_started_is_stopped_only_once_all_assignments_have_come(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.workload(NAME).mkdir(parents=True)
-    write_record(home.workload(NAME), Record(NAME, "u", 1, 0, ("true",)))
+    write_record(home.workload(NAME), ChildRecord(NAME, "u", 1, 0, ("true",)))
     supervisor = supervisor_of(home, tmp_path / "data")
     supervisor.adopt()
     local = supervisor._loops[NAME].local
-    assert local.wanted().goal is Goal.UNTOUCHED
+    assert local.wanted().goal is StepGoal.UNTOUCHED
     supervisor.assign(Message(complete=False))
-    assert local.wanted().goal is Goal.UNTOUCHED
+    assert local.wanted().goal is StepGoal.UNTOUCHED
     supervisor.assign(Message(complete=True))
-    assert local.wanted().goal is Goal.STOPPED
+    assert local.wanted().goal is StepGoal.STOPPED

@@ -12,8 +12,8 @@ import pytest
 from keelman.agent.workloads.limits import (
     NOT_HELD,
     CgroupWay,
-    Host,
     Limiter,
+    LimitMeans,
     SystemdWay,
     choose,
     held_record,
@@ -27,35 +27,35 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 from keelman.runtime.home import Home
 from keelman.runtime.processes.cgroups import Groups, Parent
-from keelman.runtime.processes.children import Record
+from keelman.runtime.processes.children import ChildRecord
 from support.cgroup_tree import CgroupTree
 from support.eventually import eventually
 
 MIB = 2**20
 BOTH = ResourceLimits(1.5, 512 * MIB)
-RECORD = Record("worker/a/0", "u", 1, 0, ("python", "-m", "x"), pid=os.getpid())
+RECORD = ChildRecord("worker/a/0", "u", 1, 0, ("python", "-m", "x"), pid=os.getpid())
 MOUNT = "/sys/fs/cgroup"
 
 
 @pytest.mark.parametrize(
     ("wanted", "host", "by", "why"),
     [
-        ("auto", Host("", "off"), "cgroup", ""),
-        ("auto", Host("none here", ""), "systemd", ""),
-        ("auto", Host("none here", "off"), "watchdog", "no cgroup: none here; no systemd: off"),
-        ("watchdog", Host("", ""), "watchdog", "agent.limits"),
-        ("systemd", Host("", ""), "systemd", "agent.limits"),
+        ("auto", LimitMeans("", "off"), "cgroup", ""),
+        ("auto", LimitMeans("none here", ""), "systemd", ""),
+        ("auto", LimitMeans("none here", "off"), "watchdog", "no cgroup: none here; no systemd: off"),
+        ("watchdog", LimitMeans("", ""), "watchdog", "agent.limits"),
+        ("systemd", LimitMeans("", ""), "systemd", "agent.limits"),
     ],
 )
-def test_the_first_that_the_host_has(wanted: str, host: Host, by: str, why: str) -> None:
+def test_the_first_that_the_host_has(wanted: str, host: LimitMeans, by: str, why: str) -> None:
     assert choose(wanted, host) == (by, why)
 
 
 def test_one_that_was_asked_for_and_is_not_there_is_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"agent.limits: 'cgroup' is not legal.*none here"):
-        choose("cgroup", Host("none here", ""))
+        choose("cgroup", LimitMeans("none here", ""))
     with pytest.raises(InvalidArgument, match=r"'systemd'.*off"):
-        choose("systemd", Host("", "off"))
+        choose("systemd", LimitMeans("", "off"))
 
 
 def cgroups() -> tuple[CgroupTree, Limiter]:
@@ -132,7 +132,7 @@ def test_the_watchdog_gives_processors_and_knows_those_of_an_earlier_agent() -> 
             assert held.enter is not None
             held.enter(process.pid)
             assert os.sched_getaffinity(process.pid) == {first}
-            record = Record("worker/a/0", "u", 1, 0, (), pid=process.pid, limited_by="watchdog")
+            record = ChildRecord("worker/a/0", "u", 1, 0, (), pid=process.pid, limited_by="watchdog")
             other = Limiter({}, "watchdog")
             other.adopt("worker/a/0", record)
             second = other.hold("worker/b/0", ResourceLimits(1, 0))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.client.system import Process, Service, System, read_system, running_system
+from keelman.cli.client.system import Process, System, SystemService, read_system, running_system
 from keelman.cli.client.target import place_of
 from keelman.runtime.home import Home
 
 
 def system_of(home: Home, process: Process) -> System:
-    services = [Service("state", "127.0.0.1:2", "log", process)]
+    services = [SystemService("state", "127.0.0.1:2", "log", process)]
     return System(process, str(home.root), "n", "127.0.0.1:1", "http://x", "127.0.0.1:2", "127.0.0.1:3", True, services)
 
 

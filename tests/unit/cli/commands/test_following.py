@@ -6,7 +6,7 @@ from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECT
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETED, EVENT_TYPE_UPDATED, Event
 from keelman.cli import kinds
-from keelman.cli.commands.following import LAG_SECONDS, REPORTED_SECONDS, Followed, pace_of
+from keelman.cli.commands.following import LAG_SECONDS, REPORTED_SECONDS, WatchedResources, pace_of
 from keelman.cli.output.printing import table
 
 ONE, TWO = Plugin(name="acme", version="1"), Plugin(name="acme", version="2")
@@ -17,7 +17,7 @@ def event(kind: int, plugin: Plugin) -> Event:
 
 
 def test_versions_are_apart_and_what_only_lists_say_is_shown() -> None:
-    followed = Followed(kinds.PLUGINS, lambda plugin: True)
+    followed = WatchedResources(kinds.PLUGINS, lambda plugin: True)
     assert followed.fold([event(EVENT_TYPE_CREATED, ONE), event(EVENT_TYPE_CREATED, TWO)]) == [
         ("acme:1", ONE), ("acme:2", TWO),
     ]  # fmt: skip
@@ -34,7 +34,7 @@ def test_versions_are_apart_and_what_only_lists_say_is_shown() -> None:
 def test_what_connectors_have_left_is_shown_and_no_change_of_theirs() -> None:
     runs = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_RUNNING)
     failed = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_FAILED)
-    followed = Followed(kinds.CONNECTORS, lambda one: True)
+    followed = WatchedResources(kinds.CONNECTORS, lambda one: True)
     assert followed.take([("demo/in", runs)]) == [("demo/in", runs)]
     lagging = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_RUNNING, lag_records=7)
     assert followed.report([lagging]) == [], "a line is printed for no lag"

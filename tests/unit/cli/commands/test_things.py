@@ -7,7 +7,7 @@ import pytest
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.node.v1.node_pb2 import Node, NodeSpec
 from keelman.cli import kinds
-from keelman.cli.client.plugin_classes import Plugin
+from keelman.cli.client.plugin_classes import ListedClass
 from keelman.cli.commands.connectors.validate import problems_of
 from keelman.cli.commands.get import checked_state
 from keelman.cli.commands.records.peek import document, lines
@@ -40,7 +40,7 @@ def test_topics_and_plugins_have_tables_and_names(capsys: pytest.CaptureFixture[
     print_list(kinds.TOPICS, [TopicLine("lines", 3, 1, 1200, "lines", "default")], "table")
     titles = ["NAME", "STATE", "PARTITIONS", "REPLICATION", "OFFSETS", "BROKERS"]
     assert capsys.readouterr().out.split() == [*titles, "lines", "-", "3", "1", "1,200", "default"]
-    plugin = Plugin("org.acme.TicksSourceConnector", "source", "1.0")
+    plugin = ListedClass("org.acme.TicksSourceConnector", "source", "1.0")
     print_list(kinds.PLUGIN_CLASSES, [plugin], "name")
     assert capsys.readouterr().out == "plugin/org.acme.TicksSourceConnector\n"
     assert plugin.names == ("org.acme.TicksSourceConnector", "TicksSourceConnector", "TicksSource")

@@ -10,12 +10,12 @@ import pytest
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress, CopyRun, CopyRunState
 from keelman.cli.demo import compare, text
-from keelman.cli.demo.attempt import Attempt, Decision, Pair, checked_output, decide
-from keelman.cli.demo.compare import Difference, is_beginning, verdict
+from keelman.cli.demo.attempt import CopyAttempt, Decision, Pair, checked_output, decide
+from keelman.cli.demo.compare import ByteDifference, is_beginning, verdict
 from keelman.cli.demo.job import data_set
 from keelman.cli.demo.phases import Phases
 from keelman.cli.demo.text import check_text
-from keelman.cli.demo.watching import Leg, Meter, line_of, newest_run, source_position
+from keelman.cli.demo.watching import Leg, RateMeter, line_of, newest_run, source_position
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home
 
@@ -118,14 +118,14 @@ def test_a_grown_input_goes_on(pair: Pair) -> None:
 
 
 def test_a_removed_output_begins_anew(pair: Pair) -> None:
-    pair.write(Attempt(4, *_facts(pair)))
+    pair.write(CopyAttempt(4, *_facts(pair)))
     decision = decided(pair)
     assert (decision.attempt.number, decision.fresh) == (5, "OUTPUT was removed")
 
 
 @pytest.mark.parametrize("output", [b"one\ntwo\nthree\n", b"un\n", b""])
 def test_a_replaced_input_begins_anew(pair: Pair, output: bytes) -> None:
-    pair.write(Attempt(1, *_facts(pair)))
+    pair.write(CopyAttempt(1, *_facts(pair)))
     pair.output.write_bytes(output)
     pair.input.write_bytes(b"un\ndeux\n")
     decision = decided(pair)
@@ -135,7 +135,7 @@ def test_a_replaced_input_begins_anew(pair: Pair, output: bytes) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_a_foreign_output_is_never_written(pair: Pair, known: bool) -> None:
     if known:
-        pair.write(Attempt(1, *_facts(pair)))
+        pair.write(CopyAttempt(1, *_facts(pair)))
     pair.output.write_bytes(b"one\nmine\n")
     with pytest.raises(InvalidArgument, match="line 2, byte 4"):
         decided(pair)
@@ -168,7 +168,7 @@ def test_output_must_be_another_file_in_a_folder_that_is_there(tmp_path: Path) -
 
 def test_names_depend_on_both_paths_and_the_attempt(pair: Pair, tmp_path: Path) -> None:
     other = Pair(pair.home, pair.input, tmp_path / "elsewhere")
-    one = Attempt(1, 0, "")
+    one = CopyAttempt(1, 0, "")
     assert pair.stem(one) != other.stem(one)
     assert pair.stem(one) == pair.prefix + "1"
     assert len(pair.digest) == 8
@@ -181,10 +181,10 @@ def test_files_are_compared_in_pieces(chunk: int, tmp_path: Path, monkeypatch: p
     whole.write_bytes(b"one\ntwo\nthree\n")
     for content, beginning, equal in (
         (b"one\ntwo\nthree\n", None, None),
-        (b"one\ntw", None, Difference(6, 2)),
-        (b"", None, Difference(0, 1)),
-        (b"one\ntwX\nthree\n", Difference(6, 2), Difference(6, 2)),
-        (b"one\ntwo\nthree\nfour\n", Difference(14, 4), Difference(14, 4)),
+        (b"one\ntw", None, ByteDifference(6, 2)),
+        (b"", None, ByteDifference(0, 1)),
+        (b"one\ntwX\nthree\n", ByteDifference(6, 2), ByteDifference(6, 2)),
+        (b"one\ntwo\nthree\nfour\n", ByteDifference(14, 4), ByteDifference(14, 4)),
     ):
         part.write_bytes(content)
         assert is_beginning(part, whole) == beginning
@@ -209,7 +209,7 @@ def test_phases_keep_their_first_beginning_and_end() -> None:
 
 
 def test_a_meter_tells_the_rate_of_the_last_seconds() -> None:
-    meter = Meter(total=1000, window_seconds=5.0)
+    meter = RateMeter(total=1000, window_seconds=5.0)
     assert meter.rate(0, 0.0) == 0.0
     assert meter.rate(100, 1.0) == 100.0
     assert meter.seconds_left(100, 100.0) == 9.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.machine.detached import arguments_of, environment_of
-from keelman.cli.machine.options import Options
+from keelman.cli.machine.options import UpOptions
 from keelman.cli.machine.services import check_ports, child_environment, free_settings, make_plans
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.home import Home
@@ -31,7 +31,7 @@ def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
 def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> None:
     """Whoever else held them would send it to others: `up --detach`, and a second `up` beside a running one."""
     home = Home(tmp_path / "home")
-    Options.of(home.root, [], free_ports=True, broker=False)
+    UpOptions.of(home.root, [], free_ports=True, broker=False)
     assert not home.root.exists()
 
 
@@ -94,7 +94,7 @@ def test_a_secret_setting_stands_in_a_file_of_the_home_alone(tmp_path: Path, *, 
 
 def test_a_detached_system_has_no_secret_setting_on_its_command_line(tmp_path: Path) -> None:
     url = "postgresql://me:pa55-word@host/db"
-    options = Options.of(tmp_path, [f"state.database={url}", "state.worker_ports=1-9"])
+    options = UpOptions.of(tmp_path, [f"state.database={url}", "state.worker_ports=1-9"])
     assert list(arguments_of(options)) == ["--home", str(tmp_path), "--set", "state.worker_ports=1-9"]
     assert environment_of(options) == {"KEELMAN_STATE_DATABASE": url}
 

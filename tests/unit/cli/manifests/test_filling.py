@@ -8,7 +8,7 @@ import pytest
 
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerClusterSpec
-from keelman.cli.manifests.differences import Difference, differences
+from keelman.cli.manifests.differences import FieldDifference, differences
 from keelman.cli.manifests.filling import fill
 from keelman.cli.manifests.texts import yaml_documents
 from keelman.model.errors import InvalidArgument
@@ -81,10 +81,10 @@ def test_differences_are_fields_with_their_paths() -> None:
     former = {"a": 1, "m": {"x": "1", "y.z": "2"}, "l": [1], "same": {"q": 1}}
     wanted = {"a": 2, "m": {"y.z": "3"}, "l": [1, 2], "same": {"q": 1}, "new": {"k": "v"}}
     assert differences(former, wanted) == [
-        Difference("a", 1, 2),
-        Difference("l", [1], [1, 2]),
-        Difference("m.x", "1", None),
-        Difference("m.y.z", "2", "3"),
-        Difference("new.k", None, "v"),
+        FieldDifference("a", 1, 2),
+        FieldDifference("l", [1], [1, 2]),
+        FieldDifference("m.x", "1", None),
+        FieldDifference("m.y.z", "2", "3"),
+        FieldDifference("new.k", None, "v"),
     ]
     assert differences(wanted, wanted) == []

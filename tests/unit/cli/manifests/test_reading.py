@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.manifests.manifest import Refused
+from keelman.cli.manifests.manifest import ManifestsRefused
 from keelman.cli.manifests.reading import read_manifests
 from keelman.cli.manifests.texts import json_document, yaml_documents
 from keelman.model.errors import InvalidArgument
@@ -85,7 +85,7 @@ def test_files_folders_and_lists_are_read_in_their_order(tmp_path: Path) -> None
 )
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
     (file := tmp_path / "x.yaml").write_text(text)
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(ManifestsRefused) as raised:
         read_manifests([str(file)])
     (line,) = raised.value.lines
     assert line.startswith(str(file))
@@ -96,10 +96,10 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("kind: topic\n---\nname: x\n")
     (tmp_path / "b.json").write_text("{")
     (tmp_path / "c.yaml").write_bytes(b"\xff")
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(ManifestsRefused) as raised:
         read_manifests([str(tmp_path), str(tmp_path / "none.yaml")])
     assert len(raised.value.lines) == 5
     assert raised.value.exit_code == 2
     (tmp_path / "empty").mkdir()
-    with pytest.raises(Refused, match="a folder with files that end with"):
+    with pytest.raises(ManifestsRefused, match="a folder with files that end with"):
         read_manifests([str(tmp_path / "empty")])

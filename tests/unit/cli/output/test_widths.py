@@ -11,9 +11,9 @@ from rich.console import Console
 
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_TYPE_SOURCE, Connector
 from keelman.cli import kinds
-from keelman.cli.client.plugin_classes import Plugin
+from keelman.cli.client.plugin_classes import ListedClass
 from keelman.cli.kinds import KINDS, PLUGIN_CLASSES, Kind
-from keelman.cli.output.columns import COLUMNS, Column
+from keelman.cli.output.columns import COLUMNS, OutputColumn
 from keelman.cli.output.lines import plan_lines, topic_line
 from keelman.cli.output.printing import table
 from keelman.cli.output.widths import MIN_NAME, MIN_TEXT, fitted_widths
@@ -60,7 +60,7 @@ def filled(message: Any, depth: int = 5) -> Any:
 def lines_of(kind: Kind) -> list[Any]:
     """What a table of this kind has a line of."""
     if kind is PLUGIN_CLASSES:
-        return [Plugin(f"com.acme.{LONG}", "transformation", LONG, LONG, LONG)]
+        return [ListedClass(f"com.acme.{LONG}", "transformation", LONG, LONG, LONG)]
     noun = (kind.wire or kind.singular).replace("-", "_")
     module = importlib.import_module(f"keelman.api.{kind.area}.v1.{noun}_pb2")
     one = filled(getattr(module, "".join(word.capitalize() for word in noun.split("_")))())
@@ -78,7 +78,7 @@ def printed(kind: Kind, lines: list[Any], room: int = TERMINAL) -> list[str]:
     return found.get().splitlines()
 
 
-def columns_of(kind: Kind) -> list[Column]:
+def columns_of(kind: Kind) -> list[OutputColumn]:
     return [column for column in COLUMNS[kind.plural] if not column.wide]
 
 
@@ -114,7 +114,11 @@ def test_the_names_of_a_connector_are_whole_beside_all_else_that_is_known_of_it(
 
 
 def test_texts_give_way_before_names_and_the_widest_of_them_first() -> None:
-    columns = [Column("NAME", str, name=True), Column("A", str, text=True), Column("B", str, text=True)]
+    columns = [
+        OutputColumn("NAME", str, name=True),
+        OutputColumn("A", str, text=True),
+        OutputColumn("B", str, text=True),
+    ]
     assert fitted_widths(columns, [20, 10, 12], 60) == [20, 10, 12]
     assert fitted_widths(columns, [20, 10, 12], 44) == [20, 10, 10]
     assert fitted_widths(columns, [20, 10, 12], 38) == [18, 8, 8]

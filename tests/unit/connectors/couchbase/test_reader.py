@@ -13,18 +13,18 @@ from keelman.connectors.couchbase import official, partitions
 from keelman.connectors.couchbase.keys import official_keys
 from keelman.connectors.couchbase.official import INITIAL_KEY, CouchbaseSource, OfficialRecords
 from keelman.connectors.couchbase.reader import CouchbaseReader
-from keelman.couchbase.changes import Changes, StreamOptions
+from keelman.couchbase.changes import StreamOptions, VbucketChanges
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.manifest import DEFAULT_COLLECTION
-from keelman.couchbase.seeds import Access
-from keelman.couchbase.vbucket import Event, Place, Position
+from keelman.couchbase.seeds import BucketAccess
+from keelman.couchbase.vbucket import Event, HistoryPlace, Position
 
 CONFIG = {
     "couchbase.seed.nodes": "one", "couchbase.username": "u", "couchbase.password": "p", "couchbase.bucket": "travel",
     "couchbase.source.handler": "com.couchbase.connect.kafka.handler.source.RawJsonSourceHandler",
     "couchbase.partitions": "0;1",
 }  # fmt: skip
-PLACE = Place(7, 6, 6)
+PLACE = HistoryPlace(7, 6, 6)
 
 
 def changed(value: bytes, key: bytes = b"doc") -> Event:
@@ -46,9 +46,9 @@ class QuietReader(CouchbaseReader):
     """Its vbuckets begin behind change 6."""
 
     async def _open(
-        self, access: Access, wanted: StreamOptions, starts: Mapping[int, Position | None]
+        self, access: BucketAccess, wanted: StreamOptions, starts: Mapping[int, Position | None]
     ) -> dict[int, Position]:
-        self._changes = cast("Changes", Quiet())
+        self._changes = cast("VbucketChanges", Quiet())
         return {number: Position(6, PLACE) for number in starts}
 
 

@@ -15,15 +15,15 @@ from keelman.connectors.couchbase.documents import SKIPPED
 from keelman.connectors.couchbase.first import CouchbaseSource2016
 from keelman.connectors.couchbase.keys import access_by, access_of, official_keys, reached_by
 from keelman.connectors.couchbase.official import CouchbaseSource, OfficialRecords
-from keelman.connectors.couchbase.reader import Pace
+from keelman.connectors.couchbase.reader import ChangePace
 from keelman.connectors.couchbase.values import seconds, size_bytes
-from keelman.connectors.registry import Registry
+from keelman.connectors.registry import PluginRegistry
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.manifest import DEFAULT_COLLECTION, Collection
-from keelman.couchbase.vbucket import Event, Place, Position
+from keelman.couchbase.vbucket import Event, HistoryPlace, Position
 from keelman.engine.watches import from_wire, to_wire
 
-PLACE = Place(0xABC0_0000_0000_0000, 0, 6, 2)
+PLACE = HistoryPlace(0xABC0_0000_0000_0000, 0, 6, 2)
 VBUUID = -6_070_852_297_695_428_608
 
 
@@ -154,7 +154,7 @@ def test_offsets_as_recorded_and_back() -> None:
     }  # fmt: skip
     assert partitions.position(json.loads(written)) == Position(3, PLACE)
     assert partitions.position({"bySeqno": 5}) == Position(5, None)
-    assert partitions.position({"bySeqno": 5, "vbuuid": -1}) == Position(5, Place(2**64 - 1, 5, 5))
+    assert partitions.position({"bySeqno": 5, "vbuuid": -1}) == Position(5, HistoryPlace(2**64 - 1, 5, 5))
 
 
 def test_vbuckets_in_runs() -> None:
@@ -166,12 +166,12 @@ def test_vbuckets_in_runs() -> None:
 
 
 def test_a_pace_is_held_each_second() -> None:
-    pace = Pace(10)
+    pace = ChangePace(10)
     assert pace.left(5.1) == 10
     pace.taken(10)
     assert pace.left(5.9) == 0
     assert pace.left(6.0) == 10
-    assert Pace(None).left(1.0) is None
+    assert ChangePace(None).left(1.0) is None
 
 
 @pytest.mark.parametrize(("text", "found"), [("100ms", 0.1), ("0", 0), (" 2M ", 120), ("1d", 86400)])
@@ -269,7 +269,7 @@ def test_a_task_at_its_offsets_rests_until_there_is_more() -> None:
 
 def test_what_a_worker_makes_of_classes_that_are_no_plugins() -> None:
     """A worker looks classes up before the connector judges them."""
-    keys, find = CouchbaseSource.config_def(), Registry().find
+    keys, find = CouchbaseSource.config_def(), PluginRegistry().find
     filters = "com.couchbase.connect.kafka.filter."
     for given in ({}, {"couchbase.event.filter": f"{filters}AllPassIncludingSystemFilter"}):
         found = keys.validate({**GOOD, **given}, find)

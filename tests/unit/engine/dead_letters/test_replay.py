@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from keelman.cli.commands.records.dead_letters import replay_lines, since
 from keelman.cli.commands.records.preview import preview_lines
-from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
+from keelman.connect.bad_records.dead_letter import RecordOrigin, Why, context_headers
 from keelman.connect.bad_records.replayed import MAX_TEXT, Replayed
 from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.json_converter import JsonConverter
@@ -65,7 +65,7 @@ def ways(*, sink: bool = True, open_steps: OpenSteps = RecordTrace, **more: Any)
     return found
 
 
-def letter(value: bytes | None, whence: Whence, **more: Any) -> Message:
+def letter(value: bytes | None, whence: RecordOrigin, **more: Any) -> Message:
     why = Why("TRANSFORMATION", "org.acme.X", "org.apache.kafka.connect.errors.DataException", "bad", "")
     headers = context_headers(whence, why, connector="c", task=0, **more)
     return Message(topic="dead", partition=0, offset=5, key=None, value=value, headers=headers, timestamp=(1, 1000))
@@ -82,18 +82,18 @@ def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
 @pytest.mark.parametrize(
     ("message", "asked", "outcome", "why"),
     [
-        (letter(ENVELOPE, Whence("t", 1, 3)), {}, "sent", ""),
-        (letter(ENVELOPE, Whence("gone", 1, 3)), {}, "failed", "topic gone is not there"),
-        (letter(b"{", Whence("t", 1, 3)), {}, "failed", "VALUE_CONVERTER"),
-        (letter(b"{", Whence("t", 1, 3)), {"to": "t"}, "sent", ""),
-        (letter(None, Whence("t", 1, 3), record_bytes=9), {}, "lost", "9 bytes"),
-        (letter(ENVELOPE, Whence("t", 1, 3)), {"stage": "TASK_PUT"}, "filtered", ""),
-        (letter(ENVELOPE, Whence("t", 1, 3)), {"exception": "DataException"}, "sent", ""),
-        (letter(ENVELOPE, Whence("t", 1, 3)), {"since_ms": 1001}, "filtered", ""),
-        (letter(ENVELOPE, Whence("t", 1, 3)), {"name": "another"}, "others", ""),
-        (letter(ENVELOPE, Whence("t"), value_format="json"), {"sink": False}, "sent", ""),
-        (letter(b"{", Whence("t"), value_format="json"), {"sink": False}, "lost", "cannot be read again"),
-        (letter(b"7", Whence("t"), value_format="text"), {"sink": False}, "lost", "only as text"),
+        (letter(ENVELOPE, RecordOrigin("t", 1, 3)), {}, "sent", ""),
+        (letter(ENVELOPE, RecordOrigin("gone", 1, 3)), {}, "failed", "topic gone is not there"),
+        (letter(b"{", RecordOrigin("t", 1, 3)), {}, "failed", "VALUE_CONVERTER"),
+        (letter(b"{", RecordOrigin("t", 1, 3)), {"to": "t"}, "sent", ""),
+        (letter(None, RecordOrigin("t", 1, 3), record_bytes=9), {}, "lost", "9 bytes"),
+        (letter(ENVELOPE, RecordOrigin("t", 1, 3)), {"stage": "TASK_PUT"}, "filtered", ""),
+        (letter(ENVELOPE, RecordOrigin("t", 1, 3)), {"exception": "DataException"}, "sent", ""),
+        (letter(ENVELOPE, RecordOrigin("t", 1, 3)), {"since_ms": 1001}, "filtered", ""),
+        (letter(ENVELOPE, RecordOrigin("t", 1, 3)), {"name": "another"}, "others", ""),
+        (letter(ENVELOPE, RecordOrigin("t"), value_format="json"), {"sink": False}, "sent", ""),
+        (letter(b"{", RecordOrigin("t"), value_format="json"), {"sink": False}, "lost", "cannot be read again"),
+        (letter(b"7", RecordOrigin("t"), value_format="text"), {"sink": False}, "lost", "only as text"),
         (Message(topic="dead", partition=0, offset=5, value=ENVELOPE), {}, "lost", "no header names"),
     ],
 )
@@ -113,18 +113,18 @@ class Refusing(RecordTrace):
 
 @pytest.mark.parametrize("sink", [True, False])
 def test_a_connectors_own_steps_decide(*, sink: bool) -> None:
-    whence, more = (Whence("t", 1, 3), {}) if sink else (Whence("t"), {"value_format": "json"})
+    whence, more = (RecordOrigin("t", 1, 3), {}) if sink else (RecordOrigin("t"), {"value_format": "json"})
     found = ways(sink=sink, open_steps=Refusing).fate(letter(ENVELOPE, whence, **more), Replayed(0))
     assert (found.outcome, found.why) == ("failed", "TRANSFORMATION (transforms.own): no 7")
 
 
 def test_a_letter_goes_where_it_was_and_elsewhere_without_its_partition() -> None:
-    message = letter(ENVELOPE, Whence("t", 1, 3))
+    message = letter(ENVELOPE, RecordOrigin("t", 1, 3))
     for to, partition in (("", 1), ("t", None)):
         record = ways(to=to).fate(message, Replayed(0)).record
         assert record is not None
         assert (record.topic, record.partition, record.timestamp_ms, record.headers) == ("t", partition, 1000, [])
-    moved = ways().fate(letter(ENVELOPE, Whence("t", 7, 3)), Replayed(0)).record
+    moved = ways().fate(letter(ENVELOPE, RecordOrigin("t", 7, 3)), Replayed(0)).record
     assert moved is not None
     assert moved.partition is None
 
@@ -138,7 +138,7 @@ def test_a_sources_record_keeps_its_partition_and_the_schema_of_its_null(
     conversion = SourceConversion(config, WORKER, bad)
     value = Column([None], Schema("int32", optional=True, name="Age"))
     batch = SourceBatch("t", value, Column([None]), partitions=[named])
-    broken = RecordFailure(converter_stage("value", JSON), ConnectError("bad"), Whence("t"))
+    broken = RecordFailure(converter_stage("value", JSON), ConnectError("bad"), RecordOrigin("t"))
     bad.pass_over(broken, lambda: conversion.original(batch, 0))
     (kept,) = bad.take_letters()
     key, raw, headers = DeadLetterWriter(bad, WORKER, config).row(kept)
@@ -154,7 +154,7 @@ def test_letters_of_another_cluster_are_not_sent_to_it() -> None:
     config = {**CONFIG, "consumer.override.bootstrap.servers": "c:1"}
     with pytest.raises(ConnectError, match="another Kafka cluster"):
         ways(config=config)
-    assert ways(config=config, to="t").fate(letter(b"x", Whence("t", 0, 1)), Replayed(0)).outcome == "sent"
+    assert ways(config=config, to="t").fate(letter(b"x", RecordOrigin("t", 0, 1)), Replayed(0)).outcome == "sent"
 
 
 def test_what_people_see() -> None:

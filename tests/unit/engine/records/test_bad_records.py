@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.bad_records.dead_letter import DeadLetter, Whence, Why, read_letter
+from keelman.connect.bad_records.dead_letter import DeadLetter, RecordOrigin, Why, read_letter
 from keelman.connect.bad_records.tolerance import Budget, Policy, RecordFailure, RecordRefused
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.failed_record import converter_stage
@@ -27,7 +27,7 @@ from keelman.engine.records.bad_records import BadRecords, Letter, Original
 from keelman.engine.records.size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink.batch import Columns
 from keelman.engine.source.conversion import SourceConversion
-from keelman.worker.restart_policy import Cause, RestartPolicy, Restarts
+from keelman.worker.restart_policy import FailureCause, RestartPolicy, Restarts
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -277,7 +277,7 @@ def test_a_dead_letter_shrinks_until_its_topic_takes_it(most: int, value: bool, 
     config = {"name": "c", **POLICIES["dead letter"]}
     dead = DeadLetterWriter(BadRecords("c", 0, Policy.of(config, sink=True)), WORKER, config)
     why = Why("TASK_PUT", "a.B", "a.C", "m" * 5_000, "t" * 10_000)
-    letter = Letter(Original(b"k", b"v" * 500, [("own", b"1")]), Whence("t", 0, 1), why)
+    letter = Letter(Original(b"k", b"v" * 500, [("own", b"1")]), RecordOrigin("t", 0, 1), why)
     dead.sizes = Sizes(most)
     row = dead.row(letter)
     assert record_bytes(*row) <= most
@@ -290,7 +290,7 @@ def test_a_dead_letter_shrinks_until_its_topic_takes_it(most: int, value: bool, 
 def test_a_dead_letter_without_room_for_anything_tells_that_it_was_one() -> None:
     config = {"name": "c", **POLICIES["dead letter"]}
     dead = DeadLetterWriter(BadRecords("c", 0, Policy.of(config, sink=False)), WORKER, config)
-    whence = Whence("t", source_partition={"file": "f" * 1_000})
+    whence = RecordOrigin("t", source_partition={"file": "f" * 1_000})
     dead.sizes = Sizes(200)
     row = dead.row(Letter(Original(b"k", b"v", ()), whence, Why("TASK_PUT", "a.B", "a.C", None, "trace")))
     assert record_bytes(*row) <= 200
@@ -324,7 +324,7 @@ def test_a_budget_keeps_no_more_than_it_must_know() -> None:
 def test_a_spent_budget_is_not_tried_again_by_itself() -> None:
     restarts = Restarts(RestartPolicy(), random.random)
     assert restarts.failed("ERROR_BUDGET_SPENT", retriable=False, alone=False, healthy_seconds=0) == (
-        Cause.CONFIG,
+        FailureCause.CONFIG,
         None,
     )
 
@@ -344,9 +344,9 @@ def test_what_is_no_fault_of_a_record_is_let_through() -> None:
     conversion = SourceConversion(config, WORKER)
     for error in (CutShort("HOME_LOST"), OSError("disk"), MemoryError()):
         with pytest.raises(type(error)):
-            conversion.retry(STAGE, Whence("t"), partial(_raise, error))
+            conversion.retry(STAGE, RecordOrigin("t"), partial(_raise, error))
     with pytest.raises(RecordFailure, match=r"KeyError: 'x' \(topic t, partition 0, offset 1; value converter A\)"):
-        conversion.retry(STAGE, Whence("t", 0, 1), partial(_raise, KeyError("x")))
+        conversion.retry(STAGE, RecordOrigin("t", 0, 1), partial(_raise, KeyError("x")))
 
 
 STAGE = converter_stage("value", "a.b.A")

@@ -16,7 +16,7 @@ from keelman.engine.control import Control
 from keelman.engine.slot.host import MAX_REST_SECONDS, CpuShare, SlotLease, Standstill
 from keelman.engine.slot.loops import OPENING_AT_ONCE, OPENING_SECONDS, Loops
 from keelman.engine.slot.updates import UpdateQueue
-from keelman.spark.copy_runs.reports import Reporter
+from keelman.spark.copy_runs.reports import CopyRunReporter
 
 RUNNING, ENDED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED
 
@@ -160,7 +160,7 @@ class Topic:
 
 def test_states_are_reported_at_once_and_progress_once_a_second() -> None:
     clock, topic = Clock(), Topic()
-    reporter = Reporter(topic, "spark/n1", clock)
+    reporter = CopyRunReporter(topic, "spark/n1", clock)
     run = CopyRun(uid="r", state=RUNNING)
     for records in range(100):
         clock.now = 10 + records / 50

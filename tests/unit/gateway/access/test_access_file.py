@@ -10,7 +10,7 @@ import pytest
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile, read_access_file
 from keelman.gateway.access.accounts import WHOLE, Account
 from keelman.gateway.access.callers import Callers
-from keelman.gateway.caller import Caller
+from keelman.gateway.caller import GatewayCaller
 from keelman.gateway.settings import Settings
 from keelman.model.access.roles import Role, token_digest
 from keelman.model.errors import InvalidArgument
@@ -29,8 +29,8 @@ def file(tmp_path: Path) -> Path:
 def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> None:
     file.write_text(f"{TOKEN}clusters = ['a', 'b']\n{USER}[[key]]\nid='k'\nsecret='s'\naccount='123450006789'\n")
     found = read_access_file("gateway.access_file", file)
-    assert found.tokens == {DIGEST: Caller("ci", Role.OPERATOR, frozenset({"a", "b"}))}
-    assert found.users == {"alice": Caller("alice", Role.ADMIN)}
+    assert found.tokens == {DIGEST: GatewayCaller("ci", Role.OPERATOR, frozenset({"a", "b"}))}
+    assert found.users == {"alice": GatewayCaller("alice", Role.ADMIN)}
     assert found.keys["k"].role is Role.ADMIN
 
 

@@ -3,7 +3,7 @@
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorChanges, ConnectorName, UnreachableClusters
 from keelman.api.connect.v1.connector_service_pb2 import WatchConnectorsResponse
 from keelman.gateway.access.scopes import CONNECTOR_CHANGES
-from keelman.gateway.caller import Caller
+from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Role
 
 
@@ -21,8 +21,8 @@ def changes(*clusters: str) -> WatchConnectorsResponse:
 def test_changes_of_other_worker_clusters_are_cut_out() -> None:
     answer = changes("mine", "theirs")
     assert CONNECTOR_CHANGES.cut is not None
-    CONNECTOR_CHANGES.cut(answer, Caller("me", Role.VIEWER, frozenset({"mine"})))
+    CONNECTOR_CHANGES.cut(answer, GatewayCaller("me", Role.VIEWER, frozenset({"mine"})))
     assert answer == changes("mine")
     empty = WatchConnectorsResponse(changes=ConnectorChanges(revision=7))
-    CONNECTOR_CHANGES.cut(empty, Caller("me", Role.VIEWER, frozenset({"mine"})))
+    CONNECTOR_CHANGES.cut(empty, GatewayCaller("me", Role.VIEWER, frozenset({"mine"})))
     assert not empty.changes.HasField("unreachable")

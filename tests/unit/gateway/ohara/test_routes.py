@@ -9,17 +9,17 @@ import httpx
 import pytest
 
 from keelman.gateway.ohara.routes import Endpoint, OharaApi
-from keelman.gateway.ohara.wire.call import ACCEPTED, Call, ok
+from keelman.gateway.ohara.wire.call import ACCEPTED, OharaCall, ok
 from keelman.gateway.ohara.wire.errors import data_check, no_such
 from keelman.gateway.ohara.wire.keys import ObjectKey
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings
 from keelman.model.errors import InvalidArgument, NotFound, Unavailable
 
 LIMIT = 4096
 
 
-class Things(Resource):
+class Things(OharaResource):
     def __init__(self) -> None:
         self.kept: dict[ObjectKey, Settings] = {}
         self.asked: list[tuple[Any, ...]] = []
@@ -42,7 +42,7 @@ class Things(Resource):
     async def delete(self, key: ObjectKey) -> None:
         self.kept.pop(key, None)
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         match verb:
             case "fail":
                 raise data_check("it cannot")
@@ -64,7 +64,7 @@ def things() -> Things:
 
 @pytest.fixture
 async def web(things: Things) -> Any:
-    async def echo(call: Call) -> Any:
+    async def echo(call: OharaCall) -> Any:
         return ok({"target": call.target, **call.variables})
 
     api = OharaApi({"things": things}, [Endpoint("GET", "inspect/things/{name}", echo)], max_body_bytes=LIMIT)

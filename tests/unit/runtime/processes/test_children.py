@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from keelman.runtime.processes import children, exit_record
-from keelman.runtime.processes.children import Child, Exit, Record
+from keelman.runtime.processes.children import Child, ChildRecord, Exit
 from keelman.runtime.processes.process_trees import family, is_marked, start_of
 from support.eventually import eventually
 
@@ -35,7 +35,7 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 def start(folder: Path, script: str = SLEEP, python: tuple[str, ...] = ("-S", "-u")) -> Child:
-    record = Record("w/x/0", "u", 3, 1, (sys.executable, *python, "-c", script))
+    record = ChildRecord("w/x/0", "u", 3, 1, (sys.executable, *python, "-c", script))
     return children.start(folder, record, log=folder / "log", environment=children.own_environment(()))
 
 
@@ -194,7 +194,7 @@ async def test_without_pidfds_the_end_is_noticed_by_looking(folder: Path, monkey
 
 async def test_something_is_done_with_the_process_before_its_command_begins(folder: Path) -> None:
     begun: list[tuple[int, bool]] = []
-    record = Record("w/x/0", "u", 3, 1, (sys.executable, "-S", "-u", "-c", "import os; " + SLEEP))
+    record = ChildRecord("w/x/0", "u", 3, 1, (sys.executable, "-S", "-u", "-c", "import os; " + SLEEP))
     child = children.start(
         folder, record, log=folder / "log", environment=children.own_environment(()),
         enter=lambda pid: begun.append((pid, (folder / "log").read_bytes() == b"")),
@@ -211,7 +211,7 @@ async def test_something_is_done_with_the_process_before_its_command_begins(fold
 
 
 async def test_a_command_whose_starter_cannot_or_is_killed_never_begins(folder: Path) -> None:
-    record = Record("w/x/0", "u", 3, 1, (sys.executable, "-S", "-u", "-c", SLEEP))
+    record = ChildRecord("w/x/0", "u", 3, 1, (sys.executable, "-S", "-u", "-c", SLEEP))
 
     def refuse(pid: int) -> None:
         raise OSError("no such group")
@@ -230,7 +230,7 @@ async def test_a_command_whose_starter_cannot_or_is_killed_never_begins(folder: 
 
 
 async def test_a_command_that_is_not_there(folder: Path) -> None:
-    record = Record("w/x/0", "u", 1, 0, (str(folder / "nothing"),))
+    record = ChildRecord("w/x/0", "u", 1, 0, (str(folder / "nothing"),))
     with pytest.raises(OSError, match="nothing"):
         children.start(folder, record, log=folder / "log", environment={})
     found = children.adopt(folder)

@@ -12,7 +12,7 @@ import pytest
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.processes import children
-from keelman.runtime.processes.children import Record
+from keelman.runtime.processes.children import ChildRecord
 from keelman.runtime.processes.users import User, find_user, hand_over, open_for
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -69,7 +69,7 @@ def test_a_log_is_the_users_and_no_link_in_its_place_is_opened(tmp_path: Path) -
 
 @as_root
 def test_a_record_that_a_workload_wrote_itself_is_not_believed(tmp_path: Path) -> None:
-    children.write_record(tmp_path, Record("w/x/0", "u", 1, 0, (), pid=os.getpid(), start="s"))
+    children.write_record(tmp_path, ChildRecord("w/x/0", "u", 1, 0, (), pid=os.getpid(), start="s"))
     assert children.read_record(tmp_path, owner=0) is not None
     os.chown(tmp_path / "record.json", 61234, 61235)
     assert children.read_record(tmp_path, owner=0) is None

@@ -8,11 +8,11 @@ import pytest
 
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, SlotPlace, SlotState, Wait, choose, warm
+from keelman.spark.slots.choice import Need, NewSlot, Slot, SlotLimits, SlotPlace, SlotState, Wait, choose, warm
 from keelman.spark.slots.usage import SLOT_BYTES, claimed, share_out, too_much
 
 ME, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "other:1", "1")
-LIMITS = Limits(slots_per_worker=2, runs_per_slot=3, max_slots=4)
+LIMITS = SlotLimits(slots_per_worker=2, runs_per_slot=3, max_slots=4)
 
 
 def slot(name: str, runs: int, owner: Owner = ME, state: SlotState = SlotState.ATTACHED) -> Slot:

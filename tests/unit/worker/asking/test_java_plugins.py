@@ -11,10 +11,10 @@ from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connectors import registry
 from keelman.connectors.java import jvm
-from keelman.connectors.registry import Registry, Step
+from keelman.connectors.registry import PluginRegistry, PluginStep
 from keelman.model.errors import FailedPrecondition, NotFound
 from keelman.runtime.java.ivy import Progress
-from keelman.worker.asking.plugin_set import PluginSet
+from keelman.worker.asking.plugin_set import WorkerPluginSet
 from keelman.worker.asking.third_party import ThirdParty, infos_of
 from support.plugins.jar_files import SOURCE, class_bytes, jar_bytes
 
@@ -37,7 +37,7 @@ async def test_without_jpype_a_connector_is_refused_with_what_to_type(
     (tmp_path / "plugins" / "sea-2.jar").write_bytes(jar_bytes([class_bytes(SEA.replace(".", "/"), SOURCE)]))
     async with ThirdParty.open(str(tmp_path / "plugins"), lambda: None) as plugins:
         await plugins.read()
-        (told,) = PluginSet(plugins, {}).found()
+        (told,) = WorkerPluginSet(plugins, {}).found()
         assert (told.class_name, told.type, told.language) == (SEA, "source", "java")
         assert told.problem.endswith("pip install 'keelman[java]'")
         with pytest.raises(NotFound, match=rf"{SEA} of plugin sea 2 cannot run: .*pip install 'keelman\[java\]'"):
@@ -46,10 +46,10 @@ async def test_without_jpype_a_connector_is_refused_with_what_to_type(
 
 def test_steps_of_plugins_are_known_and_listed() -> None:
     registry.add_steps(
-        [Step(STAMP, PluginType.TRANSFORMATION, version, ConfigDef) for version in ("1.9", "1.10")]
-        + [Step("org.apache.kafka.connect.json.JsonConverter", PluginType.CONVERTER, "1", ConfigDef)]
+        [PluginStep(STAMP, PluginType.TRANSFORMATION, version, ConfigDef) for version in ("1.9", "1.10")]
+        + [PluginStep("org.apache.kafka.connect.json.JsonConverter", PluginType.CONVERTER, "1", ConfigDef)]
     )
-    known = Registry()
+    known = PluginRegistry()
     assert known.find(STAMP) == known.find(f" {STAMP} ") == STAMP
     assert known.nested("com.acme.Stamp") == [STAMP]
     assert known.versions(STAMP) == ["1.10", "1.9"]

@@ -12,7 +12,7 @@ from keelman.connectors.java import jvm
 from keelman.connectors.registry import find_connector
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.worker.asking import plugin_set
-from keelman.worker.asking.plugin_set import PluginSet
+from keelman.worker.asking.plugin_set import WorkerPluginSet
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty
 from support.plugins import jar_files
 from support.plugins.plugin_wheel import MODULE, wheel
@@ -37,7 +37,7 @@ async def test_classes_are_told_with_where_they_are_and_what_is_wrong(tmp_path: 
     rival(theirs, "acme_weather.source:NotOne")
     (theirs / "torn.whl").write_bytes(b"torn")
     async with ThirdParty.open(f"{mine},{theirs}", lambda: None) as plugins:
-        found = PluginSet(plugins, {str(mine): "acme 1.4"})
+        found = WorkerPluginSet(plugins, {str(mine): "acme 1.4"})
         await found.read()
         told = {one.class_name: one for one in found.found()}
     assert (told[FULL].type, told[FULL].version, told[FULL].language) == ("source", "1.4.0", "python")
@@ -60,7 +60,7 @@ async def test_classes_of_jars_are_told_too(tmp_path: Path, monkeypatch: pytest.
     (folder / "acme" / "lib" / "rain-3.jar").write_bytes(jar_files.jar_bytes([source, flip]))
     (folder / "acme" / "torn.jar").write_bytes(b"torn")
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
-        found = PluginSet(plugins, {str(folder): "rain 3"})
+        found = WorkerPluginSet(plugins, {str(folder): "rain 3"})
         await found.read()
         told = {one.class_name: one for one in found.found()}
     path = "acme/lib/rain-3.jar"
@@ -90,8 +90,8 @@ async def test_a_plugin_of_the_cluster_of_which_nothing_can_be_used_is_refused(
         wheel(folder / "acme", more={"acme_weather/source.py": code})
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
         with pytest.raises(InvalidArgument, match=f"plugin acme 2.0 cannot be loaded: .*{why}") as caught:
-            await PluginSet(plugins, {str(folder): "acme 2.0"}).read()
-        await PluginSet(plugins, {}).read()  # below its own plugin.path it harms nobody else
+            await WorkerPluginSet(plugins, {str(folder): "acme 2.0"}).read()
+        await WorkerPluginSet(plugins, {}).read()  # below its own plugin.path it harms nobody else
     assert caught.value.reason == "PLUGIN_BROKEN"
 
 
@@ -101,7 +101,7 @@ async def test_jars_of_the_cluster_without_a_class_that_can_be_read_are_refused(
     half = jar_files.class_bytes("com/acme/RainSource", jar_files.SOURCE)[:60]
     (folder / "rain" / "rain-4.jar").write_bytes(jar_files.jar_bytes(files={"com/acme/RainSource.class": half}))
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
-        found = PluginSet(plugins, {str(folder): "rain 4"})
+        found = WorkerPluginSet(plugins, {str(folder): "rain 4"})
         with pytest.raises(InvalidArgument, match=r"plugin rain 4 cannot be loaded: rain-4\.jar: .*it ends early"):
             await found.read()
     assert [(one.plugin, one.path) for one in found.found()] == [("rain 4", "rain")]
@@ -116,7 +116,7 @@ async def test_one_that_cannot_say_yet_what_it_is_is_waited_for(
     head = f"import os\nif os.path.exists({str(dies)!r}):\n    os._exit(3)\n"
     wheel(folder / "acme", more={"acme_weather/source.py": head + code})
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
-        found = PluginSet(plugins, {str(folder): "acme 1"})
+        found = WorkerPluginSet(plugins, {str(folder): "acme 1"})
         reading = asyncio.ensure_future(found.read())
         await plugins.read()
         assert "its process died" in found.found()[0].problem
@@ -128,7 +128,7 @@ async def test_one_that_cannot_say_yet_what_it_is_is_waited_for(
         monkeypatch.setattr(plugin_set, "PATIENCE_SECONDS", 0.1)
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
         with pytest.raises(InvalidArgument, match=r"plugin acme 1 cannot be loaded: .*its process died"):
-            await PluginSet(plugins, {str(folder): "acme 1"}).read()
+            await WorkerPluginSet(plugins, {str(folder): "acme 1"}).read()
 
 
 async def test_a_broken_plugin_hides_no_other_and_several_are_named(tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ from keelman.kafka.groups.protocol import Described, Member
 from keelman.model.errors import Unavailable
 from keelman.model.work import CONNECTOR_TASK, Assignment, Work
 from keelman.runtime.supervise import Siblings
-from keelman.worker import addressed
+from keelman.worker import meant_member
 from keelman.worker.config.typed import checked
 from keelman.worker.errors import Elsewhere, RestError
 from keelman.worker.group.herder import IDLE_SECONDS, SOON_SECONDS, Herder
-from keelman.worker.group.leader import Leader
+from keelman.worker.group.leader import GroupLeader
 from keelman.worker.group.membership import GroupPlace, Membership
-from keelman.worker.group.requests import Change
+from keelman.worker.group.requests import DecidedChange
 from keelman.worker.rest.operations import Config, Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
 from keelman.worker.storage import config_records as records
@@ -79,7 +79,7 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     store.count_claims()
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
     link = SparkLink("h:1", WorkerGreeting(worker_id="w:1"), may_renew=lambda: True)
-    leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
+    leader = GroupLeader(store, url=URL, delay_ms=0, wake=wake.set)
     owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)
     await store.config_topic.write([records.target_record("c", target), records.connector_record("c", SOURCE)])
@@ -134,22 +134,22 @@ async def test_a_leader_that_missed_a_generation_claims_anew(tmp_path: Path) -> 
 
 
 async def test_what_was_asked_of_a_leader_that_has_lost_its_place_is_not_done_late(tmp_path: Path) -> None:
-    def decide() -> Change[str]:
-        return Change((), lambda: "done")
+    def decide() -> DecidedChange[str]:
+        return DecidedChange((), lambda: "done")
 
     async with at_work(tmp_path) as world:
         herder, membership = world.herder, world.membership
-        headers = {addressed.HEADER: membership.member}
-        addressed.begin(headers)
+        headers = {meant_member.HEADER: membership.member}
+        meant_member.begin(headers)
         assert await herder.change("c", decide, seconds=30) == "done"
         membership._lose("it was frozen", world.herder)  # the herder has not seen it yet
         with pytest.raises(Elsewhere) as refused:
             await herder.change("c", decide, seconds=30)
         assert refused.value.url == "", "whoever waits is to ask who leads now"
-        addressed.begin({addressed.HEADER: "another member"})
+        meant_member.begin({meant_member.HEADER: "another member"})
         with pytest.raises(Elsewhere):
             await herder.change("c", decide, seconds=30)
-        addressed.begin({})
+        meant_member.begin({})
         assert await herder.change("c", decide, seconds=30) == "done"
 
 

@@ -14,7 +14,7 @@ from keelman.model.work import Work
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.worker.config.typed import checked
-from keelman.worker.group.leader import Leader
+from keelman.worker.group.leader import GroupLeader
 from keelman.worker.group.placement import CONNECTOR_KEY
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
@@ -50,11 +50,11 @@ class Led(StandaloneStore):
 
 
 @asynccontextmanager
-async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, Leader]]:
+async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, GroupLeader]]:
     """The leader of one worker that has connector c, which was begun; where its statuses are written soon."""
     properties = checked({**alone(folder / "offsets"), **PROVIDER}, standalone=True)
     store = Led(properties)
-    leader = Leader(store, url=URL, delay_ms=0, wake=lambda: None)
+    leader = GroupLeader(store, url=URL, delay_ms=0, wake=lambda: None)
     async with Siblings() as siblings:
         siblings.start(store.run())
         leader.begin(siblings)
@@ -194,7 +194,7 @@ async def test_one_whose_values_are_missing_is_not_overdue(tmp_path: Path) -> No
         assert leader.again_seconds() == math.inf
 
 
-async def until_it_has_its_task(store: Led, leader: Leader) -> None:
+async def until_it_has_its_task(store: Led, leader: GroupLeader) -> None:
     """The leader looks until the connector's task is in force, for whoever reads anew too."""
 
     async def has_it() -> bool:

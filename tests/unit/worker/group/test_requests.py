@@ -13,7 +13,7 @@ from keelman.kafka.writer import MAX_BYTES, Record, check_sizes
 from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanError, Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.worker.errors import RestError
-from keelman.worker.group.requests import MAX_TOGETHER, Change, Request, Requests, taken
+from keelman.worker.group.requests import MAX_TOGETHER, DecidedChange, Request, WaitingRequests, taken
 from keelman.worker.storage.config_topic import ConfigTopic
 
 LATER = 60.0
@@ -44,10 +44,10 @@ class Topic:
 
 
 def change(name: str, *, size: int = 1, seconds: float = LATER) -> Request:
-    def decide() -> Change[str]:
+    def decide() -> DecidedChange[str]:
         if name == "refused":
             raise RestError(409, "Connector refused already exists")
-        return Change([(name.encode(), b"x" * size)], lambda: f"{name} written")
+        return DecidedChange([(name.encode(), b"x" * size)], lambda: f"{name} written")
 
     return Request(time.monotonic() + seconds, connector=name, decide=decide)
 
@@ -61,7 +61,7 @@ def doing() -> Request:
 
 async def served(topic: Topic, *requests: Request) -> list[Any]:
     """What came of each, once all have been served."""
-    queue = Requests(cast(ConfigTopic, topic), lambda: None)
+    queue = WaitingRequests(cast(ConfigTopic, topic), lambda: None)
     async with Siblings() as siblings:
         waits = [siblings.start(outcome(queue, request)) for request in requests]
         await asyncio.sleep(0)
@@ -70,7 +70,7 @@ async def served(topic: Topic, *requests: Request) -> list[Any]:
         return [await wait for wait in waits]
 
 
-async def outcome(queue: Requests, request: Request) -> Any:
+async def outcome(queue: WaitingRequests, request: Request) -> Any:
     try:
         return await queue.done(request)
     except Exception as error:
@@ -127,10 +127,10 @@ async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> No
             taken_names.add("b")  # another leader wrote it after the read before and before the claim
 
     def creation(name: str) -> Request:
-        def decide() -> Change[str]:
+        def decide() -> DecidedChange[str]:
             if name in taken_names:
                 raise RestError(409, f"Connector {name} already exists")
-            return Change([(name.encode(), b"x")], lambda: f"{name} written")
+            return DecidedChange([(name.encode(), b"x")], lambda: f"{name} written")
 
         return Request(time.monotonic() + LATER, connector=name, decide=decide)
 
@@ -172,7 +172,7 @@ async def test_one_whose_time_is_up_when_the_topic_is_read_is_not_written() -> N
 
 async def test_what_only_asks_writes_nothing() -> None:
     topic = Topic()
-    asks = Request(time.monotonic() + LATER, connector="a", decide=lambda: Change((), lambda: "known"))
+    asks = Request(time.monotonic() + LATER, connector="a", decide=lambda: DecidedChange((), lambda: "known"))
     assert await served(topic, asks) == ["known"]
     assert not topic.writes
 

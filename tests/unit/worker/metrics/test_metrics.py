@@ -228,7 +228,7 @@ def _samples(text: str) -> dict[tuple[str, str], float]:
 
 
 def test_processors_in_use_are_those_of_the_last_seconds() -> None:
-    share = connector_figures.CpuShare(100.0)
+    share = connector_figures.CpuUsage(100.0)
     assert share.of(5, 110.0) == 0.5
     assert share.of(6, 111.0) == pytest.approx(6 / 11)  # nothing is old enough yet but the beginning
     assert share.of(26, 120.0) == pytest.approx(20 / 9)

@@ -4,11 +4,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from keelman.api.copy.v1.copy_run_pb2 import OwnMetric
 from keelman.runtime.exposition import Exposition
-from keelman.worker.metrics.own_metrics import OwnMetrics
+from keelman.worker.metrics.own_metrics import TaskMetrics
 
 
 def test_names_and_tags_are_made_legal_and_what_comes_to_the_same_is_told_once() -> None:
-    out, metrics = Exposition(), OwnMetrics()
+    out, metrics = Exposition(), TaskMetrics()
     odd = {"its.kind": 'a "b"\n', "task": "7", "9": "x"}
     metrics.add(
         out,

@@ -10,7 +10,7 @@ import pytest
 from keelman.connect.watches import VbucketPosition, VbucketWatch
 from keelman.couchbase.connection import Connection
 from keelman.couchbase.errors import AwayError
-from keelman.couchbase.frames import RESPONSE, Feature, Frame, Opcode, Status
+from keelman.couchbase.frames import RESPONSE, Feature, Frame, Opcode, ResponseStatus
 from keelman.runtime.supervise import Siblings
 from keelman.worker.parking.vbucket_watches import VbucketWatches, WatchedVbuckets, _Bucket
 
@@ -35,7 +35,7 @@ class Node:
 
     async def request(self, opcode: int, *, extras: bytes = b"", vbucket: int = 0) -> Frame:
         self.asked.append(opcode)
-        status, value = Status.SUCCESS, b""
+        status, value = ResponseStatus.SUCCESS, b""
         if opcode == Opcode.MANIFEST:
             named = [{"name": name, "uid": f"{uid:x}"} for name, uid in COLLECTIONS.items()]
             value = json.dumps({"uid": "2", "scopes": [{"name": "s", "uid": "8", "collections": named}]}).encode()
@@ -47,7 +47,7 @@ class Node:
             raise AwayError("one:11210: the server ended the connection")
         else:
             is_refused = extras[-1] == COLLECTIONS.get(self.refused)
-            status = Status.UNKNOWN_COLLECTION if is_refused else Status.SUCCESS
+            status = ResponseStatus.UNKNOWN_COLLECTION if is_refused else ResponseStatus.SUCCESS
             value = struct.pack(">HQ", 0, 5 if extras[-1] == COLLECTIONS["a"] else 3)
         return Frame(RESPONSE, opcode, 0, status, 0, 0, b"", b"", value)
 

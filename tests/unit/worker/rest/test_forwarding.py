@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keelman.worker import addressed
+from keelman.worker import meant_member
 from keelman.worker.errors import Elsewhere
 from keelman.worker.rest.answers import Forwarded
 from keelman.worker.rest.forwarding.forwarding import Forwarder
@@ -60,7 +60,7 @@ async def test_a_request_of_another_worker_is_meant_for_the_member_that_it_reach
         membership.member = later
         raise Elsewhere(OTHER)
 
-    addressed.begin({})
+    meant_member.begin({})
     answer = await forwarder.done(request(query), do)
     assert answer.status_code == status
     assert forwarder.asked == ([OTHER] if status == 200 else [])

@@ -8,7 +8,7 @@ import pytest
 
 from keelman.model.errors import Unavailable
 from keelman.model.work import Work
-from keelman.worker.asking.task_config_query import Answer
+from keelman.worker.asking.task_config_query import ConnectorAnswer
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import connector_of
@@ -96,7 +96,7 @@ async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
         looked: list[str] = []
         ask = leader._answer
 
-        def noted(name: str, properties: Mapping[str, str]) -> Answer | None:
+        def noted(name: str, properties: Mapping[str, str]) -> ConnectorAnswer | None:
             looked.append(name)
             return ask(name, properties)
 

@@ -12,7 +12,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
 from keelman.connect.config.providers import ConfigProviderError
-from keelman.worker.tasks.bulk import Parts
+from keelman.worker.tasks.bulk import TaskParts
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
 from keelman.worker.tasks.task_host import PartHost
@@ -28,7 +28,7 @@ class World:
         self.fenced: list[int] = []
         duties = PartHost(self.ticket, self.answer, self.fence, lambda uid: None, lambda: False)
         link = cast("SparkLink", self)
-        self.parts = Parts(link, asyncio.Event(), set(), duties, grace_seconds=0.01)
+        self.parts = TaskParts(link, asyncio.Event(), set(), duties, grace_seconds=0.01)
 
     def send(self, order: RunOrder) -> None:
         self.sent.append(order)

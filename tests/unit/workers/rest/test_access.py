@@ -17,7 +17,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.workers.rest.access import WorkerAccess
-from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Outgoing, Rest
 from recorded.rest.record_access import jaas_file
 from support.certificates import PASSWORD, Authority
@@ -68,7 +68,7 @@ def trusting(folder: Path, authority: Authority, **more: Any) -> WorkerAccess:
 
 async def asked(state: Any, access: WorkerAccess, request: Outgoing = LOGGERS) -> int:
     async with Rest(state.rest_urls, request_seconds=10, access=access) as rest:
-        return (await Asking(rest, access).ask("demo", request)).status
+        return (await ClusterRequests(rest, access).ask("demo", request)).status
 
 
 async def test_a_worker_is_trusted_by_the_ca_that_is_set_or_not_at_all(tmp_path: Path) -> None:
@@ -104,14 +104,14 @@ async def test_a_worker_that_asks_for_a_password_gets_that_of_the_settings_and_n
         https_worker(tmp_path, ours, "127.0.0.1") as state,
         Seen(state.rest_urls, request_seconds=9, access=access) as r,
     ):
-        assert (await Asking(r, access).ask("open", LOGGERS)).status == LET_IN
+        assert (await ClusterRequests(r, access).ask("open", LOGGERS)).status == LET_IN
         assert name not in sent[0]
     sent.clear()
     async with (
         https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state,
         Seen(state.rest_urls, request_seconds=9, access=access) as rest,
     ):
-        asking = Asking(rest, access)
+        asking = ClusterRequests(rest, access)
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
     assert [name in one for one in sent] == [False, True, True]
@@ -138,7 +138,7 @@ async def test_each_cluster_has_its_own_user_and_a_changed_file_is_taken_up(tmp_
         https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state,
         Rest(state.rest_urls, request_seconds=9, access=access) as rest,
     ):
-        asking = Asking(rest, access)
+        asking = ClusterRequests(rest, access)
         with pytest.raises(Unauthenticated, match=r"'demo' refuses user 'alice': .* gateway.worker_users_file"):
             await asking.ask("demo", LOGGERS)
         with pytest.raises(Unauthenticated, match="'new' asks for a user"):

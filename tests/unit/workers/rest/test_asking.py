@@ -12,7 +12,7 @@ import pytest
 
 from keelman.workers.rest import asking
 from keelman.workers.rest.access import WorkerAccess
-from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Outgoing, Rest
 
 REBALANCE = b'{"error_code":409,"message":"Cannot complete request momentarily due to stale configuration"}'
@@ -38,7 +38,7 @@ class Workers:
 
 
 async def asked(workers: Workers) -> int:
-    return (await Asking(cast(Rest, workers), WorkerAccess()).ask("demo", CREATE)).status
+    return (await ClusterRequests(cast(Rest, workers), WorkerAccess()).ask("demo", CREATE)).status
 
 
 async def test_a_request_is_made_again_until_the_rebalance_is_over() -> None:

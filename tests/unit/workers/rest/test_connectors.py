@@ -7,9 +7,9 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from keelman.workers.rest.asking import Asking, Received
+from keelman.workers.rest.asking import ClusterRequests, ReceivedAnswer
 from keelman.workers.rest.client import Outgoing
-from keelman.workers.rest.connectors import REQUEST_ID, Connectors
+from keelman.workers.rest.connectors import REQUEST_ID, RestConnectors
 
 
 class Workers:
@@ -18,15 +18,15 @@ class Workers:
     def __init__(self) -> None:
         self.asked: list[Outgoing] = []
 
-    async def ask(self, cluster: str, request: Outgoing) -> Received:
+    async def ask(self, cluster: str, request: Outgoing) -> ReceivedAnswer:
         self.asked.append(request)
-        return Received(200, httpx.Headers(), b'{"name": "c"}')
+        return ReceivedAnswer(200, httpx.Headers(), b'{"name": "c"}')
 
 
 @pytest.mark.parametrize(("verb", "given"), [("delete", {}), ("stop", {}), ("pause", {}), ("update", {"config": {}})])
 async def test_a_change_with_an_id_may_be_repeated_by_that_alone(verb: str, given: dict[str, Any]) -> None:
     workers = Workers()
-    await getattr(Connectors(cast(Asking, workers)), verb)("demo", "c", *given.values(), request_id="r")
+    await getattr(RestConnectors(cast(ClusterRequests, workers)), verb)("demo", "c", *given.values(), request_id="r")
     (sent,) = (one for one in workers.asked if one.method != "GET")
     assert (REQUEST_ID, b"r") in sent.headers
     assert (sent.has_id, sent.repeatable) == (True, False)

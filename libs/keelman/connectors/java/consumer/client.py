@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.records import TopicPartition
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.consumer.errors import CONSUMER, kafka_error, kafka_exception, refuses
-from keelman.connectors.java.consumer.records import JavaRecords, Part
+from keelman.connectors.java.consumer.records import JavaRecords, PartitionRecords
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.engine.clients import partition_of
 from keelman.engine.sink.consumer.own_consumer import ConsumerOrder
@@ -32,7 +32,7 @@ Events = list[tuple[Message, KafkaError]]
 
 
 @dataclass(slots=True)
-class Topic:
+class TopicMetadata:
     """The metadata of one topic: its partitions, by number."""
 
     java: Any
@@ -44,10 +44,10 @@ class Topic:
 
 
 @dataclass(slots=True)
-class Topics:
+class TopicsMetadata:
     """All topics, by name."""
 
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
 
 
 class JavaConsumer:
@@ -64,7 +64,7 @@ class JavaConsumer:
         self._places: dict[TopicPartition, Any] = {}
         self._callbacks: dict[str, Callable[..., Any]] = {}
         self._raised: BaseException | None = None
-        self._ahead: list[Part] = []
+        self._ahead: list[PartitionRecords] = []
         self._events: Events = []
         self._ends: dict[TopicPartition, int] = {}
         self._ends_at = 0.0
@@ -91,7 +91,7 @@ class JavaConsumer:
         """Returns at most `most` records; waits up to `seconds` for the first."""
         if not self._ahead:
             self._poll(seconds)
-        parts: list[Part] = []
+        parts: list[PartitionRecords] = []
         while most > 0 and self._ahead:
             part = self._ahead.pop(0)
             if part.count > most:
@@ -119,7 +119,7 @@ class JavaConsumer:
         if polled is not None and not polled.isEmpty():
             for place in polled.partitions():
                 records = polled.records(place)
-                self._ahead.append(Part(_where(place), records, len(records)))
+                self._ahead.append(PartitionRecords(_where(place), records, len(records)))
 
     def _raise(self) -> None:
         raised, self._raised = self._raised, None
@@ -142,7 +142,7 @@ class JavaConsumer:
         if not places:
             self._events.append((Message(error=failure), failure))
 
-    def _reached(self, parts: Collection[Part]) -> Events:
+    def _reached(self, parts: Collection[PartitionRecords]) -> Events:
         """Returns an event for each partition whose end was reached since the last call, with no records waiting."""
         self._ends_at = time.monotonic()
         waiting = {part.where for part in (*self._ahead, *parts)}
@@ -302,11 +302,11 @@ class JavaConsumer:
             )
         return int(begin), int(end)
 
-    def list_topics(self, *, timeout: float) -> Topics:
+    def list_topics(self, *, timeout: float) -> TopicsMetadata:
         """Returns all topics. Raises KafkaException."""
         with _Translated():
             topics = self.java.listTopics(self._duration(timeout))
-        return Topics({str(entry.getKey()): Topic(entry.getValue()) for entry in topics.entrySet()})
+        return TopicsMetadata({str(entry.getKey()): TopicMetadata(entry.getValue()) for entry in topics.entrySet()})
 
     def close(self) -> None:
         """Closes the consumer without further callbacks; as a static member it keeps its place."""

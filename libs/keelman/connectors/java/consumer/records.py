@@ -26,17 +26,17 @@ _TIMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionRecords:
     """Records of one partition that follow one another: a Java list, and how many are in it; at least one."""
 
     where: TopicPartition
     records: Any
     count: int
 
-    def split(self, at: int) -> tuple[Part, Part]:
+    def split(self, at: int) -> tuple[PartitionRecords, PartitionRecords]:
         """The first so many, and the rest."""
         first, rest = self.records.subList(0, at), self.records.subList(at, self.count)
-        return Part(self.where, first, at), Part(self.where, rest, self.count - at)
+        return PartitionRecords(self.where, first, at), PartitionRecords(self.where, rest, self.count - at)
 
     @property
     def begin(self) -> int:
@@ -47,7 +47,7 @@ class Part:
 class Last:
     """Where a partition's last record is, in the words of a Message."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: PartitionRecords) -> None:
         record = part.records.get(part.count - 1)
         epoch = record.leaderEpoch()
         self._offset = int(record.offset())
@@ -65,7 +65,9 @@ class Last:
 class JavaRecords(OwnRecords):
     """The records of one read: each stays in Java until it is used."""
 
-    def __init__(self, parts: Sequence[Part], size: int, events: Sequence[tuple[Message, KafkaError]] = ()) -> None:
+    def __init__(
+        self, parts: Sequence[PartitionRecords], size: int, events: Sequence[tuple[Message, KafkaError]] = ()
+    ) -> None:
         self.parts = parts
         self.events = events
         self._size = size

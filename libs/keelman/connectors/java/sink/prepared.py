@@ -8,20 +8,20 @@ from typing import Any
 
 from keelman.connect.records import SinkBatch
 from keelman.connectors.java.consumer.records import JavaRecords
-from keelman.connectors.java.sink.task_thread import Job, SinkThread
+from keelman.connectors.java.sink.task_thread import SinkThread, TaskCall
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPut:
     """The batch, its records, what puts them, and the call that does so behind the put that was under way when they
     were made; None where none was."""
 
     batch: SinkBatch
     records: JavaRecords
     put: Callable[[], Any]
-    ahead: Job | None
+    ahead: TaskCall | None
 
-    def begun(self, thread: SinkThread) -> Job:
+    def begun(self, thread: SinkThread) -> TaskCall:
         """The call that puts them: it has begun by itself, or begins now."""
         return thread.begin("put", self.put) if self.ahead is None or self.ahead.dropped else self.ahead
 

@@ -26,11 +26,15 @@ DEAF_SECONDS = 5.0
 _log = get_logger()
 
 
-class Job:
+class TaskCall:
     """A call of one of the task's methods. If `dropped`, the call is not made."""
 
     def __init__(
-        self, method: str, work: Callable[[], Any], behind: Job | None = None, unless: Callable[[], bool] | None = None
+        self,
+        method: str,
+        work: Callable[[], Any],
+        behind: TaskCall | None = None,
+        unless: Callable[[], bool] | None = None,
     ) -> None:
         self.method, self.work = method, work
         self.behind, self._unless = behind, unless
@@ -39,7 +43,7 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def drop_after(self, job: Job) -> bool:
+    def drop_after(self, job: TaskCall) -> bool:
         """Drops this call if `job`, the call before it, which has just returned, raised, or if `unless` tells so.
         Returns whether it was dropped."""
         unless = self._unless
@@ -54,7 +58,7 @@ class SinkThread:
         self.class_name = class_name
         self._loader = loader
         self._changed = threading.Condition()
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[TaskCall] = deque()
         self._doing = ""
         self._woken = self._ended = False
         self._java_thread: Any = None
@@ -62,25 +66,25 @@ class SinkThread:
         self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
         self._thread.start()
 
-    def begin(self, method: str, work: Callable[[], Any]) -> Job:
+    def begin(self, method: str, work: Callable[[], Any]) -> TaskCall:
         """Queues work for the task's thread, with its plugin's class loader, behind all earlier work."""
-        job = Job(method, work)
+        job = TaskCall(method, work)
         with self._changed:
             self._jobs.append(job)
             self._changed.notify_all()
         return job
 
-    def follow(self, job: Job, work: Callable[[], Any], *, unless: Callable[[], bool]) -> Job:
+    def follow(self, job: TaskCall, work: Callable[[], Any], *, unless: Callable[[], bool]) -> TaskCall:
         """Calls the same method again as soon as its call returns, without a turn of any other thread between them.
         Does not if that call raised, nor if `unless` returns True when it returns."""
-        following = Job(job.method, work, job, unless)
+        following = TaskCall(job.method, work, job, unless)
         with self._changed:
             if not job.done or not following.drop_after(job):
                 self._jobs.append(following)
                 self._changed.notify_all()
         return following
 
-    def withdraw(self, job: Job) -> bool:
+    def withdraw(self, job: TaskCall) -> bool:
         """Withdraws a call. Returns False when it has begun."""
         with self._changed:
             if job in self._jobs:
@@ -103,7 +107,7 @@ class SinkThread:
 
     def wait(
         self,
-        job: Job,
+        job: TaskCall,
         *,
         beat: Callable[[], None],
         attend: Callable[[], None] | None = None,
@@ -143,7 +147,7 @@ class SinkThread:
             raise job.error
         return job.result
 
-    def _done(self, job: Job) -> bool:
+    def _done(self, job: TaskCall) -> bool:
         """Waits briefly for the job, or until `wake`. Returns whether the job is done."""
         with self._changed:
             self._changed.wait_for(lambda: job.done or self._woken, LOOK_SECONDS)
@@ -155,7 +159,7 @@ class SinkThread:
         with suppress(Exception):
             self._java_thread.interrupt()
 
-    def _wait_for_ever(self, job: Job) -> None:
+    def _wait_for_ever(self, job: TaskCall) -> None:
         with contract.standing(f"{self.class_name}.{self._doing or job.method}"), self._changed:
             self._changed.wait_for(lambda: job.done)
 
@@ -191,7 +195,7 @@ class SinkThread:
                         self._jobs.popleft()
                     self._changed.notify_all()
 
-    def _next(self) -> Job | None:
+    def _next(self) -> TaskCall | None:
         with self._changed:
             self._changed.wait_for(lambda: self._jobs or self._ended)
             return self._jobs.popleft() if self._jobs else None

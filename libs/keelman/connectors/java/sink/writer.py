@@ -31,9 +31,9 @@ from keelman.connectors.java.sink.context import SinkContext
 from keelman.connectors.java.sink.errants import ErrantRecords
 from keelman.connectors.java.sink.inner_context import InnerContext
 from keelman.connectors.java.sink.one_by_one import SinkOneByOne
-from keelman.connectors.java.sink.prepared import Prepared
+from keelman.connectors.java.sink.prepared import PreparedPut
 from keelman.connectors.java.sink.records import SinkLoops
-from keelman.connectors.java.sink.task_thread import Job, SinkThread
+from keelman.connectors.java.sink.task_thread import SinkThread, TaskCall
 from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
@@ -93,9 +93,9 @@ class JavaWriter(Writer):
         self._open: set[TopicPartition] = set()
         self._safe: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
-        self._next: Prepared | None = None
+        self._next: PreparedPut | None = None
         self._last: JavaRecords | None = None
-        self._put_under_way: tuple[Job, Callable[[], Any]] | None = None
+        self._put_under_way: tuple[TaskCall, Callable[[], Any]] | None = None
         self._loops = SinkLoops(steps)
         self._one_by_one = SinkOneByOne(steps, self._source)
         name = f"task-thread-{task.connector}-{task.task}"  # as with Connect
@@ -173,7 +173,7 @@ class JavaWriter(Writer):
         ahead = None
         if self._put_under_way is not None:
             ahead = self._thread.follow(self._put_under_way[0], put, unless=self._context.has_asked)
-        self._next = Prepared(batch, records, put, ahead)
+        self._next = PreparedPut(batch, records, put, ahead)
 
     def _converted(self, records: JavaRecords) -> Any:
         work = lambda: self._loops.made(records)  # noqa: E731
@@ -291,7 +291,7 @@ class JavaWriter(Writer):
         self._context.timeout_ms = -1
         self._java.put(records)
 
-    def _put(self, work: Callable[[], Any], begun: Job | None = None, *, last: bool = False) -> None:
+    def _put(self, work: Callable[[], Any], begun: TaskCall | None = None, *, last: bool = False) -> None:
         """Raises ConnectError, GaveUp."""
         while True:
             job, begun = begun or self._thread.begin("put", work), None
@@ -345,7 +345,7 @@ class JavaWriter(Writer):
         result: T = self._wait(self._thread.begin(method, work))
         return result
 
-    def _wait(self, job: Job, attend: Callable[[], None] | None = None) -> Any:
+    def _wait(self, job: TaskCall, attend: Callable[[], None] | None = None) -> Any:
         result = self._thread.wait(job, beat=self._beat, attend=attend, impatient=self._impatient)
         self._errants.take()
         return result

@@ -28,7 +28,7 @@ _log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedBatch:
     """Committed entries, with the place of the first one; `first` is None if its offset is not known."""
 
     entries: Any
@@ -43,12 +43,12 @@ class Notices:
 
     def __init__(self, task: Any, loops: TaskLoops, calls: TaskCalls) -> None:
         self._task, self._loops, self._calls = task, loops, calls
-        self._waiting: deque[Sequence[Committed]] = deque()
+        self._waiting: deque[Sequence[CommittedBatch]] = deque()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, committed: Sequence[Committed]) -> None:
+    def add(self, committed: Sequence[CommittedBatch]) -> None:
         """Queues notices for the task."""
         self._waiting.append(committed)
 
@@ -79,7 +79,7 @@ class Notices:
         name, said = f"{self._calls.class_name}.{method}", str(error.toString())
         _log.error("java_commit_failed", method=name, error=said, note="the records are committed, the task goes on")
 
-    def _notify_records(self, committed: Committed) -> None:
+    def _notify_records(self, committed: CommittedBatch) -> None:
         if committed.first is None:
             self._loops.commit_without_place(committed.entries)
         else:
@@ -105,7 +105,7 @@ class NoticesBeside:
         """Starts the thread, once the task is started."""
         self._thread.start()
 
-    def add(self, committed: Sequence[Committed]) -> None:
+    def add(self, committed: Sequence[CommittedBatch]) -> None:
         """Queues notices for delivery soon."""
         with self._changed:
             self._notices.add(committed)

@@ -23,7 +23,7 @@ from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.logs import in_context
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.source.loops import TaskLoops
-from keelman.connectors.java.source.notices import Committed, Notices, NoticesBeside
+from keelman.connectors.java.source.notices import CommittedBatch, Notices, NoticesBeside
 from keelman.connectors.java.source.task_calls import TaskCalls
 from keelman.runtime.logs.logging import get_logger
 
@@ -138,7 +138,7 @@ class PollThread:
         """Whether there is a poll to take, or an error."""
         return bool(self._polls) or self._error is not None
 
-    def committed(self, committed: Sequence[Committed]) -> None:
+    def committed(self, committed: Sequence[CommittedBatch]) -> None:
         """Queues the task's notification that these are committed: before its next poll, or beside its polls."""
         if self._beside is not None:
             self._beside.add(committed)

@@ -30,7 +30,7 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.source.context import SourceContext
 from keelman.connectors.java.source.loops import SourceLoops, TaskLoops, compression, entry_of
-from keelman.connectors.java.source.notices import Committed
+from keelman.connectors.java.source.notices import CommittedBatch
 from keelman.connectors.java.source.offsets import TaskOffsets
 from keelman.connectors.java.source.one_by_one import OneByOne
 from keelman.connectors.java.source.poll_thread import Poll, PollThread
@@ -81,7 +81,7 @@ class JavaReader(Reader):
         self._poll: Poll | None = None
         self._at = 0
         self._ready: deque[SourceBatch] = deque()
-        self._handed: list[Committed] = []
+        self._handed: list[CommittedBatch] = []
         self._uncommitted = False
         self._error_deferred = self._aborted = False
         self._stop_seconds = stop_seconds(task.worker)
@@ -253,7 +253,7 @@ class JavaReader(Reader):
             raise _NotTogether from error
         for topic, entries in topics.items():
             if topic is None:
-                self._note(Committed(entries))
+                self._note(CommittedBatch(entries))
                 continue
             batch = SourceBatch(topic, Column([]), raw=True)
             packed: list[PackedRecords] = []
@@ -261,7 +261,9 @@ class JavaReader(Reader):
             for partition, group in self._by_partition(topic, entries):
                 for data, some, number in self._in_batches(topic, group, now_ms):
                     if self._task_loops.wants_records:
-                        calls[len(packed)] = self._place_of(Committed(some, topic, partition, None, now_ms), number)
+                        calls[len(packed)] = self._place_of(
+                            CommittedBatch(some, topic, partition, None, now_ms), number
+                        )
                     packed.append(PackedRecords(data, partition, number))
                     size, count = size + len(data), count + number
             batch.packed, batch.delivered, batch.passed = packed, calls or None, 0
@@ -301,26 +303,28 @@ class JavaReader(Reader):
     def note_lost(self, record: Any) -> None:
         """Notes a record without a target, when records are converted one by one."""
         if self._task_loops.wants_records:
-            self._note(Committed(entry_of(record)))
+            self._note(CommittedBatch(entry_of(record)))
 
     def note_sent(self, record: Any) -> Callable[[int, int], None] | None:
         """Notes a record that goes to a topic, when records are converted one by one. Returns the callback for it."""
         if not self._task_loops.wants_records:
             return None
-        return self._place_of(Committed(entry_of(record), str(record.topic()), 0, None, int(time.time() * 1000)), 1)
+        return self._place_of(
+            CommittedBatch(entry_of(record), str(record.topic()), 0, None, int(time.time() * 1000)), 1
+        )
 
-    def _note(self, entries: Committed) -> int:
+    def _note(self, entries: CommittedBatch) -> int:
         """Keeps entries for the task's notification after their commit. Returns their place in the list."""
         if self._task_loops.wants_records:
             self._handed.append(entries)
         return len(self._handed) - 1
 
-    def _place_of(self, entries: Committed, number: int) -> Callable[[int, int], None]:
+    def _place_of(self, entries: CommittedBatch, number: int) -> Callable[[int, int], None]:
         return partial(self._delivered, self._note(entries), number)
 
     def _delivered(self, at: int, number: int, partition: int, last: int) -> None:
         handed = self._handed[at]
-        self._handed[at] = Committed(handed.entries, handed.topic, partition, last - number + 1, handed.now_ms)
+        self._handed[at] = CommittedBatch(handed.entries, handed.topic, partition, last - number + 1, handed.now_ms)
 
 
 class _NotTogether(Exception):

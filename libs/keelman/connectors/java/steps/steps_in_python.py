@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
+from keelman.connect.batch_splitting import records_of
 from keelman.connect.columns import ColumnBatch
 from keelman.connect.config import converter_keys
 from keelman.connect.config.plugin_kinds import PluginType
@@ -15,7 +16,6 @@ from keelman.connect.converters.converter import Converter
 from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column
-from keelman.connect.shapes import records_of
 from keelman.connect.transforms.base import Predicate, Transform
 from keelman.connectors.java.border.python_data import FromJava, ToJava
 from keelman.connectors.java.configs import string_map

@@ -9,10 +9,10 @@ import typer
 
 from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.configuration import given_config
 from keelman.cli.kinds import kind_of
-from keelman.cli.options import Cluster, ConfigValues, Form, Name, Waiting, command_group, kind_word
+from keelman.cli.options import Cluster, ConfigValues, Form, Name, WaitOptions, command_group, kind_word
 from keelman.cli.output import columns
 from keelman.cli.output.printing import checked_format, print_one
 from keelman.model.errors import InvalidArgument
@@ -36,9 +36,9 @@ def configure(
         list[str] | None, typer.Option("--unset", metavar="K", help="A key to remove; may be repeated.")
     ] = None,
     cluster: Cluster = "",
-    waiting: Waiting,
+    waiting: WaitOptions,
     output: Form = "name",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Change a connector's configuration. Its limits (keelman.limit.*) change while it runs; all else restarts it."""
     seconds, noun, form = waiting.seconds, kind_of(kind, "configure"), checked_format(output)

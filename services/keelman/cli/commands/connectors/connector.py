@@ -17,8 +17,8 @@ import httpx
 import javaproperties
 import typer
 
-from keelman.cli.client.rest import Rest
-from keelman.cli.client.target import Target, home_of
+from keelman.cli.client.rest import ConnectRest
+from keelman.cli.client.target import GatewayTarget, home_of
 from keelman.cli.configuration import given_config
 from keelman.cli.exits import print_error
 from keelman.cli.one_file import ImportFault, OneFile, choose_class
@@ -69,7 +69,7 @@ def run(
     port: Annotated[int | None, typer.Option("--port", help="REST port of its worker [a free one].", min=1)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of earlier runs.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also show the worker's log.")] = False,
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Run a connector from one Python file, without a wheel, until Ctrl-C; run it again whenever the file changes.
 
@@ -98,7 +98,7 @@ def run(
     return run_process("keelman", life.run, grace_seconds=STOP_SECONDS + ASK_SECONDS)
 
 
-async def _client_properties(target: Target, broker_cluster: str) -> dict[str, str]:
+async def _client_properties(target: GatewayTarget, broker_cluster: str) -> dict[str, str]:
     async with target.open() as gateway:
         return await gateway.client_properties(broker_cluster)
 
@@ -137,7 +137,7 @@ class ConnectorRun:
                         )
                         worker = None
                     elif worker is not None:
-                        await self._print_status(Rest(http, rest))
+                        await self._print_status(ConnectRest(http, rest))
                     await wait_or_stop(stop, LOOK_SECONDS)
         finally:
             await _end(worker)
@@ -181,7 +181,7 @@ class ConnectorRun:
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # two changes within a second are two versions
         )
 
-    async def _print_status(self, rest: Rest) -> None:
+    async def _print_status(self, rest: ConnectRest) -> None:
         """Prints the states of the connector and its tasks where they have changed."""
         with contextlib.suppress(KeelmanError):  # it is starting, or has just ended
             lines = status_lines(await rest.ask("GET", "/status"))

@@ -10,7 +10,7 @@ from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpe
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import follow
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.output.printing import print_one
 from keelman.cli.specs.fields import apply
@@ -21,7 +21,7 @@ _KIND = kinds.DEDICATED_CONNECTORS
 
 
 def create_dedicated(
-    target: Target,
+    target: GatewayTarget,
     name: str,
     options: Given,
     *,
@@ -55,7 +55,7 @@ def create_dedicated(
 
 
 def update_dedicated(
-    target: Target, name: str, change: GivenChange, *, skip_health_check: bool, form: str, wait: float | None
+    target: GatewayTarget, name: str, change: GivenChange, *, skip_health_check: bool, form: str, wait: float | None
 ) -> int:
     """Changes its configuration or what its workers are."""
 
@@ -93,7 +93,7 @@ async def _updated(client: Gateway, name: str, change: GivenChange, *, skip_heal
     return await again(work)
 
 
-def act_dedicated(target: Target, verb: str, name: str, *, wait: float | None, **fields: Any) -> int:
+def act_dedicated(target: GatewayTarget, verb: str, name: str, *, wait: float | None, **fields: Any) -> int:
     """Pauses, resumes, restarts or deletes one."""
     done, doing = {
         "pause": ("paused", "is being paused"),

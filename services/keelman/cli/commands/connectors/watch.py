@@ -11,7 +11,7 @@ import typer
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.exits import OK
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, kind_of
 from keelman.cli.options import Cluster, command_group, kind_word
@@ -28,7 +28,7 @@ def watch(
     connector: Annotated[str, typer.Option("--connector", metavar="NAME", help="Only this connector's.")] = "",
     cluster: Cluster = "",
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide or json.")] = "table",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Show the current copy runs, and each change, until Ctrl-C; on a pipe one JSON document a change."""
     kind_of(kind, "watch")

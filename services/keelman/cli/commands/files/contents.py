@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.kinds import SECRETS, WORKER_CONFIGURATIONS, Kind
 from keelman.cli.output.printing import print_one
 from keelman.cli.specs.fields import said
@@ -24,7 +24,9 @@ _MISSING = {
 }
 
 
-def create_from_file(target: Target, kind: Kind, name: str, file: Path | None, options: Given, *, form: str) -> int:
+def create_from_file(
+    target: GatewayTarget, kind: Kind, name: str, file: Path | None, options: Given, *, form: str
+) -> int:
     """Creates a secret from a file of properties or JSON, or a worker configuration from one of properties."""
     if file is None:
         raise InvalidArgument(f"--config-file: missing: {_MISSING[kind]}")
@@ -36,7 +38,7 @@ def create_from_file(target: Target, kind: Kind, name: str, file: Path | None, o
     return target.run(body)
 
 
-def change_by_file(target: Target, kind: Kind, name: str, file: Path, change: GivenChange, *, form: str) -> int:
+def change_by_file(target: GatewayTarget, kind: Kind, name: str, file: Path, change: GivenChange, *, form: str) -> int:
     """Gives a secret other values, all of them, or a worker configuration another revision with its own description."""
     if kind is SECRETS and (change.labels or change.unlabel or change.description is not None):
         raise InvalidArgument("--config-file: not together with what is said of a secret: change that by itself")

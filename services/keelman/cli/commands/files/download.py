@@ -9,7 +9,7 @@ import typer
 
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.plugins import download as fetch
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.kinds import kind_of
 from keelman.cli.options import command_group, kind_word
 from keelman.cli.waiting import progress_line
@@ -27,7 +27,7 @@ def download(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write [the file's own name, here].")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Also over a file that is there.")] = False,
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Download a plugin's file, as it was uploaded."""
     kind_of(kind, "download")

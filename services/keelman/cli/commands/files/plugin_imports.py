@@ -6,7 +6,7 @@ from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginSource
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.imports import fetch
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.output.printing import print_one
 from keelman.cli.specs.fields import said
 from keelman.cli.specs.options import Given
@@ -25,7 +25,7 @@ def import_source(text: str, version: str, content: str) -> PluginSource:
 
 
 def create_import(
-    target: Target, name: str, source: PluginSource, options: Given, *, form: str, wait: float | None
+    target: GatewayTarget, name: str, source: PluginSource, options: Given, *, form: str, wait: float | None
 ) -> int:
     """Begins to fetch a plugin's file, and waits for it where that is asked for. Raises FailedPrecondition where there
     will be no plugin."""

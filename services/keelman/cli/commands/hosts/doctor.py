@@ -9,7 +9,7 @@ from typing import Any
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.system import running_system
-from keelman.cli.client.target import Target, home_of
+from keelman.cli.client.target import GatewayTarget, home_of
 from keelman.cli.doctor.clusters import broker_findings, definition_findings, topic_findings, worker_findings
 from keelman.cli.doctor.finding import Finding
 from keelman.cli.doctor.here import gateway_findings, home_findings
@@ -28,7 +28,7 @@ app = command_group()
 
 
 @app.command()
-def doctor(*, output: TextForm = "text", target: Target) -> int:
+def doctor(*, output: TextForm = "text", target: GatewayTarget) -> int:
     """Look for what is wrong: network, TLS, SASL, topics, disk, limits, versions, clocks. Each finding has its remedy;
     exit code 1 where there is one."""
     form = checked_format(output, TEXT_FORMATS)

@@ -11,7 +11,7 @@ import typer
 from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY, JOIN_ROLE_NODE
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target, home_of
+from keelman.cli.client.target import GatewayTarget, home_of
 from keelman.cli.client.tokens import create_token, delete_token, read_tokens
 from keelman.cli.machine.joined import Joining, join_host
 from keelman.cli.options import HomeFolder, command_group, seconds_of
@@ -36,7 +36,7 @@ def create(
     ] = None,
     member: Member = "",
     as_gateway: OfGateway = False,
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Make a token by which one host joins, and print it: it is shown only now."""
 
@@ -49,7 +49,7 @@ def create(
 
 
 @token.command(name="list")
-def list_tokens(*, target: Target) -> int:
+def list_tokens(*, target: GatewayTarget) -> int:
     """Show the tokens that can be used, and those that were."""
 
     async def body(client: Gateway) -> None:
@@ -62,7 +62,7 @@ def list_tokens(*, target: Target) -> int:
 def delete(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, the part behind the first dot.")],
     *,
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Delete a token: nobody joins with it any more."""
 

@@ -10,7 +10,7 @@ import psutil
 
 from keelman.cli import kinds
 from keelman.cli.client.gateway import connect
-from keelman.cli.client.system import Service, System, running_system
+from keelman.cli.client.system import System, SystemService, running_system
 from keelman.cli.client.target import home_of
 from keelman.cli.exits import FAILED, OK
 from keelman.cli.machine.leftovers import living
@@ -88,7 +88,7 @@ def _absent(home: Home, form: str) -> int:
     return FAILED
 
 
-async def _service(service: Service) -> dict[str, Any]:
+async def _service(service: SystemService) -> dict[str, Any]:
     alive = service.process.alive
     return {
         "name": service.name,

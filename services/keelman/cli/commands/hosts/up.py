@@ -14,7 +14,7 @@ from keelman.cli.client.system import System, running_system
 from keelman.cli.client.target import home_of
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, exit_code_of, print_error
 from keelman.cli.machine.detached import Message, Starter, start_detached
-from keelman.cli.machine.options import Options
+from keelman.cli.machine.options import UpOptions
 from keelman.cli.machine.services import last_words
 from keelman.cli.machine.up import GRACE_SECONDS, Stage, run
 from keelman.cli.options import HomeFolder, Settings, command_group
@@ -43,13 +43,13 @@ def up(
     tied: Annotated[bool, typer.Option("--tied", hidden=True)] = False,
 ) -> int:
     """Start the whole system on this machine: state, gateway, agent and a Kafka broker. Ctrl-C stops it all."""
-    options = Options.of(home, settings or [], port=port, http_port=http_port, free_ports=free_ports, broker=broker)
+    options = UpOptions.of(home, settings or [], port=port, http_port=http_port, free_ports=free_ports, broker=broker)
     if starter is not None:
         return _as_started(options, starter, tied=tied)
     return asyncio.run(_detach(options)) if detach else _foreground(options)
 
 
-def _foreground(options: Options) -> int:
+def _foreground(options: UpOptions) -> int:
     """Runs until Ctrl-C or SIGTERM, then drains. A second one cuts."""
     system = running_system(options.home)
     if system is not None:
@@ -70,7 +70,7 @@ def _foreground(options: Options) -> int:
         return _run_process(partial(run, options, report))
 
 
-async def _detach(options: Options) -> int:
+async def _detach(options: UpOptions) -> int:
     system = running_system(options.home)
     with progress_line() as line:
 
@@ -97,7 +97,7 @@ async def _detach(options: Options) -> int:
     return OK
 
 
-async def _wait_ready(options: Options, system: System) -> None:
+async def _wait_ready(options: UpOptions, system: System) -> None:
     latest = system
 
     def ready_or_gone() -> bool:
@@ -110,7 +110,7 @@ async def _wait_ready(options: Options, system: System) -> None:
         raise Unavailable(f"the system of {options.home.root} ended before it was ready: see {options.home.log('up')}")
 
 
-def _as_started(options: Options, descriptor: int, *, tied: bool) -> int:
+def _as_started(options: UpOptions, descriptor: int, *, tied: bool) -> int:
     """The process behind `--detach`: reports its start to its starter; tied, it drains when the starter is gone."""
     starter = Starter(descriptor)
 
@@ -149,7 +149,7 @@ def _run_process(body: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     return INTERRUPTED if code == CUT else code
 
 
-def _print_system(options: Options) -> None:
+def _print_system(options: UpOptions) -> None:
     """Says where things are."""
     system = running_system(options.home)
     if system is None:
@@ -161,6 +161,6 @@ def _print_system(options: Options) -> None:
     sys.stdout.flush()
 
 
-def _command(words: str, options: Options) -> str:
+def _command(words: str, options: UpOptions) -> str:
     usual = home_of(None).root == options.home.root
     return f"`keelman {words}{'' if usual else f' --home {options.home.root}'}`"

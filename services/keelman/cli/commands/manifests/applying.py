@@ -11,10 +11,10 @@ import typer
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import ABSENT, begin, follow, goals
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.commands.manifests.options import ManifestOptions
 from keelman.cli.kinds import Kind, check_option, kind_of
-from keelman.cli.options import PlainName, Waiting, command_group, kind_word, option
+from keelman.cli.options import PlainName, WaitOptions, command_group, kind_word, option
 from keelman.cli.output.operations import operation_state
 from keelman.model.errors import InvalidArgument
 
@@ -45,8 +45,8 @@ def apply(
     *,
     goals: Goals,
     files: ManifestOptions,
-    waiting: Waiting,
-    target: Target,
+    waiting: WaitOptions,
+    target: GatewayTarget,
 ) -> int:
     """Bring resources to what files say of them (-f), creating and changing what is not as they say. Or bring one
     topic's brokers, or a definition's connector, to what is wanted of it: as asked for last, at first to be there and
@@ -98,8 +98,8 @@ def cancel(
     name: PlainName,
     *,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for people.")] = "",
-    waiting: Waiting,
-    target: Target,
+    waiting: WaitOptions,
+    target: GatewayTarget,
 ) -> int:
     """Ask an operation to end; what it has done is taken back where that is possible."""
     noun, seconds = kind_of(kind, "cancel"), waiting.seconds

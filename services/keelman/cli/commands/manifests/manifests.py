@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.commands.manifests.options import ManifestOptions
 from keelman.cli.exits import FAILED, OK, print_error
 from keelman.cli.kinds import kind_of
 from keelman.cli.manifests import printing
 from keelman.cli.manifests.carrying_out import carry_out, checked_plan, plan_and_write
 from keelman.cli.manifests.exporting import export_all
-from keelman.cli.manifests.manifest import Manifest, Refused
+from keelman.cli.manifests.manifest import Manifest, ManifestsRefused
 from keelman.cli.manifests.reading import read_manifests
 from keelman.cli.options import Cluster, command_group, kind_word
 from keelman.cli.output.printing import TEXT_FORMATS, as_yaml, checked_format, print_document
@@ -27,7 +27,7 @@ CHANGES = 2
 """Exit code of a plan of which something is to be done."""
 
 
-def apply_files(target: Target, options: ManifestOptions, seconds: float | None) -> int:
+def apply_files(target: GatewayTarget, options: ManifestOptions, seconds: float | None) -> int:
     """Has resources be as files say; returns the exit code."""
     form, chosen = checked_format(options.output, TEXT_FORMATS), selector(options.selector or ())
     if options.prune and not chosen.asked:
@@ -43,7 +43,7 @@ def apply_files(target: Target, options: ManifestOptions, seconds: float | None)
             return await _apply(client, manifests, chosen, options, form=form, seconds=seconds)
 
         return target.run(body)
-    except Refused as error:
+    except ManifestsRefused as error:
         for line in error.lines:
             print_error(line)
         print_error("nothing was changed")
@@ -98,7 +98,7 @@ def export(
     ] = None,
     cluster: Cluster = "",
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="yaml or json.")] = "yaml",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Print resources as files that `keelman apply -f` takes back, secrets hidden."""
     form = checked_format(output, ("yaml", "json"))

@@ -11,7 +11,7 @@ import typer
 from google.protobuf.duration_pb2 import Duration
 
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target
+from keelman.cli.client.target import GatewayTarget
 from keelman.cli.client.topics import resource_of
 from keelman.cli.kinds import TOPICS
 from keelman.cli.options import TextForm, command_group
@@ -36,7 +36,7 @@ def peek(
         str, typer.Option("--broker-cluster", metavar="BC", help="Its broker cluster [the only one].")
     ] = "",
     output: TextForm = "text",
-    target: Target,
+    target: GatewayTarget,
 ) -> int:
     """Show the last committed records of a topic: key, value and headers, as text where they are text."""
     form = checked_format(output, TEXT_FORMATS)

@@ -14,15 +14,15 @@ from keelman.api.connect.v1.topic_pb2 import TOPIC_GOAL_PRESENT
 from keelman.api.connect.v1.topic_service_pb2 import ListTopicsRequest
 from keelman.gateway.ohara.clusters import starting
 from keelman.gateway.ohara.clusters.broker_specs import ALL, NODE_NAMES, changed_spec, ports_of, spec_of
-from keelman.gateway.ohara.clusters.known import (
+from keelman.gateway.ohara.clusters.known_clusters import (
     BROKER,
     PLACED,
     SHABONDI,
     STREAM,
     WORKER,
     ZOOKEEPER,
-    Cluster,
-    Known,
+    KnownClusters,
+    OharaCluster,
     broker_of,
     read_known,
 )
@@ -31,22 +31,22 @@ from keelman.gateway.ohara.clusters.volume_checks import check_volumes
 from keelman.gateway.ohara.definitions.broker import LOG_DIRS, ZOOKEEPER_CLUSTER_KEY
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.documents.zookeepers import cluster_json
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.hosts import node_key, own_node
 from keelman.gateway.ohara.state.structs import as_sent
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, illegal_state
 from keelman.gateway.ohara.wire.keys import MAX_NAMES, ObjectKey, checked_key, key_of, own_name, shown_key
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.model.errors import AlreadyExists, FailedPrecondition, NotFound, Unavailable
 
 
-class Brokers(Resource):
+class Brokers(OharaResource):
     """Broker clusters."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: OharaControl) -> None:
         self._control = control
 
     async def list(self) -> Sequence[Json]:
@@ -96,7 +96,7 @@ class Brokers(Resource):
         with suppress(NotFound):  # another caller was faster
             await self._ask(pb.DeleteBrokerClusterRequest, cluster)
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Starts or stops the brokers, or adds a node."""
         if verb in ("start", "stop"):
             directory = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
@@ -109,11 +109,11 @@ class Brokers(Resource):
         else:
             await self._add(key, verb)
 
-    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+    async def remove(self, key: ObjectKey, part: str, call: OharaCall) -> None:
         """Removes a node; its broker ends. Raises OharaError if data would be lost."""
         await self._remove(key, part)
 
-    async def _whole(self, cluster: Cluster, directory: Known) -> Cluster:
+    async def _whole(self, cluster: OharaCluster, directory: KnownClusters) -> OharaCluster:
         """Returns the cluster with its settings as they were sent; lists hide settings that are named like secrets."""
         request = pb.GetBrokerClusterRequest(name=cluster.made.name, whole_extra=True)
         try:
@@ -122,7 +122,7 @@ class Brokers(Resource):
             raise not_found(BROKER, cluster.key) from None
         return broker_of(broker_cluster, directory.hosts, cluster.processes) or cluster
 
-    async def _start(self, cluster: Cluster, directory: Known) -> None:
+    async def _start(self, cluster: OharaCluster, directory: KnownClusters) -> None:
         if cluster.life.state:
             if not is_wanted(cluster.made.status.state):
                 raise illegal_state(f"KeyKind({cluster.key},{BROKER}) is stopping")
@@ -142,7 +142,7 @@ class Brokers(Resource):
             await self._update(cluster, cluster.settings, folders)
         await self._ask(pb.StartBrokerClusterRequest, cluster)
 
-    async def _stop(self, cluster: Cluster, directory: Known, *, force: bool) -> None:
+    async def _stop(self, cluster: OharaCluster, directory: KnownClusters, *, force: bool) -> None:
         if not cluster.life.state:
             return
         await self._check_unused(cluster, directory, running=True)
@@ -173,7 +173,7 @@ class Brokers(Resource):
         except Unavailable as error:  # the brokers must answer which data would be lost
             raise illegal_state(f"{node} cannot be removed now: {error.message}") from None
 
-    async def _check(self, settings: Settings, directory: Known) -> Sequence[str]:
+    async def _check(self, settings: Settings, directory: KnownClusters) -> Sequence[str]:
         """Returns the paths of the volumes. Raises OharaError for a named object that does not exist."""
         directory.hosts.check(settings[NODE_NAMES])
         zookeeper = key_of(settings[ZOOKEEPER_CLUSTER_KEY])
@@ -181,7 +181,7 @@ class Brokers(Resource):
             raise not_stored(ZOOKEEPER, [zookeeper])
         return await check_volumes(self._control, _volumes(settings), running=False)
 
-    async def _check_unused(self, cluster: Cluster, directory: Known, *, running: bool) -> None:
+    async def _check_unused(self, cluster: OharaCluster, directory: KnownClusters, *, running: bool) -> None:
         for kind in (WORKER, STREAM, SHABONDI):
             starting.check_unused(cluster, directory.users(kind, cluster.key, running=running))
         if topics := await topics_on(self._control, cluster.made.name, present=running):
@@ -205,7 +205,7 @@ class Brokers(Resource):
         raise AlreadyExists(f"{BROKER} cluster:{key} and those that were deleted before it have all of its names")
 
     async def _update(
-        self, cluster: Cluster, settings: Mapping[str, Any], folders: Sequence[str] | None = None
+        self, cluster: OharaCluster, settings: Mapping[str, Any], folders: Sequence[str] | None = None
     ) -> BrokerCluster:
         present: BrokerCluster = cluster.made
         _check_managed(cluster, "changes")
@@ -217,7 +217,7 @@ class Brokers(Resource):
         broker_cluster: BrokerCluster = answer.broker_cluster
         return as_sent(broker_cluster, spec)
 
-    async def _ask(self, request: Any, cluster: Cluster, **fields: Any) -> Any:
+    async def _ask(self, request: Any, cluster: OharaCluster, **fields: Any) -> Any:
         """Returns the answer of a verb of the state service; raises its failed preconditions in Ohara's words."""
         name = cluster.made.name
         try:
@@ -226,12 +226,12 @@ class Brokers(Resource):
             raise starting.worded(error, await read_known(self._control), name, cluster.key) from None
 
 
-def _check_managed(cluster: Cluster, verb: str) -> None:
+def _check_managed(cluster: OharaCluster, verb: str) -> None:
     if cluster.made.spec.WhichOneof("kind") != "managed":
         raise illegal_argument(f"{BROKER} cluster:{cluster.key} is external: whoever runs its brokers {verb} them")
 
 
-def _has(cluster: Cluster, node: str) -> bool:
+def _has(cluster: OharaCluster, node: str) -> bool:
     return own_node(node) in map(own_node, cluster.node_names)
 
 
@@ -239,13 +239,13 @@ def _volumes(settings: Mapping[str, Any]) -> list[ObjectKey]:
     return [key_of(volume, LOG_DIRS) for volume in settings.get(LOG_DIRS, [])]
 
 
-def _json(broker_cluster: BrokerCluster, directory: Known) -> Json:
+def _json(broker_cluster: BrokerCluster, directory: KnownClusters) -> Json:
     cluster = broker_of(broker_cluster, directory.hosts, [])
     assert cluster is not None
     return cluster_json(cluster)
 
 
-async def topics_on(control: Control, broker_cluster: str, *, present: bool) -> list[ObjectKey]:
+async def topics_on(control: OharaControl, broker_cluster: str, *, present: bool) -> list[ObjectKey]:
     """Returns the keys of the topics on a broker cluster, given by its own name; with `present` only topics with the
     goal PRESENT."""
     topics = await control.all(ListTopicsRequest, broker_cluster=broker_cluster)

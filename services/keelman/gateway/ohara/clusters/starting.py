@@ -6,7 +6,15 @@ import secrets
 from collections.abc import Iterable
 
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
-from keelman.gateway.ohara.clusters.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Cluster, Known
+from keelman.gateway.ohara.clusters.known_clusters import (
+    BROKER,
+    SHABONDI,
+    STREAM,
+    WORKER,
+    ZOOKEEPER,
+    KnownClusters,
+    OharaCluster,
+)
 from keelman.gateway.ohara.clusters.ports import Holder, check_ports, in_use
 from keelman.gateway.ohara.clusters.processes import PENDING, RUNNING, is_begun, is_wanted
 from keelman.gateway.ohara.definitions.common import VERSION
@@ -26,7 +34,7 @@ def default_image(kind: str) -> str:
     return f"oharastream/{IMAGES[kind]}:{VERSION}"
 
 
-def check_start(cluster: Cluster, ports: frozenset[int], directory: Known) -> None:
+def check_start(cluster: OharaCluster, ports: frozenset[int], directory: KnownClusters) -> None:
     """Raises OharaError for nodes that do not exist or do not have the image, and for ports of other clusters. `ports`:
     those that the cluster's user gave it, since the others are chosen anew."""
     if not cluster.node_names:
@@ -36,7 +44,7 @@ def check_start(cluster: Cluster, ports: frozenset[int], directory: Known) -> No
     check_ports(Holder(cluster.kind, cluster.key, ports), directory.holders())
 
 
-def check_image(kind: str, hostnames: Iterable[str], image: str, directory: Known) -> None:
+def check_image(kind: str, hostnames: Iterable[str], image: str, directory: KnownClusters) -> None:
     """Raises OharaError for a node without its agent, and for an image of another kind."""
     for name in hostnames:
         host = directory.hosts.get(name)
@@ -46,13 +54,13 @@ def check_image(kind: str, hostnames: Iterable[str], image: str, directory: Know
             raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
 
 
-def check_not_running(cluster: Cluster) -> None:
+def check_not_running(cluster: OharaCluster) -> None:
     """Raises OharaError for a running cluster; the first check of a delete."""
     if cluster.life.state == RUNNING:
         raise must_be_stopped(cluster.kind, cluster.key)
 
 
-def check_begun(cluster: Cluster, *, force: bool) -> None:
+def check_begun(cluster: OharaCluster, *, force: bool) -> None:
     """Raises OharaError for a cluster that is starting and has started no process yet: it cannot be stopped, except by
     force or when its start is stuck."""
     status = cluster.made.status
@@ -61,20 +69,20 @@ def check_begun(cluster: Cluster, *, force: bool) -> None:
         raise illegal_state(f"KeyKind({cluster.key},{cluster.kind}) is starting")
 
 
-def check_stopped(cluster: Cluster) -> None:
+def check_stopped(cluster: OharaCluster) -> None:
     """Raises OharaError for a cluster that has processes; the last check of a delete."""
     if cluster.life.state:
         name = JAVA_NAMES[cluster.kind].rpartition("$")[2]
         raise illegal_argument(f"You cannot delete a non-stopped {name} :{cluster.key}")
 
 
-def check_unused(cluster: Cluster, users: Iterable[Cluster]) -> None:
+def check_unused(cluster: OharaCluster, users: Iterable[OharaCluster]) -> None:
     """Raises OharaError for a cluster with users, which are all of one kind."""
     if users := list(users):
         raise used(cluster, f"{users[0].kind} cluster", [user.key for user in users])
 
 
-def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
+def used(cluster: OharaCluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
     """Returns the error for a cluster that cannot be deleted, with its users; `words` is the kind of the users."""
     names = ",".join(map(str, keys))
     return illegal_argument(
@@ -82,7 +90,7 @@ def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
     )  # fmt: skip
 
 
-def free_port(directory: Known, taken: Iterable[int] = ()) -> int:
+def free_port(directory: KnownClusters, taken: Iterable[int] = ()) -> int:
     """Returns a random port that no cluster has, running or not."""
     held = {*taken}.union(*(cluster.ports for cluster in directory.clusters.values()))
     while (port := MIN_PORT + secrets.randbelow(MAX_PORT - MIN_PORT)) in held:
@@ -90,7 +98,7 @@ def free_port(directory: Known, taken: Iterable[int] = ()) -> int:
     return port
 
 
-def worded(error: FailedPrecondition, directory: Known, own: str, key: ObjectKey) -> OharaError:
+def worded(error: FailedPrecondition, directory: KnownClusters, own: str, key: ObjectKey) -> OharaError:
     """Returns an error of the state service in Ohara's words. `own`: the own name of the broker cluster of this key."""
     facts = error.metadata
     match error.reason:
@@ -108,7 +116,7 @@ def worded(error: FailedPrecondition, directory: Known, own: str, key: ObjectKey
     )
 
 
-def _holder(directory: Known, noun: str, name: str) -> Cluster | None:
+def _holder(directory: KnownClusters, noun: str, name: str) -> OharaCluster | None:
     """Returns the cluster with this name in the state service; None if it is not shown."""
     matches = (
         cluster

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keelman.gateway.ohara.clusters.known import STATE
+from keelman.gateway.ohara.clusters.known_clusters import STATE
 from keelman.gateway.ohara.clusters.processes import RUNNING
 from keelman.gateway.ohara.definitions.volume import PATH
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.stored import Stored
 from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.gateway.ohara.wire.wording import must_run, not_stored
@@ -15,7 +15,7 @@ from keelman.gateway.ohara.wire.wording import must_run, not_stored
 VOLUME = "volume"
 
 
-async def check_volumes(control: Control, keys: Sequence[ObjectKey], *, running: bool) -> list[str]:
+async def check_volumes(control: OharaControl, keys: Sequence[ObjectKey], *, running: bool) -> list[str]:
     """Returns the paths of volumes. Raises OharaError for volumes that do not exist, or with `running`
     are not started."""
     if not keys:

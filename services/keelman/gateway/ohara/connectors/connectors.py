@@ -20,13 +20,13 @@ from keelman.gateway.ohara.definitions.config import CLASS, COLUMNS, INTERNAL, T
 from keelman.gateway.ohara.definitions.connector import CHECK_RULE, CHECK_RULES, CONNECTOR
 from keelman.gateway.ohara.state import lookups
 from keelman.gateway.ohara.state.changing import settled, undisturbed
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.topics.state import is_changing as is_topic_changing
 from keelman.gateway.ohara.topics.state import runs
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsupported
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of, own_name, shown_key
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import checked_running, exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
@@ -40,10 +40,10 @@ RUNNING, PAUSED = goals.DEFINITION_GOAL_RUNNING, goals.DEFINITION_GOAL_PAUSED
 ABSENT = goals.DEFINITION_GOAL_ABSENT
 
 
-class Connectors(Resource):
+class OharaConnectors(OharaResource):
     """Connectors."""
 
-    def __init__(self, control: Control, classes: WorkerClasses) -> None:
+    def __init__(self, control: OharaControl, classes: WorkerClasses) -> None:
         self._control = control
         self._classes = classes
 
@@ -113,7 +113,7 @@ class Connectors(Resource):
         except NotFound:
             return
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Starts, stops, pauses or resumes a connector. `force` has no effect here."""
         if verb not in ("start", "stop", "pause", "resume"):
             raise unsupported(call.target)
@@ -235,7 +235,7 @@ class Connectors(Resource):
         return await lookups.worker_cluster_named(self._control, definition.spec.worker_cluster)
 
 
-async def _read_definitions(control: Control) -> Sequence[ConnectorDefinition]:
+async def _read_definitions(control: OharaControl) -> Sequence[ConnectorDefinition]:
     return await control.all(pb.ListConnectorDefinitionsRequest)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import orjson
 
 from keelman.gateway.ohara.connectors.class_settings import Json
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.stored import Stored
 from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.model.errors import KeelmanError
@@ -26,7 +26,7 @@ AGAIN_SECONDS = 30.0
 class KeptClasses:
     """Connector classes with their settings, by name and version."""
 
-    def __init__(self, control: Control, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, control: OharaControl, clock: Callable[[], float] = time.monotonic) -> None:
         self._stored = Stored(control, KIND)
         self._clock = clock
         self._known: dict[str, dict[str, Json]] = {}

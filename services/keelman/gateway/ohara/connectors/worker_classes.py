@@ -18,7 +18,7 @@ from keelman.gateway.ohara.definitions.config import is_ohara_class
 from keelman.model.errors import DeadlineExceeded, Internal, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
-from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Outgoing
 from keelman.workers.rest.connectors import refusal
 
@@ -36,7 +36,7 @@ class WorkerClasses:
     """Reads connector classes, and the keys of each, from workers."""
 
     def __init__(
-        self, asking: Asking, stored_classes: KeptClasses, clock: Callable[[], float] = time.monotonic
+        self, asking: ClusterRequests, stored_classes: KeptClasses, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._asking = asking
         self._kept = stored_classes

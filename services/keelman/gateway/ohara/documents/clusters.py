@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from keelman.gateway.ohara.definitions import shabondi, stream
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.documents.stored import StoredKind
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value, illegal_state, no_such, unsupported_operation
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
 from keelman.gateway.ohara.wire.resource import Json
@@ -23,7 +23,7 @@ MIN_PORT, MAX_PORT = 20_000, 60_000
 class StoredCluster(StoredKind):
     """A kind of cluster that is stored and does not run."""
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Refuses start, ignores stop, pause and resume, and adds a node to the settings if the kind allows several."""
         document = await self._present(key)
         if verb == "start":
@@ -40,7 +40,7 @@ class StoredCluster(StoredKind):
         if verb not in names:
             await self._put(key, {**settings, NODE_NAMES: [*names, verb]}, etag=document.etag)
 
-    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+    async def remove(self, key: ObjectKey, part: str, call: OharaCall) -> None:
         """Removes a node from the settings."""
         if (document := await self._found(key)) is None:
             return

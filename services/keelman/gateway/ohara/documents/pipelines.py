@@ -12,7 +12,7 @@ from keelman.gateway.ohara.definitions.connector import KIND, UNKNOWN
 from keelman.gateway.ohara.definitions.pipeline import ENDPOINTS, PIPELINE
 from keelman.gateway.ohara.documents.stored import StoredKind
 from keelman.gateway.ohara.kinds import PLURALS
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import bad_value, unsupported
 from keelman.gateway.ohara.wire.json_types import type_name
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of
@@ -33,7 +33,7 @@ class Pipelines(StoredKind):
     KIND = "pipeline"
     DEFINITIONS = PIPELINE
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Refreshes a pipeline: removes the endpoints whose objects do not exist."""
         if verb != "refresh":
             raise unsupported(call.target)

@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from keelman.gateway.ohara.kinds import Kinds
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.stored import Stored, StoredDocument
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.setting_def import Definitions, SettingDef
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, not_found
 from keelman.model.errors import AlreadyExists
 
 
-class StoredKind(Resource):
+class StoredKind(OharaResource):
     """A kind that is only stored and returned. Settings come back as they were sent, with their secrets."""
 
     KIND: ClassVar[str]
     DEFINITIONS: ClassVar[Definitions]
 
-    def __init__(self, control: Control, kinds: Kinds) -> None:
+    def __init__(self, control: OharaControl, kinds: Kinds) -> None:
         self._control, self._kinds = control, kinds
         self._stored = Stored(control, self.KIND)
 

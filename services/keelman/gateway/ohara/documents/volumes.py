@@ -8,7 +8,7 @@ from typing import Any
 
 from keelman.gateway.ohara.definitions.volume import VOLUME
 from keelman.gateway.ohara.documents.stored import StoredKind
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import illegal_argument, unsupported
 from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
 from keelman.gateway.ohara.wire.wording import must_be_stopped
@@ -24,7 +24,7 @@ class Volumes(StoredKind):
     KIND = "volume"
     DEFINITIONS = VOLUME
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Starts or stops a volume. Raises OharaError for the stop of a volume that a running cluster uses."""
         if verb not in ("start", "stop"):
             raise unsupported(call.target)

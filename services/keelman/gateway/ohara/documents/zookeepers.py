@@ -6,14 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from keelman.gateway.ohara.clusters.known import (
+from keelman.gateway.ohara.clusters.known_clusters import (
     BROKER,
     NODE_NAMES,
     PLACED,
     STATE,
     ZOOKEEPER,
-    Cluster,
-    Known,
+    KnownClusters,
+    OharaCluster,
     read_known,
     zookeeper_of,
 )
@@ -23,21 +23,21 @@ from keelman.gateway.ohara.clusters.volume_checks import check_volumes
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.zookeeper import DATA_DIR, PORTS
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as SETTINGS
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.stored import Stored
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, illegal_state, unsupported_operation
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, must_be_stopped
 from keelman.model.errors import AlreadyExists
 
 
-class Zookeepers(Resource):
+class Zookeepers(OharaResource):
     """Zookeepers. A broker cluster created outside this API has a zookeeper too, with the same key and live nodes."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: OharaControl) -> None:
         self._control = control
         self._documents = Stored(control, ZOOKEEPER)
 
@@ -88,7 +88,7 @@ class Zookeepers(Resource):
         check_unused(cluster, directory.users(BROKER, key, running=False))
         await self._documents.delete(key)
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Starts or stops a zookeeper; refuses to add a node."""
         directory = await read_known(self._control, ZOOKEEPER, PLACED)
         cluster = directory.found(ZOOKEEPER, key)
@@ -108,7 +108,7 @@ class Zookeepers(Resource):
             case _:
                 raise unsupported_operation("zookeeper collie doesn't support to add node to a running cluster")
 
-    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+    async def remove(self, key: ObjectKey, part: str, call: OharaCall) -> None:
         """Removes a node from the settings."""
         cluster = (await read_known(self._control, ZOOKEEPER)).get(ZOOKEEPER, key)
         if cluster is None or part not in cluster.node_names:
@@ -119,26 +119,26 @@ class Zookeepers(Resource):
         state = {STATE: RUNNING} if cluster.life.state else {}
         await self._keep(cluster, {**cluster.settings, NODE_NAMES: left, **state})
 
-    async def _create(self, key: ObjectKey, settings: Settings, directory: Known) -> Json:
+    async def _create(self, key: ObjectKey, settings: Settings, directory: KnownClusters) -> Json:
         for port in PORTS:
             settings.setdefault(port, free_port(directory, (settings.get(port_key, 0) for port_key in PORTS)))
         stored = await self._documents.put(key, settings, new=True)
         return {**settings, "aliveNodes": [], "lastModified": stored.modified}
 
-    async def _keep(self, cluster: Cluster, content: dict[str, Any]) -> None:
+    async def _keep(self, cluster: OharaCluster, content: dict[str, Any]) -> None:
         if cluster.made is None:
             raise illegal_argument(
                 f"{ZOOKEEPER} cluster:{cluster.key} stands for that of a broker cluster which was not made by this API"
             )
         await self._documents.put(cluster.key, content, etag=cluster.made.etag)
 
-    async def _check(self, settings: Settings, directory: Known) -> None:
+    async def _check(self, settings: Settings, directory: KnownClusters) -> None:
         directory.hosts.check(settings[NODE_NAMES])
         if DATA_DIR in settings:
             await check_volumes(self._control, [key_of(settings[DATA_DIR])], running=False)
 
 
-def cluster_json(cluster: Cluster) -> Json:
+def cluster_json(cluster: OharaCluster) -> Json:
     """Returns the answer for a cluster: its settings, and its present life."""
     modified = int(time.time() * 1000) if cluster.life.state else cluster.modified
     return {**cluster.settings, **cluster.life.fields, "lastModified": modified}

@@ -21,14 +21,14 @@ from keelman.gateway.ohara.files.form import TAGS, Upload, uploaded
 from keelman.gateway.ohara.files.keys import VERSION, file_key, files_by_key
 from keelman.gateway.ohara.kinds import Kinds
 from keelman.gateway.ohara.routes import Endpoint
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.lookups import worker_clusters
 from keelman.gateway.ohara.state.structs import struct_of, value_of
-from keelman.gateway.ohara.wire.call import Call, ok
+from keelman.gateway.ohara.wire.call import OharaCall, ok
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsupported
 from keelman.gateway.ohara.wire.json_types import type_name
 from keelman.gateway.ohara.wire.keys import API, ObjectKey, key_of, own_name, shown_key
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings
 from keelman.gateway.ohara.wire.wording import not_found
 from keelman.model.errors import AlreadyExists, FailedPrecondition, NotFound
@@ -44,10 +44,10 @@ ClassInfos = Callable[[str, str], Json | None]
 """Finds a worker cluster's description of a class in a version, if any has reported it."""
 
 
-class Files(Resource):
+class OharaFiles(OharaResource):
     """Files, each a plugin of the state service."""
 
-    def __init__(self, control: Control, kinds: Kinds, *, address: str, stored_classes: KeptClasses) -> None:
+    def __init__(self, control: OharaControl, kinds: Kinds, *, address: str, stored_classes: KeptClasses) -> None:
         """`address` is this API's address for users, host:port."""
         self._control = control
         self._kinds = kinds
@@ -114,7 +114,7 @@ class Files(Resource):
             await self._check_users(key, await self._plugin(key))
             raise
 
-    async def upload(self, call: Call) -> Response:
+    async def upload(self, call: OharaCall) -> Response:
         """Stores the file of a form."""
         await self._kept.look()
         async with uploaded(call) as upload:
@@ -133,7 +133,7 @@ class Files(Resource):
                 raise illegal_argument(f"file:{key} exists!!!") from None
         return ok(self._json(key, plugin))
 
-    async def inspect(self, call: Call) -> Response:
+    async def inspect(self, call: OharaCall) -> Response:
         """Returns the classes in the file of a form, which is not stored."""
         await self._kept.look()
         async with uploaded(call) as upload:
@@ -146,7 +146,7 @@ class Files(Resource):
         shown = file_json(key, plugin.size_bytes, plugin.classes, self._kept.find)
         return ok({**shown, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
 
-    async def download(self, call: Call) -> Response:
+    async def download(self, call: OharaCall) -> Response:
         """Returns the bytes of a file."""
         key = ObjectKey(call.variables["group"], call.variables["name"])
         plugin = await self._plugin(key)

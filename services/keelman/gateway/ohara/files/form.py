@@ -11,7 +11,7 @@ from typing import Any
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsupported
 from keelman.gateway.ohara.wire.json_types import parsed, type_name
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
@@ -38,7 +38,7 @@ class Upload:
 
 
 @asynccontextmanager
-async def uploaded(call: Call) -> AsyncIterator[Upload]:
+async def uploaded(call: OharaCall) -> AsyncIterator[Upload]:
     """Yields the file of a form, for the duration of the block. Raises OharaError for a body that is no form, is too
     large, or has no file."""
     if call.content_type != FORM:
@@ -54,7 +54,7 @@ async def uploaded(call: Call) -> AsyncIterator[Upload]:
         await form.close()
 
 
-async def _parse(call: Call) -> FormData:
+async def _parse(call: OharaCall) -> FormData:
     body = call.pieces(MAX_BYTES)
     parser = MultiPartParser(Headers(dict(call.headers)), body, max_files=1, max_fields=20, max_part_size=MAX_TEXT)
     try:

@@ -10,7 +10,7 @@ from keelman.api.connect.v1.plugin_pb2 import (
     PLUGIN_KIND_ZIP,
     Plugin,
 )
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of_origin
 
 VERSION = "1"
@@ -30,7 +30,7 @@ def file_key(plugin: Plugin) -> ObjectKey | None:
     return ObjectKey(DEFAULT_GROUP, f"{plugin.name}-{plugin.version}{ENDINGS.get(plugin.kind, '')}")
 
 
-async def files_by_key(control: Control) -> dict[ObjectKey, Plugin]:
+async def files_by_key(control: OharaControl) -> dict[ObjectKey, Plugin]:
     """Returns all files; of two with one key the file uploaded here."""
     plugins = await control.all(pb.ListPluginsRequest)
     plugins.sort(key=lambda plugin: plugin.origin.api)

@@ -12,8 +12,8 @@ from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.definitions.config import WORKER_KEY
 from keelman.gateway.ohara.routes import Endpoint
 from keelman.gateway.ohara.state import lookups
-from keelman.gateway.ohara.state.control import Control
-from keelman.gateway.ohara.wire.call import Call, ok
+from keelman.gateway.ohara.state.control import OharaControl
+from keelman.gateway.ohara.wire.call import OharaCall, ok
 from keelman.gateway.ohara.wire.errors import illegal_argument
 from keelman.gateway.ohara.wire.keys import key_of
 from keelman.gateway.ohara.wire.resource import Json
@@ -44,7 +44,7 @@ QUERY_SECONDS = 18.0
 class Rdb:
     """Lists tables."""
 
-    def __init__(self, control: Control, classes: WorkerClasses) -> None:
+    def __init__(self, control: OharaControl, classes: WorkerClasses) -> None:
         self._control = control
         self._classes = classes
 
@@ -53,7 +53,7 @@ class Rdb:
         """The endpoint of the inspection."""
         return [Endpoint("POST", "inspect/rdb", self.tables)]
 
-    async def tables(self, call: Call) -> Response:
+    async def tables(self, call: OharaCall) -> Response:
         """Returns the tables with their columns. Raises OharaError with the error of the database or the worker."""
         query = created(QUERY, await call.settings())
         key = key_of(query[WORKER_KEY], WORKER_KEY)

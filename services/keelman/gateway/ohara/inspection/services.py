@@ -20,8 +20,8 @@ from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER
 from keelman.gateway.ohara.kinds import Kinds
 from keelman.gateway.ohara.routes import Endpoint
 from keelman.gateway.ohara.state import lookups
-from keelman.gateway.ohara.state.control import Control
-from keelman.gateway.ohara.wire.call import Call, ok_with_nulls
+from keelman.gateway.ohara.state.control import OharaControl
+from keelman.gateway.ohara.wire.call import OharaCall, ok_with_nulls
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of
 from keelman.gateway.ohara.wire.setting_def import Definitions
 from keelman.gateway.ohara.wire.wording import not_found
@@ -40,7 +40,7 @@ CONNECTOR_SECONDS = 10.0
 class Inspect:
     """Answers inspections that change nothing and read no data."""
 
-    def __init__(self, control: Control, kinds: Kinds, classes: WorkerClasses) -> None:
+    def __init__(self, control: OharaControl, kinds: Kinds, classes: WorkerClasses) -> None:
         self._control = control
         self._kinds = kinds
         self._classes = classes
@@ -66,47 +66,47 @@ class Inspect:
             *(Endpoint("GET", f"inspect/{w}/{{name}}", self.connector) for w in ("connectors", "connector")),
         ]
 
-    async def configurator(self, call: Call) -> Response:
+    async def configurator(self, call: OharaCall) -> Response:
         """Returns this API's version, and its mode of running processes."""
         shown = {"version": VERSION, "branch": "0.11", "user": "keelman", "revision": version(), "date": "unknown"}
         return ok_with_nulls({"versionInfo": shown, "mode": MODE})
 
-    async def workers(self, call: Call) -> Response:
+    async def workers(self, call: OharaCall) -> Response:
         """Returns the settings of workers."""
         return _service("connect-worker", WORKER)
 
-    async def worker(self, call: Call) -> Response:
+    async def worker(self, call: OharaCall) -> Response:
         """Returns the settings of workers, and the connector classes that a running worker cluster has loaded."""
         return _service("connect-worker", WORKER, await self._load(_key(call)))
 
-    async def brokers(self, call: Call) -> Response:
+    async def brokers(self, call: OharaCall) -> Response:
         """Returns the settings of brokers and of topics."""
         return _service("broker", BROKER, [TOPIC_CLASS])
 
-    async def broker(self, call: Call) -> Response:
+    async def broker(self, call: OharaCall) -> Response:
         """Returns the settings of brokers and topics, for an existing broker cluster."""
         await self._check("broker", _key(call))
         return await self.brokers(call)
 
-    async def zookeepers(self, call: Call) -> Response:
+    async def zookeepers(self, call: OharaCall) -> Response:
         """Returns the settings of zookeepers."""
         return _service("zookeeper", ZOOKEEPER)
 
-    async def zookeeper(self, call: Call) -> Response:
+    async def zookeeper(self, call: OharaCall) -> Response:
         """Returns the settings of zookeepers, for an existing zookeeper."""
         await self._check("zookeeper", _key(call))
         return await self.zookeepers(call)
 
-    async def streams(self, call: Call) -> Response:
+    async def streams(self, call: OharaCall) -> Response:
         """Returns the settings of streams."""
         return _service("stream", STREAM)
 
-    async def stream(self, call: Call) -> Response:
+    async def stream(self, call: OharaCall) -> Response:
         """Returns the settings of streams, without the class of the stream, as no process runs it."""
         _key(call)
         return await self.streams(call)
 
-    async def shabondis(self, call: Call) -> Response:
+    async def shabondis(self, call: OharaCall) -> Response:
         """Returns the settings of shabondis, and of each of the two classes."""
         if "name" in call.variables:
             _key(call)
@@ -118,7 +118,7 @@ class Inspect:
         ]
         return _service("shabondi", shabondi.SHABONDI, infos)
 
-    async def connector(self, call: Call) -> Response:
+    async def connector(self, call: OharaCall) -> Response:
         """Returns the class of a connector, as its worker cluster reports it; else a generic description."""
         key = _key(call)
         kind = await self._kinds.find("connector", key)
@@ -148,7 +148,7 @@ class Inspect:
             raise not_found(kind, key)
 
 
-def _key(call: Call) -> ObjectKey:
+def _key(call: OharaCall) -> ObjectKey:
     return checked_key(call.group, call.variables["name"])
 
 

@@ -18,8 +18,8 @@ from keelman.gateway.ohara.definitions import config
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 from keelman.gateway.ohara.routes import Endpoint
 from keelman.gateway.ohara.state import lookups
-from keelman.gateway.ohara.state.control import Control
-from keelman.gateway.ohara.wire.call import Call, ok_with_nulls
+from keelman.gateway.ohara.state.control import OharaControl
+from keelman.gateway.ohara.wire.call import OharaCall, ok_with_nulls
 from keelman.gateway.ohara.wire.errors import illegal_argument
 from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
 from keelman.gateway.ohara.wire.setting_def import by_key
@@ -33,7 +33,7 @@ CLASS_SECONDS = 10.0
 class Validation:
     """Validates connectors."""
 
-    def __init__(self, control: Control, classes: WorkerClasses) -> None:
+    def __init__(self, control: OharaControl, classes: WorkerClasses) -> None:
         self._control = control
         self._classes = classes
 
@@ -42,7 +42,7 @@ class Validation:
         """The endpoints of the validation."""
         return [Endpoint("PUT", f"validate/{word}", self.connector) for word in ("connectors", "connector")]
 
-    async def connector(self, call: Call) -> Response:
+    async def connector(self, call: OharaCall) -> Response:
         """Answers the settings of a connector, each with its value and errors."""
         settings = checked_settings(created(SENT, without_internal(await call.settings())))
         key = ObjectKey(settings["group"], settings["name"])

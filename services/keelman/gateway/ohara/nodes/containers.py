@@ -9,13 +9,21 @@ from starlette.responses import Response
 
 from keelman.api.node.v1 import workload_pb2 as work
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.gateway.ohara.clusters.known import KINDS, PLACED, WORKER, ZOOKEEPER, Cluster, Known, read_known
+from keelman.gateway.ohara.clusters.known_clusters import (
+    KINDS,
+    PLACED,
+    WORKER,
+    ZOOKEEPER,
+    KnownClusters,
+    OharaCluster,
+    read_known,
+)
 from keelman.gateway.ohara.clusters.processes import is_wanted, present
 from keelman.gateway.ohara.clusters.starting import default_image
 from keelman.gateway.ohara.definitions.zookeeper import PORTS
 from keelman.gateway.ohara.routes import Endpoint
-from keelman.gateway.ohara.state.control import Control
-from keelman.gateway.ohara.wire.call import Call, ok
+from keelman.gateway.ohara.state.control import OharaControl
+from keelman.gateway.ohara.wire.call import OharaCall, ok
 from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.gateway.ohara.wire.resource import Json
 
@@ -34,10 +42,10 @@ _STATES = {
 """Docker's name for each state of a container."""
 
 
-def container_endpoints(control: Control) -> list[Endpoint]:
+def container_endpoints(control: OharaControl) -> list[Endpoint]:
     """Returns the endpoints GET containers/{name} and container/{name}."""
 
-    async def containers(call: Call) -> Response:
+    async def containers(call: OharaCall) -> Response:
         directory = await read_known(control, PLACED, ZOOKEEPER)
         key = ObjectKey(call.group, call.variables["name"])
         clusters = [directory.get(kind, key) for kind in KINDS]
@@ -48,7 +56,7 @@ def container_endpoints(control: Control) -> list[Endpoint]:
     return [Endpoint("GET", f"{word}/{{name}}", containers) for word in ("containers", "container")]
 
 
-def group_json(cluster: Cluster, directory: Known) -> Json:
+def group_json(cluster: OharaCluster, directory: KnownClusters) -> Json:
     """Returns a cluster with its containers. A zookeeper's containers have no process."""
     if cluster.kind == ZOOKEEPER:
         ports = sorted(cluster.settings[name] for name in PORTS)
@@ -68,12 +76,12 @@ def group_json(cluster: Cluster, directory: Known) -> Json:
     return {"clusterKey": cluster.key.json, "clusterType": cluster.kind, "containers": containers}
 
 
-def processes_of(cluster: Cluster) -> list[Workload]:
+def processes_of(cluster: OharaCluster) -> list[Workload]:
     """Returns the present processes of a cluster, dead ones among them."""
     return present(cluster.processes, to_run=is_wanted(cluster.made.status.state))
 
 
-def _container(cluster: Cluster, uid: str, node: str, ports: Iterable[int], directory: Known) -> Json:
+def _container(cluster: OharaCluster, uid: str, node: str, ports: Iterable[int], directory: KnownClusters) -> Json:
     digest = hashlib.sha256(f"{cluster.kind}/{cluster.key}/{uid}".encode()).hexdigest()
     host = directory.hosts.get(node)
     address = (host.node.status.address if host is not None else "") or node
@@ -91,7 +99,7 @@ def _container(cluster: Cluster, uid: str, node: str, ports: Iterable[int], dire
     }
 
 
-def _ports(cluster: Cluster, process: Workload) -> list[int]:
+def _ports(cluster: OharaCluster, process: Workload) -> list[int]:
     """Returns the ports of a process, client ports first."""
     if cluster.kind == WORKER:
         worker = process.spec.worker

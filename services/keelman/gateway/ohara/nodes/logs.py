@@ -13,13 +13,13 @@ from starlette.responses import Response, StreamingResponse
 
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.gateway.ohara.clusters.known import KINDS, PLACED, WORKER, ZOOKEEPER, Known, read_known
+from keelman.gateway.ohara.clusters.known_clusters import KINDS, PLACED, WORKER, ZOOKEEPER, KnownClusters, read_known
 from keelman.gateway.ohara.nodes.containers import processes_of
 from keelman.gateway.ohara.nodes.log_text import json_string, since
 from keelman.gateway.ohara.nodes.view import CONFIGURATOR, NO_GROUP
 from keelman.gateway.ohara.routes import Endpoint
-from keelman.gateway.ohara.state.control import Control
-from keelman.gateway.ohara.wire.call import JSON_TYPE, Call
+from keelman.gateway.ohara.state.control import OharaControl
+from keelman.gateway.ohara.wire.call import JSON_TYPE, OharaCall
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value
 from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.model.errors import KeelmanError
@@ -36,11 +36,11 @@ Log = tuple[str, AsyncIterator[bytes]]
 """The name of a host, and the lines of a log there."""
 
 
-def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
+def log_endpoints(control: OharaControl, read_log: ReadLog) -> list[Endpoint]:
     """Returns the endpoints GET logs/{kind}s/{name} and logs/configurator, and the same below log/."""
 
-    def of(kind: str) -> Callable[[Call], Awaitable[Response]]:
-        async def logs(call: Call) -> Response:
+    def of(kind: str) -> Callable[[OharaCall], Awaitable[Response]]:
+        async def logs(call: OharaCall) -> Response:
             moment, key = _moment(call), ObjectKey(call.group, call.variables["name"])
             directory = await read_known(control, PLACED if kind == WORKER else kind)
             cluster = directory.get(kind, key)
@@ -56,7 +56,7 @@ def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
 
         return logs
 
-    async def own(call: Call) -> Response:
+    async def own(call: OharaCall) -> Response:
         host = socket.gethostname()
         return _answer(ObjectKey(NO_GROUP, host), [(host, since(_lines(OWN.text().encode()), _moment(call)))])
 
@@ -66,7 +66,7 @@ def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
     ]
 
 
-def _moment(call: Call) -> datetime | None:
+def _moment(call: OharaCall) -> datetime | None:
     """Returns the time of the first line to return; None for all lines."""
     text = call.parameter("sinceSeconds")
     if not text:
@@ -78,7 +78,7 @@ def _moment(call: Call) -> datetime | None:
     return now - timedelta(seconds=seconds) if seconds < now.timestamp() else None
 
 
-async def _log(process: Workload, directory: Known, read_log: ReadLog) -> AsyncIterator[bytes]:
+async def _log(process: Workload, directory: KnownClusters, read_log: ReadLog) -> AsyncIterator[bytes]:
     """Yields all lines of a process, or one line with the reason if they cannot be read."""
     host = directory.hosts.all.get(process.node)
     address = "" if host is None else host.node.status.agent_address

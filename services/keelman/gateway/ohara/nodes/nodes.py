@@ -7,15 +7,24 @@ import socket
 from collections.abc import Sequence
 
 from keelman.api.node.v1 import node_service_pb2 as pb
-from keelman.gateway.ohara.clusters.known import BROKER, PLACED, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known, read_known
+from keelman.gateway.ohara.clusters.known_clusters import (
+    BROKER,
+    PLACED,
+    SHABONDI,
+    STREAM,
+    WORKER,
+    ZOOKEEPER,
+    KnownClusters,
+    read_known,
+)
 from keelman.gateway.ohara.definitions.node import HOSTNAME, LEGAL_HOSTNAME, NODE, PASSWORD, PORT, SSH_PORT, USER
 from keelman.gateway.ohara.nodes.view import AGENT_USER, COVERED, NO_GROUP, node_json
-from keelman.gateway.ohara.state.control import Control
-from keelman.gateway.ohara.state.hosts import HIDDEN, Host, is_hostname, node_key, own_node
+from keelman.gateway.ohara.state.control import OharaControl
+from keelman.gateway.ohara.state.hosts import HIDDEN, NodeHost, is_hostname, node_key, own_node
 from keelman.gateway.ohara.state.stored import Stored, StoredDocument
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument
 from keelman.gateway.ohara.wire.keys import ObjectKey
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings, created
 from keelman.gateway.ohara.wire.wording import exists, not_found
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, NotFound
@@ -29,10 +38,10 @@ LIVE = ("services", "resources")
 STORED_USERS = (ZOOKEEPER, BROKER, WORKER, STREAM)
 
 
-class Nodes(Resource):
+class OharaNodes(OharaResource):
     """Nodes. `own_host`: this gateway's host; the node with this address or name has the service "configurator"."""
 
-    def __init__(self, control: Control, *, own_host: str, cover_passwords: bool) -> None:
+    def __init__(self, control: OharaControl, *, own_host: str, cover_passwords: bool) -> None:
         self._control = control
         self._documents = Stored(control, NODE_KIND)
         self._own_host = own_host
@@ -121,7 +130,7 @@ class Nodes(Resource):
             etag="" if old is None else old.etag, new=old is None,
         )  # fmt: skip
 
-    def _json(self, host: Host, directory: Known) -> Json:
+    def _json(self, host: NodeHost, directory: KnownClusters) -> Json:
         name = socket.gethostname()
         here = self._own_host in (host.node.status.address, host.node.name) or host.node.name == own_node(name)
         return node_json(host, directory, own=ObjectKey(NO_GROUP, name) if here else None, cover=self._cover)
@@ -131,13 +140,13 @@ def _document_key(key: ObjectKey) -> ObjectKey:
     return ObjectKey(key.group, own_node(key.name))
 
 
-def _found(directory: Known, key: ObjectKey) -> Host:
+def _found(directory: KnownClusters, key: ObjectKey) -> NodeHost:
     if (host := directory.hosts.get(key.name)) is None:
         raise not_found(NODE_KIND, key)
     return host
 
 
-def _check_unused(key: ObjectKey, directory: Known, kinds: Sequence[str], *, running: bool) -> None:
+def _check_unused(key: ObjectKey, directory: KnownClusters, kinds: Sequence[str], *, running: bool) -> None:
     """Raises OharaError if a cluster of these kinds has the node."""
     for kind in kinds:
         for cluster in directory.of(kind):

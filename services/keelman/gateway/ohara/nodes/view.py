@@ -6,9 +6,9 @@ from typing import Any
 
 from keelman.api.node.v1 import node_pb2 as pb
 from keelman.api.node.v1.node_pb2 import Node
-from keelman.gateway.ohara.clusters.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known
+from keelman.gateway.ohara.clusters.known_clusters import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, KnownClusters
 from keelman.gateway.ohara.definitions.node import HOSTNAME, PASSWORD, PORT, SSH_PORT, USER
-from keelman.gateway.ohara.state.hosts import Host
+from keelman.gateway.ohara.state.hosts import NodeHost
 from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.gateway.ohara.wire.resource import Json
 
@@ -21,7 +21,7 @@ AGENT_USER = "keelman"
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
-def node_json(host: Host, directory: Known, *, own: ObjectKey | None, cover: bool) -> Json:
+def node_json(host: NodeHost, directory: KnownClusters, *, own: ObjectKey | None, cover: bool) -> Json:
     """Returns the answer. `own`: the key of this gateway if it runs on this node; `cover`: hides the password."""
     document: dict[str, Any] = {} if host.document is None else dict(host.document.content)
     password = COVERED if host.document is None or cover else host.document.secrets.get(PASSWORD, COVERED)
@@ -39,7 +39,7 @@ def node_json(host: Host, directory: Known, *, own: ObjectKey | None, cover: boo
     }
 
 
-def _services(host: Host, directory: Known, own: ObjectKey | None) -> list[Json]:
+def _services(host: NodeHost, directory: KnownClusters, own: ObjectKey | None) -> list[Json]:
     services = [
         {
             "name": name,

@@ -26,7 +26,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """One call, below /v0/ unless its path begins with a slash. `answer`: the schema of its 200. `query`: its
     parameters, of which some are `required`."""
 
@@ -132,57 +132,59 @@ CLUSTERS = ("zookeepers", "brokers", "workers", "streams", "shabondis")
 FILE_WORDS: Mapping[str, Schema] = {"name": TEXT, "group": TEXT}
 
 
-def _inspections() -> Iterator[Call]:
-    yield Call("GET", "inspect/configurator", "What serves this API", CONFIGURATOR)
+def _inspections() -> Iterator[ApiCall]:
+    yield ApiCall("GET", "inspect/configurator", "What serves this API", CONFIGURATOR)
     for kind in (*CLUSTERS, *(word.removesuffix("s") for word in CLUSTERS)):
-        yield Call("GET", f"inspect/{kind}", f"Settings of {kind}", SERVICE)
-        yield Call("GET", f"inspect/{kind}/{{name}}", f"Settings of {kind}, and classes of one", SERVICE, query=GROUP)
+        yield ApiCall("GET", f"inspect/{kind}", f"Settings of {kind}", SERVICE)
+        yield ApiCall(
+            "GET", f"inspect/{kind}/{{name}}", f"Settings of {kind}, and classes of one", SERVICE, query=GROUP
+        )
     for word in ("connectors", "connector"):
-        yield Call("GET", f"inspect/{word}/{{name}}", "The class of a connector", SERVICE, query=GROUP)
+        yield ApiCall("GET", f"inspect/{word}/{{name}}", "The class of a connector", SERVICE, query=GROUP)
     for word in ("files", "file"):
         about = "Classes of a file, which is not kept"
-        yield Call("POST", f"inspect/{word}", about, ref("File"), UPLOAD, sent_type=FORM)
+        yield ApiCall("POST", f"inspect/{word}", about, ref("File"), UPLOAD, sent_type=FORM)
     query = {**GROUP, "limit": {"type": "integer", "default": 5}, "timeout": {"type": "integer", "default": 3000}}
     for word in ("topics", "topic"):
         about = "The newest records of a topic that runs"
-        yield Call("POST", f"inspect/{word}/{{name}}", about, MESSAGES, query=query)
-    yield Call("POST", "inspect/rdb", "Tables of a database, asked by a worker cluster", RDB, RDB_SENT)
+        yield ApiCall("POST", f"inspect/{word}/{{name}}", about, MESSAGES, query=query)
+    yield ApiCall("POST", "inspect/rdb", "Tables of a database, asked by a worker cluster", RDB, RDB_SENT)
     for word in ("connectors", "connector"):
         settings: Schema = {"type": "object"}
-        yield Call("PUT", f"validate/{word}", "What a connector's class says of settings", VALIDATION, settings)
+        yield ApiCall("PUT", f"validate/{word}", "What a connector's class says of settings", VALIDATION, settings)
 
 
-def _logs() -> Iterator[Call]:
+def _logs() -> Iterator[ApiCall]:
     for word in ("logs", "log"):
-        yield Call("GET", f"{word}/configurator", "The log of what serves this API", LOGS, query=SINCE)
+        yield ApiCall("GET", f"{word}/configurator", "The log of what serves this API", LOGS, query=SINCE)
         for kind in CLUSTERS:
-            yield Call("GET", f"{word}/{kind}/{{name}}", f"Logs of one of {kind} that runs", LOGS, query=SINCE)
+            yield ApiCall("GET", f"{word}/{kind}/{{name}}", f"Logs of one of {kind} that runs", LOGS, query=SINCE)
     for word in ("containers", "container"):
-        yield Call("GET", f"{word}/{{name}}", "Processes of the clusters of a name", CONTAINERS, query=GROUP)
+        yield ApiCall("GET", f"{word}/{{name}}", "Processes of the clusters of a name", CONTAINERS, query=GROUP)
 
 
-def _files() -> Iterator[Call]:
+def _files() -> Iterator[ApiCall]:
     file, group = ref("File"), {"group": {**TEXT, "default": "default"}}
     tags = ref("FileChange")
-    yield Call("GET", "files", "Lists files; each query parameter is a filter", array(file), filters=True)
-    yield Call("POST", "files", "Uploads a file of at most 50 MiB", file, UPLOAD, sent_type=FORM)
-    yield Call("GET", "files/{name}", "One file", file, query=group, variables=FILE_WORDS)
-    yield Call("PUT", "files/{name}", "Changes the tags of a file", file, tags, query=group, variables=FILE_WORDS)
-    yield Call("DELETE", "files/{name}", "Deletes a file", query=group, status=204, variables=FILE_WORDS)
+    yield ApiCall("GET", "files", "Lists files; each query parameter is a filter", array(file), filters=True)
+    yield ApiCall("POST", "files", "Uploads a file of at most 50 MiB", file, UPLOAD, sent_type=FORM)
+    yield ApiCall("GET", "files/{name}", "One file", file, query=group, variables=FILE_WORDS)
+    yield ApiCall("PUT", "files/{name}", "Changes the tags of a file", file, tags, query=group, variables=FILE_WORDS)
+    yield ApiCall("DELETE", "files/{name}", "Deletes a file", query=group, status=204, variables=FILE_WORDS)
     for word in ("downloadFile", "downloadFiles"):
-        yield Call(
+        yield ApiCall(
             "GET", f"{word}/{{group}}/{{name}}", "The bytes of a file", {}, answer_type="*/*", variables=FILE_WORDS
         )  # fmt: skip
 
 
-OTHER_CALLS: tuple[Call, ...] = (
+OTHER_CALLS: tuple[ApiCall, ...] = (
     *_files(),
     *_inspections(),
     *_logs(),
-    Call(
+    ApiCall(
         "DELETE", "/_private", "Deletes all objects of groups and kinds, where the gateway's settings allow it",
         sent={"type": "object", "properties": {"groups": array(TEXT), "kinds": array(TEXT)}}, status=204,
         errors={"401": "The gateway's token is missing."},
     ),
-    Call("GET", "openapi.json", "This document", {"type": "object"}),
+    ApiCall("GET", "openapi.json", "This document", {"type": "object"}),
 )  # fmt: skip

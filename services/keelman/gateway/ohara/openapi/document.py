@@ -9,11 +9,11 @@ from typing import Any
 from starlette.responses import Response
 
 from keelman.gateway.ohara.definitions.common import VERSION
-from keelman.gateway.ohara.openapi.calls import OTHER_CALLS, Call
-from keelman.gateway.ohara.openapi.kinds import FILE, KINDS, Kind
+from keelman.gateway.ohara.openapi.calls import OTHER_CALLS, ApiCall
+from keelman.gateway.ohara.openapi.kinds import FILE, KINDS, ApiKind
 from keelman.gateway.ohara.openapi.schemas import COMMON, HOSTNAME, WORD, Schema, array, ref
 from keelman.gateway.ohara.routes import Endpoint
-from keelman.gateway.ohara.wire.call import Call as Request
+from keelman.gateway.ohara.wire.call import OharaCall as Request
 from keelman.gateway.ohara.wire.call import ok_with_nulls
 
 JSON = "application/json"
@@ -57,31 +57,31 @@ def document() -> dict[str, Any]:
     }
 
 
-def _calls(kinds: Iterable[Kind]) -> Iterable[Call]:
+def _calls(kinds: Iterable[ApiKind]) -> Iterable[ApiCall]:
     for kind in kinds:
         answer, path = ref(kind.schema), f"{kind.path}/{{{kind.variable}}}"
         group = {"group": GROUP} if kind.variable == "name" else {}
-        yield Call(
+        yield ApiCall(
             "GET", kind.path, f"Lists {kind.path}; each query parameter is a filter", array(answer), filters=True
         )
-        yield Call("POST", kind.path, f"Creates one of {kind.path}", answer, ref(f"{kind.schema}Creation"))
-        yield Call("GET", path, f"One of {kind.path}", answer, query=group)
-        yield Call(
+        yield ApiCall("POST", kind.path, f"Creates one of {kind.path}", answer, ref(f"{kind.schema}Creation"))
+        yield ApiCall("GET", path, f"One of {kind.path}", answer, query=group)
+        yield ApiCall(
             "PUT", path, f"Changes one of {kind.path}, or creates it", answer, ref(f"{kind.schema}Change"), group
         )
-        yield Call(
+        yield ApiCall(
             "DELETE", path, f"Deletes one of {kind.path}; nothing when there is none", None, query=group, status=204
         )
         for verb in kind.verbs:
             more = {**group, **(kind.queries if verb == "stop" else {})}
-            yield Call("PUT", f"{path}/{verb}", f"{verb} for one of {kind.path}", None, query=more, status=202)
+            yield ApiCall("PUT", f"{path}/{verb}", f"{verb} for one of {kind.path}", None, query=more, status=202)
         if kind.has_nodes:
             node = f"{path}/{{nodeName}}"
-            yield Call("PUT", node, f"Adds a node to one of {kind.path}", None, query=group, status=202)
-            yield Call("DELETE", node, f"Takes a node from one of {kind.path}", None, query=group, status=204)
+            yield ApiCall("PUT", node, f"Adds a node to one of {kind.path}", None, query=group, status=202)
+            yield ApiCall("DELETE", node, f"Takes a node from one of {kind.path}", None, query=group, status=204)
 
 
-def _operation(call: Call) -> dict[str, Any]:
+def _operation(call: ApiCall) -> dict[str, Any]:
     words = [w[1:-1] for w in call.path.split("/") if w.startswith("{")]
     parameters: list[dict[str, Any]] = [
         {"name": w, "in": "path", "required": True, "schema": call.variables.get(w, VARIABLES.get(w, WORD))}
@@ -112,7 +112,7 @@ def _operation(call: Call) -> dict[str, Any]:
     return operation
 
 
-def _answer(call: Call) -> dict[str, Any]:
+def _answer(call: ApiCall) -> dict[str, Any]:
     match call.status:
         case 204:
             return {"description": "Done."}

@@ -45,7 +45,7 @@ CLUSTER_OPTIONAL: Mapping[str, Schema] = {"state": CLUSTER_STATE, "error": TEXT}
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ApiKind:
     """One kind of object, at /v0/`path`. `has_nodes`: nodes can be added to an object and removed from it."""
 
     path: str
@@ -71,10 +71,10 @@ def _kind(
     has_nodes: bool = False,
     extra: Definitions = (),
     variable: str = "name",
-) -> Kind:
+) -> ApiKind:
     """Returns the kind of a table; `extra` are settings that may be sent, that no form shows, and not
     every answer has."""
-    return Kind(
+    return ApiKind(
         path,
         schema,
         sent_object((*definitions, *extra), required=True),
@@ -91,7 +91,7 @@ def _kind(
 
 def _cluster(
     path: str, schema: str, definitions: Definitions, extra: Definitions = (), live: Mapping[str, Schema] | None = None
-) -> Kind:
+) -> ApiKind:
     return _kind(
         path, schema, definitions, {**CLUSTER_LIVE, **(live or {})}, CLUSTER_OPTIONAL, verbs=START_STOP,
         has_nodes=True, extra=extra,

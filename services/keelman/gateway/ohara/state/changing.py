@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from keelman.api.connect.v1 import operation_service_pb2 as pb
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.wire.errors import illegal_state
 from keelman.model.errors import FailedPrecondition, NotFound
 
@@ -33,7 +33,7 @@ async def settled(
 
 
 async def undisturbed(
-    control: Control,
+    control: OharaControl,
     read: Callable[[], Awaitable[T]],
     is_changing: Callable[[T], bool],
     operation: Callable[[T], str],

@@ -21,7 +21,7 @@ TRIES, PAUSE_SECONDS = 20, 0.01
 """The attempts at a read and write that conflicts with others, and the step by which the longest pause grows."""
 
 
-class Control(Calls):
+class OharaControl(Calls):
     """`plugins` has the calls that are streams."""
 
     def __init__(self, channel: Channel) -> None:
@@ -29,7 +29,7 @@ class Control(Calls):
         self.plugins: Any = stub_of(channel, "connect", "plugin")
         self._shared: dict[Any, Shared[Any]] = {}
 
-    async def shared(self, read: Callable[[Control], Awaitable[T]]) -> T:
+    async def shared(self, read: Callable[[OharaControl], Awaitable[T]]) -> T:
         """Returns the result of a read that begins after this call; concurrent callers of the same read share it."""
         if read not in self._shared:
             self._shared[read] = Shared(lambda: read(self))

@@ -33,7 +33,7 @@ def own_node(hostname: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class NodeHost:
     """A node with this API's document of it: `document` is None for a node that only its agent registered."""
 
     hostname: str
@@ -46,7 +46,7 @@ class Hosts:
 
     def __init__(self, nodes: Iterable[Node], documents: Iterable[StoredDocument]) -> None:
         stored: Mapping[str, StoredDocument] = {document.key.name: document for document in documents}
-        self.all: dict[str, Host] = {}
+        self.all: dict[str, NodeHost] = {}
         self.offline: set[str] = set()
         for node in nodes:
             if node.status.state == NODE_STATE_OFFLINE:
@@ -54,9 +54,9 @@ class Hosts:
             document = stored.get(node.name)
             if is_hostname(node.name) and not (document is not None and HIDDEN in document.content):
                 hostname = node.name if document is None else document.content["hostname"]
-                self.all[node.name] = Host(hostname, node, document)
+                self.all[node.name] = NodeHost(hostname, node, document)
 
-    def get(self, hostname: str) -> Host | None:
+    def get(self, hostname: str) -> NodeHost | None:
         """Returns one node; None if it does not exist."""
         return self.all.get(own_node(hostname))
 

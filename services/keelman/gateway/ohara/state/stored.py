@@ -9,7 +9,7 @@ from typing import Any
 
 from keelman.api.connect.v1 import document_service_pb2 as pb
 from keelman.api.connect.v1.document_pb2 import Document
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.structs import struct_of, value_of
 from keelman.gateway.ohara.wire.keys import API, ObjectKey
 from keelman.model.errors import NotFound
@@ -30,7 +30,7 @@ class Stored:
     """The documents of one kind, e.g. zookeeper. They are read with their secrets: users get back the settings that
     they sent."""
 
-    def __init__(self, control: Control, kind: str) -> None:
+    def __init__(self, control: OharaControl, kind: str) -> None:
         self._control = control
         self._kind = f"{API}.{kind}"
 

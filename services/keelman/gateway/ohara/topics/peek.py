@@ -12,10 +12,10 @@ from keelman.api.connect.v1 import topic_service_pb2 as pb
 from keelman.api.connect.v1.topic_pb2 import PeekedRecord
 from keelman.gateway.ohara.routes import Endpoint
 from keelman.gateway.ohara.state import lookups
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.topics.rows import NoRow, row_json
 from keelman.gateway.ohara.topics.state import runs
-from keelman.gateway.ohara.wire.call import Call, ok
+from keelman.gateway.ohara.wire.call import OharaCall, ok
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value
 from keelman.gateway.ohara.wire.keys import checked_key, key_of
 from keelman.gateway.ohara.wire.wording import checked_running
@@ -29,7 +29,7 @@ SOURCE_CLASS, SOURCE_KEY = "SOURCE_CLASS", "SOURCE_KEY"
 class Peek:
     """Shows records."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: OharaControl) -> None:
         self._control = control
 
     @property
@@ -37,7 +37,7 @@ class Peek:
         """The endpoints for the newest records."""
         return [Endpoint("POST", f"inspect/{word}/{{name}}", self.records) for word in ("topics", "topic")]
 
-    async def records(self, call: Call) -> Response:
+    async def records(self, call: OharaCall) -> Response:
         """Answers the newest records, the newest first."""
         key = checked_key(call.group, call.variables["name"])
         limit, timeout = _number(call, "limit", DEFAULT_LIMIT), _number(call, "timeout", DEFAULT_MS)
@@ -107,7 +107,7 @@ def _value(record: PeekedRecord) -> Any:
     return tree
 
 
-def _number(call: Call, name: str, default: int) -> int:
+def _number(call: OharaCall, name: str, default: int) -> int:
     text = call.parameter(name)
     if not text:
         return default

@@ -16,14 +16,14 @@ from keelman.gateway.ohara.definitions.topic import BROKER_CLUSTER_KEY, TOPIC
 from keelman.gateway.ohara.kinds import Kinds
 from keelman.gateway.ohara.state import lookups
 from keelman.gateway.ohara.state.changing import settled, undisturbed
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.structs import as_sent
 from keelman.gateway.ohara.topics.settings import settings_of, spec_of
 from keelman.gateway.ohara.topics.state import is_changing, is_to_run, life, runs
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import illegal_argument, unsupported
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of, own_name, shown_key
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.model.errors import AlreadyExists, NotFound
@@ -37,10 +37,10 @@ USERS = {
 """Kinds that use topics, and their settings with the names of topics."""
 
 
-class Topics(Resource):
+class OharaTopics(OharaResource):
     """Topics."""
 
-    def __init__(self, control: Control, kinds: Kinds) -> None:
+    def __init__(self, control: OharaControl, kinds: Kinds) -> None:
         self._control = control
         self._kinds = kinds
 
@@ -104,7 +104,7 @@ class Topics(Resource):
         await self._check_users(key, running=False)
         await self._forget(topic)
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Starts or stops a topic: creates it in Kafka, or deletes it there."""
         if verb not in ("start", "stop"):
             raise unsupported(call.target)
@@ -161,7 +161,7 @@ class Topics(Resource):
                 raise illegal_argument(f"topic:{key} is used by running {kind}s:{named}")
 
 
-async def _read_topics(control: Control) -> Sequence[Topic]:
+async def _read_topics(control: OharaControl) -> Sequence[Topic]:
     return await control.all(pb.ListTopicsRequest)
 
 

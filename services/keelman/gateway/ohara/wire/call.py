@@ -24,7 +24,7 @@ JSON_TYPE = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OharaCall:
     """A request below /v0. `path`: its decoded segments; `target`: the path as it was sent, for messages."""
 
     method: str
@@ -70,13 +70,13 @@ class Call:
         return sent(await self.json())
 
 
-def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) -> Call:
+def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) -> OharaCall:
     """Parses a request; `below` is the path of the API. Raises OharaError for a path that is not UTF-8."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(below)
     headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
     segments = tuple(_decoded(part) for part in path.removeprefix("/").split("/"))
-    return Call(
+    return OharaCall(
         scope["method"], segments, f"{below}{path}".lstrip("/"), _query(scope["query_string"].decode("latin-1")),
         headers, receive, max_body_bytes,
     )  # fmt: skip

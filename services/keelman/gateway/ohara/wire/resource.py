@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import unsupported
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key
 from keelman.gateway.ohara.wire.values import Settings
@@ -13,7 +13,7 @@ from keelman.gateway.ohara.wire.values import Settings
 Json = dict[str, Any]
 
 
-class Resource:
+class OharaResource:
     """One kind of object, e.g. workers. All methods raise OharaError, or our own errors, which become Ohara's."""
 
     def key(self, group: str, name: str) -> ObjectKey:
@@ -40,10 +40,10 @@ class Resource:
         """Deletes an object, if it exists."""
         raise NotImplementedError
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """PUT /{name}/{verb}: start, stop, pause, resume, or a node's name to add it. 202 follows."""
         raise unsupported(call.target)
 
-    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+    async def remove(self, key: ObjectKey, part: str, call: OharaCall) -> None:
         """DELETE /{name}/{part}: removes a node. 204 follows."""
         raise unsupported(call.target)

@@ -11,22 +11,22 @@ from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_RUNN
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_RUNNING
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
-from keelman.gateway.ohara.clusters.known import Cluster, worker_of
+from keelman.gateway.ohara.clusters.known_clusters import OharaCluster, worker_of
 from keelman.gateway.ohara.connectors.life import answers
 from keelman.gateway.ohara.state import lookups
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.hosts import Hosts
 from keelman.gateway.ohara.state.stored import Stored
 from keelman.gateway.ohara.wire.keys import ObjectKey, shown_key, unshown_key
 
 
-async def read_hosts(control: Control) -> Hosts:
+async def read_hosts(control: OharaControl) -> Hosts:
     """Returns the nodes."""
     nodes, stored = await asyncio.gather(control.all(node_service_pb2.ListNodesRequest), Stored(control, "node").list())
     return Hosts(nodes, stored)
 
 
-async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster | None]:
+async def read_worker(control: OharaControl, key: ObjectKey) -> tuple[Hosts, OharaCluster | None]:
     """Returns the nodes, and the worker cluster of a key; None if it does not exist."""
     hosts, message = await asyncio.gather(read_hosts(control), lookups.worker_cluster(control, key))
     if message is None:
@@ -38,7 +38,7 @@ async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster 
     return hosts, worker_of(message, hosts, workloads, {brokers.name: key_of_brokers(brokers)})
 
 
-async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list[ObjectKey]:
+async def users_of(control: OharaControl, cluster: OharaCluster, *, running: bool) -> list[ObjectKey]:
     """Returns the keys of a worker cluster's connectors, with `running` only of running ones. No connector counts as
     running if no worker can be reached, as each connector's own answer then shows too."""
     if running and not answers(cluster.made):
@@ -61,6 +61,6 @@ def _runs(definition: ConnectorDefinition) -> bool:
     return definition.goal == DEFINITION_GOAL_RUNNING and is_up
 
 
-async def _brokers_of(control: Control, worker_cluster: WorkerCluster) -> Any:
+async def _brokers_of(control: OharaControl, worker_cluster: WorkerCluster) -> Any:
     request = broker_cluster_service_pb2.GetBrokerClusterRequest(name=worker_cluster.spec.broker_cluster)
     return (await control.ask(request)).broker_cluster

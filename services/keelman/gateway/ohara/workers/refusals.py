@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.gateway.ohara.clusters.known import BROKER, WORKER, Known
+from keelman.gateway.ohara.clusters.known_clusters import BROKER, WORKER, KnownClusters
 from keelman.gateway.ohara.clusters.ports import in_use
 from keelman.gateway.ohara.wire.errors import OharaError, error_of, illegal_argument
 from keelman.gateway.ohara.wire.keys import ObjectKey
@@ -18,7 +18,9 @@ _TOPICS = {
 }
 
 
-def worded(error: KeelmanError, key: ObjectKey, directory: Known, own_ports: frozenset[int] = NO_PORTS) -> OharaError:
+def worded(
+    error: KeelmanError, key: ObjectKey, directory: KnownClusters, own_ports: frozenset[int] = NO_PORTS
+) -> OharaError:
     """Returns the error for a refused write of the worker cluster `key`. `directory`: the present clusters;
     `own_ports`: the requested ports of the cluster."""
     facts = error.metadata
@@ -37,11 +39,13 @@ def worded(error: KeelmanError, key: ObjectKey, directory: Known, own_ports: fro
     return exists(WORKER, key) if isinstance(error, AlreadyExists) else error_of(error)
 
 
-def _name(facts: dict[str, str], directory: Known) -> str:
+def _name(facts: dict[str, str], directory: KnownClusters) -> str:
     return _key(WORKER, facts["worker_cluster"], directory).name
 
 
-def _ports_in_use(port: int, holder: tuple[str, str], own_ports: frozenset[int], directory: Known) -> OharaError:
+def _ports_in_use(
+    port: int, holder: tuple[str, str], own_ports: frozenset[int], directory: KnownClusters
+) -> OharaError:
     """Returns the error with all wanted ports of the first port's holder: a cluster, or the Spark service of a node."""
     noun, name = holder
     kind = _KINDS.get(noun)
@@ -53,7 +57,7 @@ def _ports_in_use(port: int, holder: tuple[str, str], own_ports: frozenset[int],
     return illegal_argument(in_use(sorted(ports), f"{kind} cluster:{key}"))
 
 
-def _key(kind: str, name: str, directory: Known) -> ObjectKey:
+def _key(kind: str, name: str, directory: KnownClusters) -> ObjectKey:
     """Returns the key with which a cluster of ours is shown."""
     keys = (cluster.key for cluster in directory.of(kind) if cluster.made is not None and cluster.made.name == name)
     return next(keys, ObjectKey("default", name))

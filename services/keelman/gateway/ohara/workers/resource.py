@@ -14,7 +14,7 @@ from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
 from keelman.gateway.ohara.clusters import worker_specs
-from keelman.gateway.ohara.clusters.known import BROKER, WORKER, Cluster, read_known, worker_of
+from keelman.gateway.ohara.clusters.known_clusters import BROKER, WORKER, OharaCluster, read_known, worker_of
 from keelman.gateway.ohara.clusters.ports import check_ports
 from keelman.gateway.ohara.clusters.processes import RUNNING
 from keelman.gateway.ohara.clusters.starting import IMAGES, check_begun, default_image, used
@@ -22,13 +22,13 @@ from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.worker import BROKER_CLUSTER_KEY, PLUGIN_KEYS, SHARED_JAR_KEYS
 from keelman.gateway.ohara.files.keys import files_by_key
 from keelman.gateway.ohara.state import lookups
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.hosts import Hosts, node_key
 from keelman.gateway.ohara.state.structs import as_sent
-from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.call import OharaCall
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, illegal_state
 from keelman.gateway.ohara.wire.keys import MAX_NAMES, ObjectKey, key_of, own_name, shown_key, unshown_key
-from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.resource import Json, OharaResource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.gateway.ohara.workers.reading import key_of_brokers, read_hosts, read_worker, users_of
@@ -41,10 +41,10 @@ TRIES = 5
 """Attempts at a change that conflicts with others' changes."""
 
 
-class Workers(Resource):
+class Workers(OharaResource):
     """Worker clusters."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: OharaControl) -> None:
         self._control = control
 
     async def list(self) -> Sequence[Json]:
@@ -93,7 +93,7 @@ class Workers(Resource):
                 await self._check_unused(present, running=False)
                 raise
 
-    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+    async def act(self, key: ObjectKey, verb: str, call: OharaCall) -> None:
         """Starts, stops, or adds a node."""
         match verb:
             case "start":
@@ -105,7 +105,7 @@ class Workers(Resource):
             case _:
                 await self._add_node(key, verb)
 
-    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+    async def remove(self, key: ObjectKey, part: str, call: OharaCall) -> None:
         """Removes a node."""
         for _ in range(TRIES):
             hosts, present = await read_worker(self._control, key)
@@ -185,7 +185,7 @@ class Workers(Resource):
                 return
         raise illegal_state(f"{key} is being changed by others: try again")
 
-    async def _has_nodes(self, present: Cluster, hostnames: Sequence[str]) -> bool:
+    async def _has_nodes(self, present: OharaCluster, hostnames: Sequence[str]) -> bool:
         """Sets the nodes of a worker cluster; returns False if another caller changed it meanwhile."""
         spec = WorkerClusterSpec()
         spec.CopyFrom(present.made.spec)
@@ -195,7 +195,7 @@ class Workers(Resource):
             return True
         return False
 
-    async def _update(self, present: Cluster, spec: WorkerClusterSpec, fields: Sequence[str]) -> WorkerCluster:
+    async def _update(self, present: OharaCluster, spec: WorkerClusterSpec, fields: Sequence[str]) -> WorkerCluster:
         """Changes some fields of the spec. Raises Conflict if another caller changed the cluster meanwhile."""
         if not fields:
             unchanged: WorkerCluster = present.made
@@ -207,7 +207,7 @@ class Workers(Resource):
         ).worker_cluster
         return as_sent(worker_cluster, spec)
 
-    async def _read(self, key: ObjectKey) -> tuple[Hosts, Cluster]:
+    async def _read(self, key: ObjectKey) -> tuple[Hosts, OharaCluster]:
         """Returns the nodes and a worker cluster. Raises OharaError if it does not exist."""
         hosts, cluster = await read_worker(self._control, key)
         if cluster is None:
@@ -225,7 +225,7 @@ class Workers(Resource):
             raise not_stored(BROKER, [key])
         return refs, brokers
 
-    async def _check_unused(self, cluster: Cluster, *, running: bool) -> None:
+    async def _check_unused(self, cluster: OharaCluster, *, running: bool) -> None:
         """Raises OharaError while a connector, with `running` a running connector, names the worker cluster."""
         if keys := await users_of(self._control, cluster, running=running):
             raise used(cluster, "connector", keys)
@@ -260,14 +260,14 @@ def _shown(worker_cluster: WorkerCluster, hosts: Hosts, brokers: BrokerCluster) 
     return _answer(cluster)
 
 
-def _answer(cluster: Cluster) -> Json:
+def _answer(cluster: OharaCluster) -> Json:
     """Returns the answer for a worker cluster."""
     message = cluster.made
     modified = int(time.time() * 1000) if cluster.life.state else message.update_time.ToMilliseconds()
     return {**cluster.settings, **cluster.life.fields, "lastModified": modified}
 
 
-async def refs_of(control: Control, settings: Mapping[str, Any]) -> Refs:
+async def refs_of(control: OharaControl, settings: Mapping[str, Any]) -> Refs:
     """Returns the plugins by the settings that name them, each once. Raises OharaError for a file that
     does not exist."""
     named = {

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from keelman.model.errors import Conflict, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.supervise import first_of
-from keelman.worker import addressed, deadlines
+from keelman.worker import deadlines, meant_member
 from keelman.worker.errors import Elsewhere
 from keelman.worker.rest.answers import CONFLICT, FORWARD_FAILED, NO_LEADER, Forwarded, error_response
 from keelman.worker.rest.forwarding import repeats
@@ -60,12 +60,12 @@ class Forwarder:
         backoff = Backoff(first=0.05, most=1.0)
         first_hop = request.query_params.get(HOP) is None
         if not first_hop:
-            addressed.keep_to(self._herder.membership.member)
+            meant_member.keep_to(self._herder.membership.member)
         while True:
             try:
                 return await do()
             except Elsewhere as other:
-                if addressed.meant_for(self._herder.membership.member):
+                if meant_member.meant_for(self._herder.membership.member):
                     answer = await self._elsewhere(request, other.url)
                 else:  # its sender has tried the next leader since
                     answer = Forwarded(error_response(409, CONFLICT))

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.runtime.tls.failures import tls_error
-from keelman.worker import addressed, deadlines
+from keelman.worker import deadlines, meant_member
 from keelman.worker.rest import answers, key_notes
 from keelman.worker.rest.forwarding import repeats, signatures
 from keelman.worker.rest.views import UID_HEADER
@@ -71,7 +71,7 @@ class Peers:
         if (since := repeats.since()) is not None:
             headers[repeats.HEADER] = str(since)
         if leader:
-            headers[addressed.HEADER] = leader
+            headers[meant_member.HEADER] = leader
         # As it came: a URL object would resolve the dots that a connector may have as its name.
         path = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
         target = {"target": f"{path}?{httpx.QueryParams(list(query))}".encode("ascii")}

@@ -12,13 +12,13 @@ import time
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keelman.workers.properties.access import Access, HeaderRule
+from keelman.workers.properties.access import HeaderRule, RestAccess
 
 PREFLIGHT_SECONDS = 60
 ALLOWED_HEADERS = "Content-Type"
 
 
-def with_access(access: Access, app: ASGIApp) -> ASGIApp:
+def with_access(access: RestAccess, app: ASGIApp) -> ASGIApp:
     """Returns the application with the configured headers on its answers."""
     if access.origins is None and not access.headers:
         return app
@@ -36,7 +36,7 @@ def with_access(access: Access, app: ASGIApp) -> ASGIApp:
     return layered
 
 
-def _mark(access: Access, method: str, headers: Headers, answer: MutableHeaders) -> None:
+def _mark(access: RestAccess, method: str, headers: Headers, answer: MutableHeaders) -> None:
     """Puts the headers on one answer."""
     configured = MutableHeaders()
     for rule in access.headers:
@@ -64,6 +64,6 @@ def _apply(rule: HeaderRule, headers: MutableHeaders) -> None:
         headers[rule.name] = value
 
 
-def _allows(access: Access, origins: str) -> bool:
+def _allows(access: RestAccess, origins: str) -> bool:
     patterns = [origin.strip() for origin in origins.split(" ") if origin.strip()]
     return not access.origins or any(p.fullmatch(origin) for origin in patterns for p in access.origins)

@@ -20,7 +20,7 @@ from keelman.worker.config.source import PROPERTY
 from keelman.worker.rest.answers import STATUS_TEXTS, error_response, write_answer
 from keelman.worker.rest.front.access import with_access
 from keelman.worker.rest.front.basic_auth import guarded
-from keelman.workers.properties.listeners import METRICS, Listener, client_tls, server_tls
+from keelman.workers.properties.listeners import METRICS, ListenerAddress, client_tls, server_tls
 from keelman.workers.properties.typed import WorkerProperties
 
 log = get_logger()
@@ -86,11 +86,11 @@ def _whole(app: ASGIApp) -> ASGIApp:
 async def _open(
     opened: list[contextlib.AsyncExitStack],
     app: ASGIApp,
-    listeners: tuple[Listener, ...],
+    listeners: tuple[ListenerAddress, ...],
     properties: WorkerProperties,
     key: str,
-) -> dict[Listener, int]:
-    ports: dict[Listener, int] = {}
+) -> dict[ListenerAddress, int]:
+    ports: dict[ListenerAddress, int] = {}
     admin = key.startswith("admin.")
     tls = server_tls(properties.raw, admin=admin) if any(listener.tls for listener in listeners) else None
     for listener in listeners:

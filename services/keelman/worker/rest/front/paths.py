@@ -13,7 +13,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from keelman.connect.java.text import hash_order
-from keelman.worker import addressed, deadlines
+from keelman.worker import deadlines, meant_member
 from keelman.worker.errors import RestError
 from keelman.worker.rest.answers import STATUS_TEXTS
 from keelman.worker.rest.bodies import JSON_TYPE
@@ -97,7 +97,7 @@ def by_method(handlers: Mapping[str, Handler], *, any_type: bool = False) -> Han
     async def handle(request: Request) -> Response:
         deadlines.begin(request.headers)
         repeats.begin(request.headers)
-        addressed.begin(request.headers)
+        meant_member.begin(request.headers)
         if request.method == "OPTIONS":
             return _options(handlers)
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)

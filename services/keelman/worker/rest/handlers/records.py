@@ -17,7 +17,7 @@ from keelman.worker.errors import RestError
 from keelman.worker.previews.previews import MAX_RECORDS, USUAL_RECORDS
 from keelman.worker.previews.replays import MOST, Replay
 from keelman.worker.rest.answers import json_response
-from keelman.worker.rest.bodies import Number, json_body, text_map
+from keelman.worker.rest.bodies import WrittenNumber, json_body, text_map
 from keelman.worker.rest.context import RestContext, name_in
 from keelman.worker.rest.operations import other_name
 from keelman.workers.properties.typed import TOPIC_NAME, is_topic
@@ -52,7 +52,7 @@ class RecordRoutes:
     async def dead_letters(self, request: Request) -> Response:
         """GET /connectors/x/dead-letters: the number of each kind, and the newest, `records` of them."""
         name, count = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
-        records = whole_in({"records": Number(count)}, "records", USUAL_RECORDS, 0, MAX_RECORDS)
+        records = whole_in({"records": WrittenNumber(count)}, "records", USUAL_RECORDS, 0, MAX_RECORDS)
         return await self._answer(request, lambda context: context.replays.survey(name, records=records))
 
     async def replay(self, request: Request) -> Response:
@@ -160,7 +160,7 @@ def whole_in(body: Mapping[str, Any], field: str, default: int, least: int, most
     value = body.get(field)
     if value is None:
         return default
-    legal = isinstance(value, Number) and value.isdigit() and len(value) < 20 and least <= int(value) <= most
+    legal = isinstance(value, WrittenNumber) and value.isdigit() and len(value) < 20 and least <= int(value) <= most
     if not legal:
         raise RestError(400, f"{field}: {_json(value)} is not legal: a whole number from {least} to {most}")
     return int(value)
@@ -171,11 +171,11 @@ def text_in(body: Mapping[str, Any], field: str) -> str:
     value = body.get(field)
     if value is None:
         return ""
-    if not isinstance(value, str) or isinstance(value, Number):
+    if not isinstance(value, str) or isinstance(value, WrittenNumber):
         raise RestError(400, f"{field}: {_json(value)} is not legal: a text")
     return value
 
 
 def _json(value: Any) -> str:
     """Returns a value as it was sent: a number differs from a text of digits."""
-    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
+    return str(value) if isinstance(value, WrittenNumber) else json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ import pytest
 
 from keelman.cli.main import main
 from keelman.gateway.access.access_file import read_access_file
-from keelman.gateway.caller import Caller
+from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Role, token_digest
 
 
@@ -24,7 +24,7 @@ def test_the_gateway_knows_a_token_by_the_lines_that_were_added(
     token = capsys.readouterr().out.strip()
     assert create("--name", "eye", "--role", "viewer", "--file", str(file)) == 0
     found = read_access_file("gateway.access_file", file).tokens
-    assert found[token_digest(token)] == Caller("ci", Role.OPERATOR, frozenset({"a", "b"}))
+    assert found[token_digest(token)] == GatewayCaller("ci", Role.OPERATOR, frozenset({"a", "b"}))
     assert len(found) == 2
     assert token not in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600

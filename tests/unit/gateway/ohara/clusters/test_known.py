@@ -11,11 +11,11 @@ from keelman.api.connect.v1 import worker_cluster_pb2 as workers
 from keelman.api.node.v1 import workload_pb2 as work
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE, Node, NodeStatus
 from keelman.gateway.ohara.clusters.broker_specs import changed_spec, settings_of, spec_of
-from keelman.gateway.ohara.clusters.known import (
+from keelman.gateway.ohara.clusters.known_clusters import (
     BROKER,
     WORKER,
     ZOOKEEPER,
-    Known,
+    KnownClusters,
     broker_of,
     owner_of,
     stand_ins,
@@ -107,7 +107,7 @@ def test_clusters_know_who_uses_them_and_which_ports_they_have() -> None:
     wk = worker_of(workers.WorkerCluster(name="wk", spec=spec, status=stopped), HOSTS, [], {"oh-1": KEY})
     assert wk is not None
     zk = zookeeper_of(StoredDocument(ObjectKey("g", "zk"), {**ZOOKEEPER_SETTINGS, "state": "RUNNING"}))
-    known = Known(HOSTS, [bk, wk, zk])
+    known = KnownClusters(HOSTS, [bk, wk, zk])
     assert (wk.node_names, wk.ports) == (("N2",), frozenset({8000, 8001}))
     assert known.users(WORKER, KEY, running=False) == [wk]
     assert known.users(WORKER, KEY, running=True) == []

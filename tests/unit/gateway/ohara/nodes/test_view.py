@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keelman.api.node.v1 import node_pb2 as pb
-from keelman.gateway.ohara.clusters.known import Known
+from keelman.gateway.ohara.clusters.known_clusters import KnownClusters
 from keelman.gateway.ohara.nodes.view import node_json, resources
 from keelman.gateway.ohara.state.hosts import Hosts, node_key
 from keelman.gateway.ohara.state.stored import StoredDocument
@@ -22,7 +22,7 @@ def node(state: int = pb.NODE_STATE_ONLINE, **status: Any) -> pb.Node:
 
 def answer(one: pb.Node, *documents: StoredDocument, **more: Any) -> dict[str, Any]:
     hosts = Hosts([one], documents)
-    return node_json(hosts.all["n1"], Known(hosts, []), **{"own": None, "cover": False, **more})
+    return node_json(hosts.all["n1"], KnownClusters(hosts, []), **{"own": None, "cover": False, **more})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from keelman.gateway.ohara.openapi.document import document
 from keelman.gateway.ohara.openapi.kinds import KINDS
 from keelman.gateway.ohara.routes import PREFIX, OharaApi
 from keelman.gateway.ohara.service import ohara_api
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.settings import Settings
 from keelman.rpc.channels import channel
 from support.gateway.ohara.schemas import Schemas
@@ -65,7 +65,7 @@ def test_the_document_is_legal() -> None:
 async def nothing_behind() -> OharaApi:
     """The API as it is wired, without a state service."""
     async with channel("127.0.0.1:1") as nowhere:
-        apps = ohara_api(Control(nowhere), cast(Any, None), Settings(), read_log=cast(Any, None))
+        apps = ohara_api(OharaControl(nowhere), cast(Any, None), Settings(), read_log=cast(Any, None))
     api = apps[PREFIX]
     assert isinstance(api, OharaApi)
     return api

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.rules.shapes import (
+from keelman.model.rules.field_checks import (
     MAX_ROUTES,
     check_count,
     check_different_ports,

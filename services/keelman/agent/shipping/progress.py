@@ -23,7 +23,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DeliveryProgress:
     """`position`: everything before it in the log is at the target. `inode` identifies the log's file, 0 for none yet.
 
     `mine`: whether the line before it was delivered. `length`: bytes of the target file with all of it; `target`
@@ -39,12 +39,12 @@ class Kept:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
-def read_kept(file: Path) -> Kept | None:
+def read_progress(file: Path) -> DeliveryProgress | None:
     """Returns the kept position; None when there is nothing that can be read: then the whole log is delivered."""
     try:
         tree = json.loads(file.read_bytes())
         pending = tree.pop("pending")
-        return Kept(**tree, pending=None if pending is None else Pending(**pending))
+        return DeliveryProgress(**tree, pending=None if pending is None else Pending(**pending))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -52,6 +52,6 @@ def read_kept(file: Path) -> Kept | None:
         return None
 
 
-def write_kept(file: Path, progress: Kept) -> None:
+def write_progress(file: Path, progress: DeliveryProgress) -> None:
     """Stores it, also over a crash of the host. Raises OSError."""
     write_json(file, progress)

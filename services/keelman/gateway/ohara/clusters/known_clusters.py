@@ -20,7 +20,7 @@ from keelman.gateway.ohara.clusters.ports import Holder
 from keelman.gateway.ohara.clusters.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as ZOOKEEPER_SETTINGS
 from keelman.gateway.ohara.files.keys import VERSION
-from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.control import OharaControl
 from keelman.gateway.ohara.state.hosts import Hosts
 from keelman.gateway.ohara.state.stored import Stored, StoredDocument
 from keelman.gateway.ohara.wire.keys import API, OWN_PREFIX, ObjectKey, key_of, own_name, shown_key, unshown_key
@@ -41,7 +41,7 @@ USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxP
 
 
 @dataclass(frozen=True)
-class Cluster:
+class OharaCluster:
     """A cluster of any kind. `uses`: the broker cluster of a worker cluster, stream or shabondi, the zookeeper of a
     broker cluster. `made`: the cluster's message or document; None for a stand-in zookeeper. `modified` is in
     milliseconds since 1970. `read_settings` takes a while, and the settings of few clusters are read."""
@@ -68,30 +68,30 @@ class Cluster:
         return Holder(self.kind, self.key, self.ports)
 
 
-class Known:
+class KnownClusters:
     """All clusters, the nodes, and the dependencies between the clusters."""
 
-    def __init__(self, hosts: Hosts, clusters: Iterable[Cluster]) -> None:
+    def __init__(self, hosts: Hosts, clusters: Iterable[OharaCluster]) -> None:
         self.hosts = hosts
         self.clusters = {(cluster.kind, cluster.key): cluster for cluster in clusters}
 
-    def get(self, kind: str, key: ObjectKey) -> Cluster | None:
+    def get(self, kind: str, key: ObjectKey) -> OharaCluster | None:
         """Returns one cluster; None if it does not exist."""
         return self.clusters.get((kind, key))
 
-    def found(self, kind: str, key: ObjectKey) -> Cluster:
+    def found(self, kind: str, key: ObjectKey) -> OharaCluster:
         """Returns one cluster. Raises OharaError if it does not exist."""
         if (cluster := self.get(kind, key)) is None:
             raise not_found(kind, key)
         return cluster
 
-    def of(self, kind: str) -> list[Cluster]:
+    def of(self, kind: str) -> list[OharaCluster]:
         """Returns all clusters of a kind, sorted by key."""
         return sorted(
             (cluster for cluster in self.clusters.values() if cluster.kind == kind), key=lambda cluster: cluster.key
         )
 
-    def users(self, kind: str, key: ObjectKey, *, running: bool) -> list[Cluster]:
+    def users(self, kind: str, key: ObjectKey, *, running: bool) -> list[OharaCluster]:
         """Returns the clusters of a kind that use this cluster; with `running` only clusters with processes."""
         return [cluster for cluster in self.of(kind) if cluster.uses == key and (cluster.life.state or not running)]
 
@@ -100,18 +100,18 @@ class Known:
         return [cluster.holder for cluster in self.clusters.values() if cluster.life.state]
 
 
-async def read_known(control: Control, *kinds: str) -> Known:
+async def read_known(control: OharaControl, *kinds: str) -> KnownClusters:
     """Returns all clusters, or the clusters of these kinds, read after the call. With PLACED only worker clusters that
     have processes, or are about to. Concurrent callers share the result and must not change it."""
     return await control.shared(_reading(frozenset(kinds or KINDS)))
 
 
 @cache
-def _reading(kinds: frozenset[str]) -> Callable[[Control], Awaitable[Known]]:
+def _reading(kinds: frozenset[str]) -> Callable[[OharaControl], Awaitable[KnownClusters]]:
     return partial(_read, kinds=kinds)
 
 
-async def _read(control: Control, kinds: frozenset[str]) -> Known:
+async def _read(control: OharaControl, kinds: frozenset[str]) -> KnownClusters:
     nodes, stored, workloads, brokers, workers, zookeepers, streams, shabondis = await asyncio.gather(
         control.all(node_service_pb2.ListNodesRequest),
         Stored(control, "node").list(),
@@ -136,10 +136,10 @@ async def _read(control: Control, kinds: frozenset[str]) -> Known:
     clusters += [_dormant(STREAM, document) for document in streams] + [
         _dormant(SHABONDI, document) for document in shabondis
     ]
-    return Known(hosts, clusters)
+    return KnownClusters(hosts, clusters)
 
 
-async def _placed(control: Control, names: Sequence[str]) -> list[WorkerCluster]:
+async def _placed(control: OharaControl, names: Sequence[str]) -> list[WorkerCluster]:
     """Returns the worker clusters with these names. Reads few of them one by one, since a list takes time for each
     cluster in it."""
     if len(names) > FEW:
@@ -166,7 +166,7 @@ def owner_of(workload: Workload) -> tuple[str, str]:
     return "", ""
 
 
-def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> Cluster | None:
+def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> OharaCluster | None:
     """Returns a broker cluster; None for one that this API does not show."""
     key = shown_key(cluster.name, cluster.spec.origin)
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
@@ -176,7 +176,7 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
     for broker in brokers:
         broker_spec = broker.spec.broker
         ports |= {broker_spec.port, broker_spec.controller_port, broker_spec.metrics_port}
-    return Cluster(
+    return OharaCluster(
         BROKER,
         key,
         cluster,
@@ -192,7 +192,7 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
 
 def worker_of(
     cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: Mapping[str, ObjectKey]
-) -> Cluster | None:
+) -> OharaCluster | None:
     """Returns a worker cluster; None for one that this API does not show. `brokers`: broker clusters' keys
     by own name."""
     key = shown_key(cluster.name, cluster.spec.origin)
@@ -205,7 +205,7 @@ def worker_of(
     for worker in workers:
         worker_spec = worker.spec.worker
         ports |= {worker_spec.port, worker_spec.metrics_port, worker_spec.admin_port, *worker_spec.reserved_ports}
-    return Cluster(
+    return OharaCluster(
         WORKER,
         key,
         cluster,
@@ -236,11 +236,11 @@ def _in_words_of(life: Life, keys: Mapping[str, ObjectKey], files: Callable[[], 
     return replace(life, error=error)
 
 
-def zookeeper_of(document: StoredDocument) -> Cluster:
+def zookeeper_of(document: StoredDocument) -> OharaCluster:
     """Returns a zookeeper: while it is started, all of its nodes are alive."""
     settings = {name: value for name, value in document.content.items() if name != STATE}
     nodes = tuple(settings[NODE_NAMES])
-    return Cluster(
+    return OharaCluster(
         ZOOKEEPER,
         document.key,
         document,
@@ -252,10 +252,10 @@ def zookeeper_of(document: StoredDocument) -> Cluster:
     )
 
 
-def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
+def stand_ins(brokers: Iterable[OharaCluster]) -> list[OharaCluster]:
     """Returns stand-in zookeepers for broker clusters created outside this API, with the same keys and live nodes."""
     return [
-        Cluster(
+        OharaCluster(
             ZOOKEEPER,
             broker.key,
             None,
@@ -269,17 +269,17 @@ def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
     ]
 
 
-def stand_in_settings(broker: Cluster) -> Settings:
+def stand_in_settings(broker: OharaCluster) -> Settings:
     """Returns the settings of a stand-in zookeeper."""
     defaults = {setting.key: default for setting in ZOOKEEPER_SETTINGS if (default := default_of(setting)) is not None}
     return defaults | USUAL_PORTS | {NODE_NAMES: list(broker.node_names)} | broker.key.json
 
 
-def _dormant(kind: str, document: StoredDocument) -> Cluster:
+def _dormant(kind: str, document: StoredDocument) -> OharaCluster:
     """Returns a cluster that is stored and does not run."""
     settings = dict(document.content)
     uses = settings.get("brokerClusterKey")
-    return Cluster(
+    return OharaCluster(
         kind,
         document.key,
         document,

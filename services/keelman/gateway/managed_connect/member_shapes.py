@@ -11,7 +11,7 @@ from keelman.gateway.managed_connect.errors import bad_member
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextShape:
     """A text with a length between two bounds."""
 
     least: int = 0
@@ -36,7 +36,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeShape:
     """A whole number."""
 
     least: int = -(1 << 31)
@@ -87,8 +87,8 @@ class Items:
 class Entries:
     """A map of texts."""
 
-    key: Text = Text(1, 1024)
-    value: Text = Text()
+    key: TextShape = TextShape(1, 1024)
+    value: TextShape = TextShape()
     most: int = 2000
 
     def checked(self, member: str, value: Any) -> dict[str, str]:
@@ -125,4 +125,4 @@ class Block:
         return {name: self.members[name].checked(f"{begins}{name}", value) for name, value in values.items()}
 
 
-Kind = Text | Whole | Flag | Items | Entries | Block
+Kind = TextShape | WholeShape | Flag | Items | Entries | Block

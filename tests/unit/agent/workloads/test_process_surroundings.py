@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keelman.agent.settings import Settings
-from keelman.agent.workloads.surroundings import Surroundings, surroundings_for
+from keelman.agent.workloads.process_surroundings import Surroundings, surroundings_for
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.users import User

@@ -24,7 +24,7 @@ MAX_FAILURES = 5
 RUN_SECONDS = 120.0
 
 
-class Kept:
+class RestartedSpark:
     """Jobs on the present Spark; a job that comes while there is none waits for the next one."""
 
     def __init__(self, start: Callable[[], AbstractAsyncContextManager[Spark | None]]) -> None:

@@ -23,7 +23,7 @@ def kept_arn(kind: str, said: Any, name: str) -> Arn:
     return arns.arn_of(kind, document_of(said.extra)["region"], said.origin.scope, said.origin.key, name)
 
 
-class Kept(Generic[T]):
+class ManagedResources(Generic[T]):
     """Resources of one kind. `requests` is the module of its requests; `noun` and `field` are its names there; `part`
     is the field with origin and extra, if the resource itself does not have them; `how` are fields of each get request.
     """
