@@ -20,7 +20,7 @@ TESTS := $(RUNS) $(CHECKS) $(VENV)/.servers $(VENV)/.java-classes
 SIDE_BY_SIDE = +@$(MAKE) --no-print-directory -j 4
 PROTOS := $(shell find protos -name '*.proto')
 
-.PHONY: docs bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component systems alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: docs release bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component systems alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -103,6 +103,9 @@ $(DOCS)/.packages: requirements/docs.txt $(VENV)/.uv
 
 docs: $(DOCS)/.packages $(PACKAGES) $(WIRE) ## the documentation as a site in build/site, with the pages that are made from the code; checks its links
 	$(BIN)/python tools/build_docs.py $(DOCS)/bin/mkdocs
+
+release: $(CHECKS) docs ## the files of a release in build/release (wheel, source distribution, container context, chart, protos, documentation), each checked
+	$(BIN)/python tools/build_release.py
 
 release-protos: $(CHECKS) ## keep the wire contract as it is now: later changes are checked against it
 	$(BIN)/buf build --exclude-source-info -o protos/released.binpb
