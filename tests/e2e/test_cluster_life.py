@@ -81,12 +81,12 @@ async def test_a_cluster_lives(own: Keelman, tmp_path: Path) -> None:
     await own.ok("scale", "wc", "life", "--count", "2", "--wait")
     drained = await own.ok("drain", node)
     assert drained.splitlines() == [
-        f"node/{node} asked to drain",
-        "  no other node takes what is to leave: there is no other node; stays: worker/life/0, worker/life/1",
+        f"node/{node} is draining",
+        "  no other node takes the workloads that leave: no other node exists; stays: worker/life/0, worker/life/1",
         f"  pinned to node {node}, and so stays: broker/default/0",
     ]
     waited = await own.run("drain", node, "--wait")
-    assert (waited.code, "there is no other node" in waited.err) == (FAILED, True), waited
+    assert (waited.code, "no other node exists" in waited.err) == (FAILED, True), waited
     assert await pids(own) == after, "what has nowhere to go goes on"
     await own.ok("uncordon", node)
 

@@ -12,7 +12,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.rpc.times import from_duration, to_duration
 
 HELP = (
-    "Fewest and most workers, as there is to do: 1..4, with in=PERCENT, out=PERCENT, lag=RECORDS, every=SECONDS, "
+    "Fewest and most workers, by their load: 1..4, with in=PERCENT, out=PERCENT, lag=RECORDS, every=SECONDS, "
     "samples=N, pause=SECONDS and, of a dedicated connector, tasks=N of each, max-tasks=N, up-to=partitions behind "
     "commas."
 )
@@ -64,7 +64,7 @@ def _number(kind: Callable[[str], float], value: str, text: str) -> float:
 def edit_autoscale(text: str, count: int | None, spec: WorkerClusterSpec | DedicatedCapacity) -> None:
     """Sets the autoscaling of a cluster or a dedicated connector. Raises InvalidArgument."""
     if count is not None:
-        raise InvalidArgument("--autoscale: not together with --count, which ends it: give one of them")
+        raise InvalidArgument("--autoscale: not together with --count, which ends it: use one of them")
     spec.autoscale.CopyFrom(autoscale_of(text))
 
 

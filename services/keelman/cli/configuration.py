@@ -19,7 +19,7 @@ def class_of(config: Mapping[str, str]) -> str:
     """Returns the class in a connector's configuration. Raises InvalidArgument if it has none."""
     if not config.get("connector.class"):
         raise InvalidArgument(
-            "connector.class: not set: give it in --config-file FILE or with --set connector.class=..."
+            "connector.class: not set: set it in --config-file FILE or with --set connector.class=..."
         )
     return config["connector.class"]
 

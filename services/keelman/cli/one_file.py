@@ -120,7 +120,7 @@ def choose_class(classes: Sequence[FileClass], class_text: str) -> FileClass:
         return named[0]
     legal = ", ".join(file_class.attribute for file_class in classes)
     raise (
-        InvalidArgument(f"--class: the file has several connector classes: give one of {legal}")
+        InvalidArgument(f"--class: the file has several connector classes: choose one of {legal}")
         if not class_text
         else InvalidArgument.of("--class", class_text, legal)
     )

@@ -148,7 +148,7 @@ TextForm = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help=
 Worker = Annotated[
     str, typer.Option("--worker", metavar="URL", help="REST address of a worker, in place of the gateway.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not prompt for confirmation.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
 _UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 

@@ -30,7 +30,7 @@ def edit(option: str, present: MutableSequence[PluginRef], texts: Sequence[str],
     for name in removed:
         if name not in names:
             names_text = ", ".join(names) or "it has none"
-            raise InvalidArgument.of(f"--remove-{option}", name, f"the name of one that it has: {names_text}")
+            raise InvalidArgument.of(f"--remove-{option}", name, f"one of its plugins: {names_text}")
     refs: list[PluginRef] = []
     for ref in present:
         if ref.name in removed:

@@ -101,7 +101,7 @@ async def test_what_others_own_is_not_taken_back_to_what_was_read(to: Any, tmp_p
 
 async def test_one_that_is_changed_each_time_is_left_as_it_is(to: Any, tmp_path: Path) -> None:
     late = Late(to, lambda others: others.update(kinds.TOPICS, "orders", with_extra), TRIES)
-    with pytest.raises(Conflict, match=r"^topic/orders: changed by others since it was read: apply again$"):
+    with pytest.raises(Conflict, match=r"^topic/orders: changed by others since they were read: apply again$"):
         await applied(late, tmp_path, CLUSTER + TOPIC.replace("3", "6"))
     assert (await late.get(kinds.TOPICS, "orders")).spec.partitions == 3
 
@@ -109,7 +109,7 @@ async def test_one_that_is_changed_each_time_is_left_as_it_is(to: Any, tmp_path:
 async def test_one_that_others_delete_or_make_meanwhile_is_made_or_changed(to: Any, tmp_path: Path) -> None:
     deleting = Late(to, lambda others: others.act("delete", kinds.TOPICS, "orders"), 1)
     assert await applied(deleting, tmp_path, CLUSTER + TOPIC.replace("3", "6")) == [
-        "topic/orders created: asked to be ABSENT"
+        "topic/orders created: being applied as ABSENT"
     ]
     more = TOPIC.replace("orders", "more")
 
@@ -130,7 +130,7 @@ async def test_one_that_others_take_out_of_the_labels_is_not_pruned(to: Any, tmp
     said = await applied(late, tmp_path, change, prune="app=shop")
     assert said == [
         "broker-cluster/ext changed: external.bootstrap_servers",
-        "topic/orders left: by what others changed, -l does not take it",
+        "topic/orders left alone: another change took the labels of -l from it",
     ]
     assert (await late.get(kinds.TOPICS, "orders")).spec.partitions == 3
     await late.update(kinds.TOPICS, "orders", lambda spec: spec.labels.update(app="shop") or ["labels"])

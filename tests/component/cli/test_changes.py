@@ -80,7 +80,7 @@ async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by
         "night", port, metrics, [kept],
     )  # fmt: skip
     [same] = await ran(prompt, "update wc whole --description night")
-    assert same.out == "worker-cluster/whole has all this already\n"
+    assert same.out == "worker-cluster/whole has these values already\n"
     assert [one["name"] for one in (await shown(prompt, "get wc -l team=red"))["items"]] == ["whole"]
     assert (await shown(prompt, "get wc -l team=blue"))["items"] == []
     [said] = await ran(prompt, "describe wc whole")
@@ -152,7 +152,7 @@ async def test_a_change_that_a_worker_does_not_take_halts_and_ends_the_wait(prom
     last = halted.err.splitlines()[-1]
     assert last == (
         "keelman: the change of worker-cluster/halts has halted: 0 of 2 workers have the change; worker halts/0 did "
-        "not come up: no such file; the others keep what they had"
+        "not come up: no such file; the others keep their former settings"
     )
     [table, described] = await ran(prompt, "get wc -o wide", "describe wc halts")
     assert "HALTED 0/2" in table.out
@@ -216,14 +216,14 @@ async def test_a_drained_node_is_left_and_pinned_workers_are_named(prompt: Comma
     )
     [drained] = await ran(prompt, "drain node-1 --wait --timeout 60")
     assert drained.out.splitlines() == [
-        "node/node-1 drained: nothing movable is on it",
+        "node/node-1 drained: no movable workload is left on it",
         "  pinned to node node-1, and so stays: worker/stays/0",
     ]
     workers = (await shown(prompt, "get workers --cluster moves"))["items"]
     assert [one["node"] for one in workers] == ["node-2"] * 2
     stuck = await prompt.run(["drain", "node-2", "--wait", "--timeout", "60"])
     assert stuck.code == FAILED
-    assert "no other node takes what is to leave: node-1 is draining; stays: worker/moves/" in stuck.err
+    assert "no other node takes the workloads that leave: node-1 is draining; stays: worker/moves/" in stuck.err
     await ran(
         prompt, "uncordon node-1", "uncordon node-2", "delete wc moves --yes --wait", "delete wc stays --yes --wait"
     )

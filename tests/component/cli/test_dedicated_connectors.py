@@ -57,7 +57,7 @@ async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
             await prompt.ran("label dc one team=red")
             assert (await prompt.ran("update dc one --description new")).out == "dedicated-connector/one updated\n"
             again = await prompt.ran("update dc one --description new")
-            assert again.out == "dedicated-connector/one has all this already\n"
+            assert again.out == "dedicated-connector/one has these values already\n"
 
             deleted = await prompt.ran("delete dc one --yes --wait")
             assert deleted.out == "dedicated-connector/one deleted\n"

@@ -57,4 +57,4 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
             assert "has 3 partitions" in told["topics", f"worker-cluster/{name}"]
             closed = await prompt.run(["doctor", "--gateway", f"127.0.0.1:{free_ports(1)[0]}"])
             assert closed.code == FAILED
-            assert "nothing takes connections there" in closed.out
+            assert "no process accepts connections there" in closed.out

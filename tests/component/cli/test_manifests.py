@@ -125,9 +125,9 @@ async def test_what_is_exported_is_applied_with_no_difference(prompt: Commands, 
     assert planned.out.splitlines()[-1] == "7 to create"
     assert (await ran(prompt, "get secrets")).out == ""
     applied = await ran(prompt, f"apply -f {everything}")
-    assert "worker-cluster/shop created: asked to be RUNNING" in applied.out
+    assert "worker-cluster/shop created: being applied as RUNNING" in applied.out
     unreachable = await ran(prompt, f"apply -f {everything} --wait --timeout 5")
-    assert unreachable.out == "7 as their files say\n"
+    assert unreachable.out == "7 unchanged\n"
     await ran(prompt, "start wc shop --wait --timeout 60")
     wheel = numbers_wheel(tmp_path)
     await ran(prompt, f"create plugin {wheel} --label app=shop")
@@ -147,12 +147,12 @@ async def test_what_is_exported_is_applied_with_no_difference(prompt: Commands, 
         if exported:
             kept.add(form.kind.singular)
             again = await ran(prompt, f"apply -f {file} --plan")
-            assert again.out.endswith(" as its file says\n") or again.out.endswith("as their files say\n"), again
+            assert again.out.endswith(" unchanged\n"), again
     assert kept == {form.kind.singular for form in FORMS} - {"plugin-import"}
     (whole := tmp_path / "whole.json").write_text((await ran(prompt, "export -o json")).out)
     assert (await ran(prompt, f"apply -f {whole} --plan")).code == OK
     unchanged = await ran(prompt, f"apply -f {everything}")
-    assert unchanged.out == "7 as their files say\n"
+    assert unchanged.out == "7 unchanged\n"
 
 
 async def test_only_what_differs_is_changed_and_pruned_are_those_of_the_labels(

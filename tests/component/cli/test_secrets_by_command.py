@@ -37,7 +37,7 @@ async def test_a_secret_is_created_from_a_file_changed_and_deleted_and_never_sho
             assert made.out == "secret/prod/db\n"
             for line, named in (
                 ("create secret other", "--config-file: missing"),
-                (f"create secret other --config-file {broken}", "begins as JSON and is none"),
+                (f"create secret other --config-file {broken}", "begins like JSON and is not valid JSON"),
                 (f"create secret other --config-file {nested}", "password: expected a text"),
                 (f"create secret other --config-file {properties} --set a=b", "--set: not for secrets"),
                 (f"update secret prod/db --config-file {document} --description x", "not together"),

@@ -61,7 +61,7 @@ async def test_each_change_is_shown_once(tmp_path: Path) -> None:
             await clients.create_external("three", "127.0.0.1:1")
             await eventually(lambda: seen.documents[-1]["name"] == "three")
         assert seen.child.returncode == 0
-        assert "what changes meanwhile is shown afterwards" in seen.remarks
+        assert "changes in the meantime are shown later" in seen.remarks
     etags = [int(d["etag"]) for d in seen.documents]
     assert etags == sorted({*etags})
 

@@ -116,7 +116,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
         ("nobody", {}, 404, "Connector nobody not found"),
         ("nobody", {"records": 0}, 400, "records: 0 is not legal: a whole number from 1 to 100"),
         ("nobody", {"records": "5"}, 400, 'records: "5" is not legal'),
-        ("nobody", {"record": 1}, 400, "record: there is no such field: config, records, from"),
+        ("nobody", {"record": 1}, 400, "record: unknown field: one of config, records, from"),
         ("nobody", [1], 400, "must be an object"),
         ("nobody", {"config": {"connector.class": "FileStreamSource"}}, 400, 'Missing required configuration "topic"'),
         ("nobody", {"config": {"connector.class": "Nothing"}}, 400, "Failed to find any class"),

@@ -165,5 +165,5 @@ def _text(setting: str, file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "not a text"
         raise InvalidArgument.of(setting, str(file), f"a readable file ({reason})") from None

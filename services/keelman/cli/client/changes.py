@@ -44,7 +44,7 @@ async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, generation
     def late() -> DeadlineExceeded:
         text = "" if latest is None else f", but {standing(kind, latest)}"
         return DeadlineExceeded(
-            f"{kind.singular}/{name} is not as its spec says after {seconds:.0f} s{text}; "
+            f"{kind.singular}/{name} does not match its spec after {seconds:.0f} s{text}; "
             f"see `keelman describe {kind.singular} {name}`"
         )
 
@@ -112,8 +112,8 @@ class Leaving:
         """Returns the progress as lines for people."""
         lines = []
         if self.stuck:
-            reason = f": {', '.join(self.others)}" if self.others else ": there is no other node"
-            lines.append(f"no other node takes what is to leave{reason}; stays: {', '.join(self._waiting)}")
+            reason = f": {', '.join(self.others)}" if self.others else ": no other node exists"
+            lines.append(f"no other node takes the workloads that leave{reason}; stays: {', '.join(self._waiting)}")
         elif self.movable:
             lines.append(f"to leave: {', '.join(self.movable)}")
         if self.pinned:

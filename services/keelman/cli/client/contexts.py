@@ -93,7 +93,7 @@ class Contexts:
         """Returns one context. Raises NotFound with the names of all contexts."""
         if name not in self.known:
             there = ", ".join(sorted(self.known)) or "none"
-            raise NotFound(f"{source}: there is no context {name!r}: there is {there}")
+            raise NotFound(f"{source}: no context {name!r}: the contexts are {there}")
         return self.known[name]
 
     def write(self, known_contexts: Mapping[str, Context], current: str) -> None:

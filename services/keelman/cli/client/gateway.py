@@ -94,12 +94,12 @@ class Gateway:
                 for plan in await self.list(kind):
                     if str(plan.revision) == name:
                         return plan
-                raise NotFound(f"there is no plan {name!r}: the newest are in `keelman get plans`")
+                raise NotFound(f"no plan {name!r}: see the newest in `keelman get plans`")
             case kinds.WORKLOADS:
                 for workload in await self.list(kind):
                     if workload.name == name:
                         return workload
-                raise NotFound(f"there is no workload {name!r}")
+                raise NotFound(f"no workload {name!r}")
             case kinds.WORKERS:
                 fields = {"name": await self.full_name(kind, name, cluster)}
             case kinds.CONNECTORS:
@@ -169,7 +169,7 @@ class Gateway:
         if len(owners) == 1:
             return owners[0], name
         if not owners:
-            raise NotFound(f"there is no connector {name!r}")
+            raise NotFound(f"no connector {name!r}")
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, as it is in " + ", ".join(owners))
 
     async def _has_connector(self, cluster: str, name: str) -> bool:
@@ -284,9 +284,9 @@ class Gateway:
         there is none, InvalidArgument for several without `default`."""
         names = [cluster.name for cluster in await self.list(kinds.BROKER_CLUSTERS)]
         if not names:
-            raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
+            raise NotFound("no broker cluster exists: see `keelman create broker-cluster --help`")
         if len(names) > 1 and "default" not in names:
-            raise InvalidArgument(f"--broker-cluster: there are several: give one of {', '.join(names)}")
+            raise InvalidArgument(f"--broker-cluster: several exist: choose one of {', '.join(names)}")
         return names[0] if len(names) == 1 else "default"
 
     async def client_properties(self, broker_cluster: str) -> dict[str, str]:
@@ -306,7 +306,7 @@ class Gateway:
             hidden.append(f"what secret {profile!r} says")
         if hidden:
             raise FailedPrecondition(
-                f"broker cluster {name}: its clients need {', '.join(hidden)}, which nobody is shown: ask its brokers "
+                f"broker cluster {name}: its clients need {', '.join(hidden)}, which are secret: query its brokers "
                 "with a client of your own",
                 reason="HIDDEN",
             )
@@ -343,7 +343,7 @@ class Gateway:
 
 def print_unreachable(cluster: str, reason: str) -> None:
     """Prints to stderr that the connectors of a worker cluster are unknown."""
-    who = "" if repr(cluster) in reason else f"worker cluster {cluster} could not be asked: "
+    who = "" if repr(cluster) in reason else f"worker cluster {cluster} did not answer: "
     print(f"keelman: {who}{reason}", file=sys.stderr, flush=True)
 
 

@@ -65,7 +65,7 @@ async def follow(gateway: Gateway, name: str, *, seconds: float, canceled: bool 
 
     def late() -> DeadlineExceeded:
         text = "" if latest is None else f": {progress_text(latest)}"
-        return DeadlineExceeded(f"operation {name} has not ended after {seconds:.0f} s, it goes on{text}")
+        return DeadlineExceeded(f"operation {name} has not ended after {seconds:.0f} s and continues{text}")
 
     with progress_line() as line:
         async with deadline(seconds, late):

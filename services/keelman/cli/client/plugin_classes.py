@@ -48,7 +48,7 @@ async def plugins_of(client: Gateway, target: GatewayTarget, cluster: str, name:
     everything = [*reported, *(plugin for plugin in listed if (plugin.name, plugin.version) not in reported_keys)]
     chosen = [plugin for plugin in everything if name in (None, *plugin.names)]
     if name is not None and not chosen:
-        raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins --cluster {cluster}`")
+        raise NotFound(f"no plugin {name!r}: see `keelman get plugins --cluster {cluster}`")
     return sorted(
         chosen, key=lambda plugin: (not plugin.problem, plugin.type not in ("source", "sink"), plugin.type, plugin.name)
     )

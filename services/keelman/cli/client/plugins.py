@@ -104,7 +104,7 @@ async def download(link: Any, text: str, target: Path | None, line: Line, *, for
                     await asyncio.sleep(RESUME_SECONDS)
             file.flush()
             if await asyncio.to_thread(_digest, file) != plugin.sha256:
-                raise Unavailable(f"what came of plugin {text} is not its file: other bytes than its digest says")
+                raise Unavailable(f"the download of plugin {text} does not match its digest: try again")
         assert target is not None, "a download begins with its plugin"
         Path(temporary).chmod(0o644)
         os.replace(temporary, target)
@@ -121,7 +121,7 @@ def _pieces(link: Any, name: str, version: str, offset: int) -> AsyncIterator[pb
 
 def _free(target: Path, *, force: bool) -> Path:
     if target.exists() and not force:
-        raise FailedPrecondition(f"{target} is there already: give -o another file, or --force")
+        raise FailedPrecondition(f"{target} exists: use another file with -o, or --force")
     return target
 
 

@@ -53,9 +53,9 @@ class ConnectRest:
             raise Unavailable(f"cannot reach {self._url}: {error or type(error).__name__}") from None
         cls = class_of_http_status(answer.status_code)
         if cls is Unauthenticated and 'realm="keelman"' in answer.headers.get("www-authenticate", ""):
-            raise cls(f"the gateway at {self._url} wants a context with a token: `keelman context create --help`")
+            raise cls(f"the gateway at {self._url} needs a context with a token: see `keelman context create --help`")
         if cls is Unauthenticated:
-            raise cls(f"{self._url} wants a user: {USER} and {PASSWORD_FILE} in the environment say who asks")
+            raise cls(f"{self._url} needs a user: set {USER} and {PASSWORD_FILE} in the environment")
         try:
             document = answer.json() if answer.content else None
         except ValueError:
@@ -150,7 +150,7 @@ def login(environment: Mapping[str, str]) -> tuple[str, str] | None:
     try:
         return user, Path(file).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        strerror = error.strerror if isinstance(error, OSError) else "it is no text"
+        strerror = error.strerror if isinstance(error, OSError) else "not a text"
         raise InvalidArgument.of(PASSWORD_FILE, file, f"a readable file ({strerror})") from None
 
 
@@ -158,7 +158,7 @@ async def only_cluster(gateway: Gateway) -> str:
     """Returns the name of the only worker cluster. Raises NotFound for none, InvalidArgument for several."""
     names = [cluster.name for cluster in await gateway.list(WORKER_CLUSTERS)]
     if not names:
-        raise NotFound("there is no worker cluster: `keelman create worker-cluster NAME --start` makes one")
+        raise NotFound("no worker cluster exists: create one with `keelman create worker-cluster NAME --start`")
     if len(names) > 1:
-        raise InvalidArgument(f"--cluster: there are several worker clusters: give one of {', '.join(names)}")
+        raise InvalidArgument(f"--cluster: several worker clusters exist: choose one of {', '.join(names)}")
     return str(names[0])

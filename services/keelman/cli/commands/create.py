@@ -92,7 +92,7 @@ class Creation:
     content: str = option(
         "--content",
         "jar|zip",
-        "Of a plugin import: what its file is [as it ends].",
+        "Of a plugin import: the kind of its file [by its ending].",
         (kinds.PLUGIN_IMPORTS,),
         default="",
     )
@@ -103,7 +103,7 @@ class Creation:
         "--start", None, "Also start the new worker cluster, or apply the new definition.", default=False
     )
     no_apply: bool = option(
-        "--no-apply", None, "Of a topic: do not ask the brokers for it yet.", (kinds.TOPICS,), default=False
+        "--no-apply", None, "Of a topic: store it, and do not create it on the brokers.", (kinds.TOPICS,), default=False
     )
 
 
@@ -280,7 +280,8 @@ def create_applied(
             if wait is not None:
                 await follow(client, operation.name, seconds=wait)
             else:
-                print(f"{kind.singular}/{plain} asked to be {operation.target.goal}: operation/{operation.name}",
+                print(f"{kind.singular}/{plain} is being applied as {operation.target.goal}: "
+                    f"operation/{operation.name}",
                       file=sys.stderr)  # fmt: skip
             resource = await client.get(kind, plain)
         print_one(

@@ -281,7 +281,7 @@ async def _answers(
 
 
 def _say_away(error: Unavailable) -> None:
-    print(f"keelman: {error.message}; what changes meanwhile is shown afterwards", file=sys.stderr, flush=True)
+    print(f"keelman: {error.message}; changes in the meantime are shown later", file=sys.stderr, flush=True)
 
 
 def _on_screen(form: str) -> bool:

@@ -70,7 +70,7 @@ def get(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes, until Ctrl-C.")] = False,
     target: GatewayTarget,
 ) -> int:
-    """Show one thing or all of a kind."""
+    """Show one resource or all of a kind."""
     noun, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
     check_meant(noun, only)
     about = target_of(only.of)
@@ -149,7 +149,7 @@ def checked_state(kind: Kind, word: str) -> str:
 def at_rest(clusters: Sequence[Any], only: str) -> list[str]:
     """What to say of worker clusters that do not run: they may have connectors, which only their workers could show."""
     return [
-        f"worker cluster {c.name} is {state_word(c.status)}: its connectors are known once it runs"
+        f"worker cluster {c.name} is {state_word(c.status)}: its connectors are shown once it runs"
         for c in clusters
         if not c.status.ready_workers and only in ("", c.name)
     ]

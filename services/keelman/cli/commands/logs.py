@@ -35,7 +35,7 @@ def logs(
     ] = 100,
     target: GatewayTarget,
 ) -> int:
-    """Show the logs of the processes behind one thing."""
+    """Show the logs of a resource's processes."""
     noun = kind_of(kind, "logs", cluster=cluster)
 
     async def body(client: Gateway) -> None:

@@ -30,7 +30,7 @@ class Many:
     selector: list[str] | None = option(
         "-l --selector", "SELECTOR", "In place of NAME: all with these labels: K=V, K!=V, K in (A,B), K."
     )
-    all: bool = option("--all", None, "In place of NAME: all of them; asks first on a terminal.", default=False)
+    all: bool = option("--all", None, "In place of NAME: all of them; prompts first on a terminal.", default=False)
     yes: Yes = False
 
     @property
@@ -49,12 +49,12 @@ def each(
     """
     if not many.is_given:
         if not name:
-            raise InvalidArgument(f"NAME: missing: the {kind.singular} to {verb}; -l or --all mean many")
+            raise InvalidArgument(f"NAME: missing: the {kind.singular} to {verb}; or select several with -l or --all")
         return do(name)
     if name:
         raise InvalidArgument(f"{'--all' if many.all else '-l'}: not together with a name ({name})")
     if many.all and many.selector:
-        raise InvalidArgument("--all: not together with -l, which says which ones")
+        raise InvalidArgument("--all: not together with -l, which selects some")
     names = _meant(target, kind, many, cluster)
     if not names:
         print(f"no {kind.plural}{' with these labels' if many.selector else ''}", file=sys.stderr)

@@ -36,12 +36,11 @@ def update(
     name: PlainName,
     *,
     change: GivenChange,
-    apply_: Annotated[
-        bool, typer.Option("--apply", help="Of a topic or definition: also bring it to what it says then.")
-    ] = False,
+    apply_: Annotated[bool, typer.Option("--apply", help="Of a topic or definition: also apply it.")] = False,
     config_file: ConfigFile = None,
     skip_health_check: Annotated[
-        bool, typer.Option("--skip-health-check", help="Of a dedicated connector: what is new stays however it runs.")
+        bool,
+        typer.Option("--skip-health-check", help="Of a dedicated connector: keep the change even if it does not run."),
     ] = False,
     waiting: WaitOptions,
     output: ThisForm = "text",
@@ -79,7 +78,7 @@ def scale(
     kind: Annotated[str, kind_word("scale")],
     name: PlainName,
     *,
-    count: Annotated[int, typer.Option("--count", metavar="N", help="How many workers it is to have.", min=1)],
+    count: Annotated[int, typer.Option("--count", metavar="N", help="The number of its workers.", min=1)],
     waiting: WaitOptions,
     output: ThisForm = "text",
     target: GatewayTarget,
@@ -108,7 +107,7 @@ def label(
     kind: Annotated[str, kind_word("label")],
     name: NameUnlessMany = "",
     labels: Annotated[
-        list[str] | None, typer.Argument(metavar="K=V|K-", help="A label to set, or with a - to remove.")
+        list[str] | None, typer.Argument(metavar="K=V|K-", help="A label to set, or to remove with a - after it.")
     ] = None,
     *,
     many: Many,
@@ -165,7 +164,7 @@ def _change_applied(
 ) -> int:
     checked_format(form, _FORMS)
     if wait is not None and not applies:
-        raise InvalidArgument(f"--wait: only together with --apply: nothing is done about a {kind.singular} before")
+        raise InvalidArgument(f"--wait: only together with --apply: a {kind.singular} is only stored without it")
 
     async def body(client: Gateway) -> None:
         resource, changed = await client.update(kind, name, edit)
@@ -182,7 +181,7 @@ def _change_applied(
                 if resource.generation == resource.status.applied_generation
                 else f": `keelman apply {kind.singular} {name}`"
             )
-            print(f"{kind.singular}/{name} {f'updated{later}' if changed else 'has all this already'}")
+            print(f"{kind.singular}/{name} {f'updated{later}' if changed else 'has these values already'}")
 
     return target.run(body)
 
@@ -198,7 +197,7 @@ def _change(
 ) -> int:
     checked_format(form, _FORMS)
     if wait is not None and kind in (kinds.NODES, *kinds.SAID):
-        raise InvalidArgument(f"--wait: not for {kind.plural}: what is said of a {kind.singular} holds at once")
+        raise InvalidArgument(f"--wait: not for {kind.plural}: a change of a {kind.singular} holds at once")
 
     async def body(client: Gateway) -> None:
         resource, changed = await client.update(kind, name, edit)
@@ -207,7 +206,7 @@ def _change(
         if form != "text":
             print_one(kind, resource, form)
             return
-        text = "updated" if changed else "has all this already"
+        text = "updated" if changed else "has these values already"
         print(f"{kind.singular}/{name} {text}{'' if wait is None else ': ' + standing(kind, resource)}")
 
     return target.run(body)

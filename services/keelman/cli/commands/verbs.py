@@ -90,7 +90,9 @@ def restart(
     task: Annotated[
         int | None, typer.Option("--task", metavar="N", help="Of a connector: only this task.", min=0)
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Of a connector: only what has FAILED.")] = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Of a connector: only if FAILED, and only its FAILED tasks.")
+    ] = False,
     tasks: Annotated[
         bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: with its tasks or without [--tasks].")
     ] = None,
@@ -129,7 +131,7 @@ class Restart:
 
 def _restart(target: GatewayTarget, name: str, what: Restart, seconds: float | None) -> int:
     noun, cluster, task, failed, tasks = what.kind, what.cluster, what.task, what.failed, what.tasks
-    about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
+    about = f", task {task}:" if task is not None else ", its FAILED parts:" if failed else ""
 
     async def body(client: Gateway) -> None:
         full, more, meant = await client.full_name(noun, name, cluster), dict[str, bool](), None

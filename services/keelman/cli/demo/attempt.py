@@ -122,7 +122,9 @@ def checked_output(output: Path, input_path: Path) -> Path:
     resolved = output.expanduser().resolve()
     folder = resolved.parent
     if not folder.is_dir():
-        raise InvalidArgument(f"OUTPUT {output}: there is no folder {folder}: legal is a file in a folder that exists")
+        raise InvalidArgument(
+            f"OUTPUT {output}: folder {folder} does not exist: legal is a file in a folder that exists"
+        )
     if resolved.exists() and resolved.samefile(input_path):
         raise InvalidArgument(f"OUTPUT {output}: is INPUT itself: legal is another file")
     if resolved.exists() and not resolved.is_file():

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     )
     truths = ("1", "true", "yes", "on")
     once = environment.get("ONCE", "").lower() in truths
-    parser.add_argument("--once", action="store_true", default=once, help="end when done, stop what was started")
+    parser.add_argument("--once", action="store_true", default=once, help="end when done, and stop what it started")
     parser.add_argument("--home", type=Path, default=None, help="folder of the system [KEELMAN_HOME, else ~/.keelman]")
     free = environment.get("FREE_PORTS", "").lower() in truths
     parser.add_argument("--free-ports", action="store_true", default=free, help="take free ports for everything")
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         print_error(job.error.message)
         return FAILED
     if job.equal is None:
-        print_error("interrupted before OUTPUT was verified: run it again to go on where it stopped")
+        print_error("interrupted before OUTPUT was verified: run it again to continue where it stopped")
         return INTERRUPTED
     return OK if job.equal and code == OK else FAILED
 
@@ -82,7 +82,7 @@ def data_set() -> Path:
         file = Path(folder) / "_data" / DATA_SET
         if file.is_file():
             return file
-    raise InvalidArgument("INPUT: not given, and the package vega-datasets is not installed: give INPUT=path")
+    raise InvalidArgument("INPUT: not given, and the package vega-datasets is not installed: set INPUT=path")
 
 
 @dataclass(slots=True)

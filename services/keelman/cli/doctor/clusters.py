@@ -35,8 +35,8 @@ def broker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
         elif _TLS.search(message):
             yield Finding(
                 "tls", name, text,
-                "security.protocol, ssl.truststore.* and, where brokers ask for one, ssl.keystore.* of its client "
-                "properties: the truststore needs the CA of the brokers' certificates, which name the addresses asked",
+                "security.protocol, ssl.truststore.* and, where brokers require one, ssl.keystore.* of its client "
+                "properties: the truststore needs the CA of the brokers' certificates, which must name their addresses",
             )  # fmt: skip
         else:
             yield Finding(
@@ -59,8 +59,8 @@ def worker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
         if status.problem_connectors:
             yield Finding(
                 "connectors", name, status.verdict or f"{status.problem_connectors} connectors have problems",
-                f"`keelman get connectors --cluster {cluster.name} --state FAILED`; what is mended is restarted with "
-                "`keelman restart connector NAME --failed`",
+                f"`keelman get connectors --cluster {cluster.name} --state FAILED`; after a repair restart them "
+                "with `keelman restart connector NAME --failed`",
             )  # fmt: skip
         for problem in status.log_problems:
             yield Finding(
@@ -76,7 +76,7 @@ def topic_findings(topics: Iterable[Any]) -> Iterator[Finding]:
             reason = f": {topic.status.message}" if topic.status.message else ""
             yield Finding("topics", name, f"it is {state}{reason}", f"`keelman apply topic {topic.name} --wait`")
         for difference in topic.status.differences:
-            remedy = f"`keelman apply topic {topic.name}`, or change the resource to what the brokers have"
+            remedy = f"`keelman apply topic {topic.name}`, or change the resource to match the brokers"
             yield Finding("topics", name, difference, remedy)
 
 

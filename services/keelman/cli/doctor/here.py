@@ -33,11 +33,9 @@ async def gateway_findings(address: str, source: str, error: KeelmanError) -> li
         writer.close()
     except (OSError, TimeoutError) as wrong:
         reason = "no answer" if isinstance(wrong, TimeoutError) else str(wrong)
-        remedy = (
-            f"start it (`keelman up`, `systemctl start keelman-gateway`), or give its address ({source} says this one)"
-        )
-        return [Finding("network", subject, f"nothing takes connections there: {reason}", remedy)]
-    remedy = "see its log: the port is open, and it does not answer as a gateway does; TLS or a token may be missing"
+        remedy = f"start it (`keelman up`, `systemctl start keelman-gateway`), or set its address (from {source})"
+        return [Finding("network", subject, f"no process accepts connections there: {reason}", remedy)]
+    remedy = "see its log: the port is open, and does not answer like a gateway; TLS or a token may be missing"
     return [Finding("gateway", subject, error.message, remedy)]
 
 
@@ -46,7 +44,7 @@ def home_findings(home: Path) -> Iterator[Finding]:
     try:
         free = shutil.disk_usage(home).free
     except OSError as wrong:
-        yield Finding("disk", str(home), f"it cannot be looked at: {wrong.strerror}", "its owner and mode, or --home")
+        yield Finding("disk", str(home), f"it cannot be read: {wrong.strerror}", "its owner and mode, or --home")
         return
     if free < MIN_DISK_BYTES:
         remedy = "free some: below 1 GiB the state service and brokers soon cannot write"

@@ -27,8 +27,8 @@ def node_findings(nodes: Iterable[Any], version: str) -> Iterator[Finding]:
             reason = f": {status.message}" if status.message else ""
             yield Finding(
                 "nodes", name, f"it is OFFLINE{reason}",
-                "start its agent (`systemctl start keelman-agent`), or see whether its host reaches the state service; "
-                f"one that is gone for good: `keelman delete node {node.name}`",
+                "start its agent (`systemctl start keelman-agent`), or check that its host reaches the state "
+                "service; if the host is gone for good: `keelman delete node {node.name}`",
             )  # fmt: skip
             continue
         if state != "ONLINE":

@@ -62,7 +62,7 @@ def judged(
     """Yields the problems of one topic; `policy` is empty if unknown."""
     if policy and policy != COMPACT:
         yield Finding(
-            "topics", subject, f"{kind} topic {topic} has {POLICY}={policy}: what is in it would be deleted one day",
+            "topics", subject, f"{kind} topic {topic} has {POLICY}={policy}: its records will be deleted some day",
             f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {POLICY}={COMPACT}",
         )  # fmt: skip
     if kind == "config" and partitions != 1:

@@ -70,8 +70,8 @@ async def join_host(text: str, joining: Joining) -> Sequence[str]:
     ]
     if joining.role is JoinRole.NODE and not joining.workload_trust:
         lines.append(
-            "its brokers and workers listen on loopback alone: with --workload-trust https those whose TLS asks who "
-            "calls are reached from other hosts, with mesh all, in plain text too"
+            "its brokers and workers listen on loopback alone: with --workload-trust https those whose TLS "
+            "authenticates callers are reached from other hosts, with mesh all of them, in plain text too"
         )
     return lines
 

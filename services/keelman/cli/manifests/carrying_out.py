@@ -66,7 +66,11 @@ async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: flo
             say(_line_of(item))
     for item in plan.removed:
         is_gone = await _remove(gateway, item, plan, clock)
-        say(f"{item.title} removed" if is_gone else f"{item.title} left: by what others changed, -l does not take it")
+        say(
+            f"{item.title} removed"
+            if is_gone
+            else f"{item.title} left alone: another change took the labels of -l from it"
+        )
     if seconds is not None:
         for item in changed:
             if item.form.batched:
@@ -85,13 +89,13 @@ class _Clock:
         """The time that is left, in seconds. Raises DeadlineExceeded if none is left."""
         left = self._end - time.monotonic()
         if left <= 0:
-            raise DeadlineExceeded(f"not all is as it is to be after {self._seconds:.0f} s: `--plan` shows what is not")
+            raise DeadlineExceeded(f"not all files are applied after {self._seconds:.0f} s: `--plan` shows the rest")
         return left
 
 
 def _line_of(item: Item) -> str:
     if item.action == CREATED:
-        return f"{item.title} created" + (f": asked to be {item.goal}" if item.goal else "")
+        return f"{item.title} created" + (f": being applied as {item.goal}" if item.goal else "")
     return f"{item.title} changed: " + ", ".join(dict.fromkeys(change.field for change in item.changes))
 
 
@@ -195,7 +199,7 @@ async def _check_connectors(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> 
             continue
         if not resource.status.ready_workers:
             text = (
-                f"worker cluster {cluster} is {state_word(resource.status)}: its workers alone can have connectors: "
+                f"worker cluster {cluster} is {state_word(resource.status)}: only a running one has connectors: "
                 "start it, or write a definition, which is kept while it does not run"
             )
             wrong.add(f"{item.manifest.place}: {item.title}" if item.manifest else item.title, FailedPrecondition(text))

@@ -36,7 +36,7 @@ async def export_all(
             taken |= set(_makes(form, resource))
             manifests.append(manifest_of(form, resource))
     if name and not manifests:
-        raise NotFound(f"there is no {forms[0].kind.singular} {name!r}")
+        raise NotFound(f"no {forms[0].kind.singular} {name!r}")
     return manifests
 
 

@@ -37,7 +37,7 @@ def fill(message: Message, tree: Any, path: str, *, without: Collection[str] = (
             continue
         if (one_of := field.containing_oneof) is not None:
             if one_of.name in chosen and not one_of.name.startswith("_"):
-                raise InvalidArgument(f"{path}.{key}: not together with {chosen[one_of.name]}: it can be one of them")
+                raise InvalidArgument(f"{path}.{key}: not together with {chosen[one_of.name]}: choose one of them")
             chosen[one_of.name] = key
         _set(message, field, value, f"{path}.{key}")
 

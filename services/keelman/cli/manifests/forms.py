@@ -52,7 +52,7 @@ class Form:
         if goal in (None, ""):
             return ""
         if not self.goals:
-            raise InvalidArgument(f"goal: not for {self.kind.plural}: they are as their spec says")
+            raise InvalidArgument(f"goal: not for {self.kind.plural}: they always follow their spec")
         plain = str(goal).upper().rpartition("GOAL_")[2]
         if plain not in self.goals:
             raise InvalidArgument.of("goal", goal, f"for {self.kind.plural} one of {', '.join(self.goals)}")
@@ -65,7 +65,7 @@ class Form:
         fill(message, spec, "spec", without=hidden)
         if manifest.labels:
             if isinstance(spec, Mapping) and spec.get("labels"):
-                raise InvalidArgument("spec.labels: the manifest has labels already: give them once")
+                raise InvalidArgument("spec.labels: the manifest has labels already: write them once")
             message.labels.update(manifest.labels)
         return message
 
@@ -145,7 +145,7 @@ class ClusterForm(Form):
     def steer(self, name: str, goal: str, present: Any, after: Any) -> list[Message]:
         """Returns the requests that bring a resource to its goal."""
         if goal and not self._steered(after):
-            raise InvalidArgument.of("goal", goal, "none for external broker clusters: nobody here runs them")
+            raise InvalidArgument.of("goal", goal, "none for external broker clusters: keelman does not run them")
         initial = RUNNING if self.kind is kinds.BROKER_CLUSTERS else STOPPED  # the goal at creation
         now = initial if present is None else self.goal_of(present)
         return [] if goal in ("", now) else [self.request("Start" if goal == RUNNING else "Stop", name=name)]

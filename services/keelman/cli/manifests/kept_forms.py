@@ -117,9 +117,7 @@ class ConfigurationForm(KeptForm):
 
     def _check(self, content: bytes) -> None:
         if HIDDEN.encode() in content:
-            legal = (
-                "the value, or a reference to it: a hidden one stands for what is stored, and this content is another"
-            )
+            legal = "the value, or a reference to it: a hidden value means the stored value, and this content is new"
             raise InvalidArgument.of("spec.content", HIDDEN, legal)
 
 
@@ -149,7 +147,7 @@ class PluginForm(KeptForm):
         raise InvalidArgument.of(
             "name",
             name,
-            "a plugin that is there: `keelman create plugin FILE` uploads one, a plugin-import fetches one",
+            "an existing plugin: upload it with `keelman create plugin FILE`, or fetch it with a plugin-import",
         )
 
     def update(self, present: Any, filled: Any) -> list[Message]:

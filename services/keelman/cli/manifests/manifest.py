@@ -88,4 +88,4 @@ def unknown(path: str, key: str, legal: Iterable[str]) -> InvalidArgument:
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}? " if near else ""
     full = f"{path}.{key}" if path else key
-    return InvalidArgument(f"{full}: there is no such field: {hint}one of {', '.join(names)}", metadata={"field": full})
+    return InvalidArgument(f"{full}: unknown field: {hint}one of {', '.join(names)}", metadata={"field": full})

@@ -180,7 +180,7 @@ def _compare(item: Item, *, changed: bool) -> None:
         if goal and goal != present_goal:
             item.changes.append(FieldDifference("goal", present_goal, goal))
         elif drifts and not changed:
-            item.changes += [FieldDifference("status", drift, "as its spec says") for drift in drifts]
+            item.changes += [FieldDifference("status", drift, "as in its spec") for drift in drifts]
         elif not changed:
             item.changes.append(FieldDifference("status", "not applied yet", goal or present_goal))
 
@@ -262,7 +262,7 @@ async def batch(
         if result.HasField("error")
     ]
     if others := [item.title for item, reason in refused if await _is_others(gateway, item, reason)]:
-        raise Conflict(f"{', '.join(dict.fromkeys(others))}: changed by others since it was read: apply again")
+        raise Conflict(f"{', '.join(dict.fromkeys(others))}: changed by others since they were read: apply again")
     for item, reason in refused:
         _note(item, reason, wrong)
     results: Sequence[Any] = answer.results

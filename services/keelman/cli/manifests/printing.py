@@ -11,7 +11,7 @@ from keelman.cli.manifests.plan import CHANGED, CREATED, REMOVED, SAME, ApplyPla
 from keelman.cli.output.printing import on_one_line
 
 MARKS = {CREATED: "+", CHANGED: "~", REMOVED: "-"}
-WORDS = {CREATED: "to create", CHANGED: "to change", REMOVED: "to remove", SAME: "as its file says"}
+WORDS = {CREATED: "to create", CHANGED: "to change", REMOVED: "to remove", SAME: "unchanged"}
 
 
 def lines(plan: ApplyPlan) -> Iterator[str]:

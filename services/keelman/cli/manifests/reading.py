@@ -36,7 +36,7 @@ def read_manifests(paths: Sequence[str], *, cluster: str = "") -> list[Manifest]
     first: dict[tuple[str, str], Manifest] = {}
     for manifest in manifests:
         if (other := first.setdefault(manifest.key, manifest)) is not manifest:
-            wrong.add(manifest.place, InvalidArgument(f"{manifest.title} stands in {other.place} too"))
+            wrong.add(manifest.place, InvalidArgument(f"{manifest.title} is in {other.place} too: remove one"))
     wrong.check()
     return manifests
 
@@ -108,7 +108,7 @@ def _of_properties(file: Path, text: str, cluster: str) -> Manifest:
     try:
         values = {str(k): str(v) for k, v in javaproperties.loads(text).items()}
     except javaproperties.InvalidUEscapeError:
-        raise InvalidArgument("an escape in it is no \\u and four digits") from None
+        raise InvalidArgument("an escape in it is not \\u with four digits") from None
     place = FilePlace(str(file))
     if CLASS not in values:
         return Manifest(kinds.WORKER_CONFIGURATIONS, file.stem, place, spec={"content": text})

@@ -47,7 +47,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     once: dict[str, Any] = {}
     for key, value in pairs:
         if key in once:
-            raise InvalidArgument(f"{key}: it stands twice in one object")
+            raise InvalidArgument(f"{key}: twice in one object")
         once[key] = value
     return once
 
@@ -88,11 +88,9 @@ def _loader(yaml: Any) -> Any:
         for key_node, value_node in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is None:
-                raise yaml.constructor.ConstructorError(None, None, "a key has to be a text", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a text", key_node.start_mark)
             if key in mapping:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{key} stands twice in one mapping", key_node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"{key}: twice in one mapping", key_node.start_mark)
             mapping[key] = loader.construct_object(value_node, deep=True)
         return mapping
 

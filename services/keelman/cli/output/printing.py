@@ -25,9 +25,9 @@ TEXT_FORMATS = ("text", "json", "yaml")
 LONGEST = 160
 WIDEST = 32_767
 _HINTS = {
-    OPERATIONS: ": those that ended long ago are forgotten",
-    COPY_RUNS: ": what has nothing to copy is parked; --ended shows former ones too",
-    PLUGINS: ": none has been uploaded; --cluster shows what the workers of a cluster can run",
+    OPERATIONS: ": copy runs that ended long ago are not kept",
+    COPY_RUNS: ": tasks with nothing to copy are parked; --ended shows former copy runs too",
+    PLUGINS: ": no plugin was uploaded; --cluster shows the classes that a cluster's workers can run",
 }
 
 

@@ -80,7 +80,7 @@ def rollout_text(rollout: Any) -> str:
     worker, message = rollout.worker.removeprefix("worker/"), " ".join(rollout.message.split())
     reason = f": {message}" if message else ""
     if rollout.state == ROLLOUT_STATE_HALTED:
-        return f"{text}; worker {worker} did not come up{reason}; the others keep what they had"
+        return f"{text}; worker {worker} did not come up{reason}; the others keep their former settings"
     return f"{text}; worker {worker} gets it now{reason}" if worker else text + reason
 
 

@@ -35,7 +35,7 @@ def edit_brokers(options: Given, change: GivenChange | None, spec: BrokerCluster
         raise InvalidArgument("--bootstrap-servers: not together with nodes or a port: the brokers run elsewhere")
     if external and (options.metrics_port is not None or options.routes or options.heap):
         option = "--heap" if options.heap else "--route" if options.routes else "--metrics-port"
-        raise InvalidArgument(f"{option}: not for external brokers: whoever runs them decides")
+        raise InvalidArgument(f"{option}: not for external brokers: their operator decides")
     if options.credential_profile is not None:
         if not external:
             raise InvalidArgument("--credential-profile: only for external brokers (--bootstrap-servers)")

@@ -27,8 +27,8 @@ _LABELLED = (NODES, DEDICATED_CONNECTORS, *SAID, *_CLUSTERS, *APPLIED)
 class Given:
     """Options for a spec; None or empty if not given."""
 
-    description: str | None = option("--description", "TEXT", "Of what it is, for people.", _LABELLED)
-    labels: list[str] | None = option("--label", "K=V", "Label of what has labels; may be repeated.", _LABELLED)
+    description: str | None = option("--description", "TEXT", "A description, for people.", _LABELLED)
+    labels: list[str] | None = option("--label", "K=V", "A label; may be repeated.", _LABELLED)
     values: list[str] | None = option(
         "--set --property --config",
         "K=V",
@@ -120,9 +120,11 @@ class GivenChange(Given):
     unset: list[str] | None = option(
         "--unset", "K", "A property to remove; may be repeated.", (*_CLUSTERS, DEDICATED_CONNECTORS, *APPLIED)
     )
-    add_nodes: list[str] | None = option("--add-node", "NODE", "One node more; may be repeated.", _CLUSTERS)
-    remove_nodes: list[str] | None = option("--remove-node", "NODE", "One node less; may be repeated.", _CLUSTERS)
-    remove_plugins: list[str] | None = option("--remove-plugin", "NAME", "One plugin less; may be repeated.", _WORKERS)
+    add_nodes: list[str] | None = option("--add-node", "NODE", "A node to add; may be repeated.", _CLUSTERS)
+    remove_nodes: list[str] | None = option("--remove-node", "NODE", "A node to remove; may be repeated.", _CLUSTERS)
+    remove_plugins: list[str] | None = option(
+        "--remove-plugin", "NAME", "A plugin to remove; may be repeated.", _WORKERS
+    )
     remove_libraries: list[str] | None = option(
-        "--remove-library", "NAME", "One library less; may be repeated.", _WORKERS
+        "--remove-library", "NAME", "A library to remove; may be repeated.", _WORKERS
     )

@@ -43,9 +43,7 @@ class WorkerPluginSet:
             mine = [worker_class for worker_class in classes if worker_class.plugin == name]
             if any(not worker_class.problem for worker_class in mine) or not (mine or _is_python(folder)):
                 continue
-            reason = (
-                "; ".join(dict.fromkeys(worker_class.problem for worker_class in mine)) or "there is no connector in it"
-            )
+            reason = "; ".join(dict.fromkeys(worker_class.problem for worker_class in mine)) or "no connector in it"
             raise InvalidArgument(f"plugin {name} cannot be loaded: {reason}", reason=PLUGIN_BROKEN)
 
     def _are_awaited(self) -> bool:

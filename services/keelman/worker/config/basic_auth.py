@@ -49,7 +49,7 @@ def _text(location: str, key: str) -> str:
     try:
         return Path(location).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "not a text"
         raise InvalidArgument(f"{key}: {location!r} cannot be read: {reason}") from None
 
 

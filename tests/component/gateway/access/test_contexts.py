@@ -95,7 +95,7 @@ async def test_commands_ask_the_gateway_of_their_context(shell: Shell) -> None:
     assert "nothing" in err
     code, _, err = await shell.run("validate", "nothing/c", "--set", "a=b", "--context", "nobody")
     assert code == 1
-    assert "wants a context with a token" in err
+    assert "needs a context with a token" in err
 
 
 async def test_a_certificate_says_who_asks(shell: Shell) -> None:

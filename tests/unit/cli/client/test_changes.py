@@ -93,7 +93,7 @@ def test_a_change_is_told_with_its_worker_and_a_halt_ends_the_wait() -> None:
     assert exit_code_of(raised.value) == FAILED
     assert raised.value.message == (
         "the change of worker-cluster/demo has halted: 1 of 3 workers has the change; worker demo/1 did not come up: "
-        "EXITED: it ended with 1; the others keep what they had"
+        "EXITED: it ended with 1; the others keep their former settings"
     )
 
 
@@ -131,7 +131,9 @@ async def test_a_drain_names_what_leaves_and_what_stays() -> None:
 
 async def test_a_drain_with_nowhere_to_go_says_why_at_once() -> None:
     alone = Nodes(carried=("worker/a/0",))
-    assert await lines(alone) == ["no other node takes what is to leave: there is no other node; stays: worker/a/0"]
+    assert await lines(alone) == [
+        "no other node takes the workloads that leave: no other node exists; stays: worker/a/0"
+    ]
     others = [node("n2", "OFFLINE"), node("n3", "ONLINE", cordoned=True), node("n4", "ONLINE", draining=True)]
     with pytest.raises(NotReached, match=r"node n1 is not drained: .* n2 is OFFLINE, n3 is cordoned, n4 is draining"):
         await wait_for_drain(cast("Gateway", Nodes(*others, carried=CARRIED)), "n1", seconds=60)

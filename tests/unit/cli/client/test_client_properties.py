@@ -36,7 +36,7 @@ async def test_brokers_with_tls_are_trusted_by_what_their_status_says() -> None:
     [
         (ExternalBrokers(credential_profile="kafka"), {}, "what secret 'kafka' says"),
         (ExternalBrokers(client_properties={"sasl.jaas.config": "[hidden]"}), {}, "need sasl.jaas.config, which"),
-        (None, {**TRUST, "ssl.keystore.key": "[hidden]"}, "need ssl.keystore.key, which nobody is shown"),
+        (None, {**TRUST, "ssl.keystore.key": "[hidden]"}, "need ssl.keystore.key, which are secret"),
     ],
 )
 async def test_what_nobody_is_shown_cannot_be_asked_with(

@@ -75,7 +75,7 @@ def test_which_gateway_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert place_of("127.0.0.1:6", None, None).http == "http://127.0.0.1:7480"
     with pytest.raises(InvalidArgument, match="not together with --context"):
         place_of("127.0.0.1:6", "c", None)
-    with pytest.raises(NotFound, match="--context: there is no context 'd': there is a, b, c"):
+    with pytest.raises(NotFound, match="--context: no context 'd': the contexts are a, b, c"):
         place_of(None, "d", None)
     monkeypatch.delenv("KEELMAN_GATEWAY")
     monkeypatch.delenv("KEELMAN_CONTEXT")

@@ -56,7 +56,7 @@ async def test_a_refusal_ends_with_the_exit_code_that_is_promised(url: str, stat
 async def test_who_is_not_let_in_is_told_how_to_say_who_asks(url: str) -> None:
     error = await refused(url, 401, "User cannot access the resource.")
     assert exit_code_of(error) == exits.FAILED
-    assert "wants a user: KEELMAN_REST_USER and KEELMAN_REST_PASSWORD_FILE in the environment" in error.message
+    assert "needs a user: set KEELMAN_REST_USER and KEELMAN_REST_PASSWORD_FILE in the environment" in error.message
 
 
 async def test_what_no_worker_answered_is_told_with_its_status(url: str) -> None:

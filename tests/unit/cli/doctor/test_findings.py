@@ -126,7 +126,7 @@ def test_worker_clusters_topics_and_definitions() -> None:
     ("fields", "problem"),
     [
         ({}, None),
-        ({"policy": "delete"}, "config topic c has cleanup.policy=delete: what is in it would be deleted one day"),
+        ({"policy": "delete"}, "config topic c has cleanup.policy=delete: its records will be deleted some day"),
         ({"partitions": 3}, "config topic c has 3 partitions: the order of changes is lost"),
         ({"replicas": 1}, "config topic c has 1 replicas on 3 brokers"),
         ({"policy": "", "replicas": 0}, None),
@@ -146,7 +146,7 @@ async def test_a_gateway_that_cannot_be_asked_says_how_far_one_comes() -> None:
     (unknown,) = await gateway_findings("no-such-host.invalid:7400", "--gateway", error)
     assert (unknown.check, "has no address here" in unknown.problem) == ("network", True)
     (closed,) = await gateway_findings(f"127.0.0.1:{free_ports(1)[0]}", "--gateway", error)
-    assert (closed.check, "nothing takes connections" in closed.problem) == ("network", True)
+    assert (closed.check, "no process accepts connections" in closed.problem) == ("network", True)
     with socket.create_server(("127.0.0.1", 0)) as server:
         (deaf,) = await gateway_findings(f"127.0.0.1:{server.getsockname()[1]}", "--gateway", error)
         assert (deaf.check, deaf.problem) == ("gateway", error.message)
@@ -154,7 +154,7 @@ async def test_a_gateway_that_cannot_be_asked_says_how_far_one_comes() -> None:
 
 def test_a_home_that_is_full_or_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (gone,) = home_findings(tmp_path / "none")
-    assert gone.problem.startswith("it cannot be looked at")
+    assert gone.problem.startswith("it cannot be read")
     monkeypatch.setattr(here, "MIN_DISK_BYTES", 1 << 62)
     (full,) = home_findings(tmp_path)
     assert full.problem.endswith("of disk are free")

@@ -46,7 +46,7 @@ def test_all_sorts_of_fields_are_filled() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{prot: 1}", "spec.prot: there is no such field: did you mean 'port'? one of admin_port"),
+        ("{prot: 1}", "spec.prot: unknown field: did you mean 'port'? one of admin_port"),
         ("{port: x}", "spec.port: 'x' is not legal: a whole number"),
         ("{port: 1.5}", "spec.port: 1.5 is not legal: a whole number"),
         ("{port: true}", "spec.port: True is not legal: a whole number"),
@@ -58,7 +58,7 @@ def test_all_sorts_of_fields_are_filled() -> None:
         ("{reserved_ports: [1, x]}", "spec.reserved_ports[1]: 'x' is not legal"),
         ("{properties: [1]}", "spec.properties: [1] is not legal: fields and their values"),
         ("{properties: {a: [1]}}", "spec.properties.a: [1] is not legal: a text"),
-        ("{limits: {cpu: 1}}", "spec.limits.cpu: there is no such field: did you mean 'cpus'?"),
+        ("{limits: {cpu: 1}}", "spec.limits.cpu: unknown field: did you mean 'cpus'?"),
         ("{limits: {memory_bytes: 5 parsecs}}", "spec.limits.memory_bytes: '5 parsecs' is not legal"),
         ("{limits: {cpus: much}}", "spec.limits.cpus: 'much' is not legal: a number"),
         ("{autoscale: {sample_period: soon}}", "spec.autoscale.sample_period: 'soon' is not legal: a Duration"),

@@ -193,7 +193,7 @@ def test_a_spec_and_its_rollout_are_described_in_sentences() -> None:
     assert repr(words["spec"]["extra"]) == "{'tags': {'x': [1, 2]}}"
     assert list(words["spec"]["labels"]) == ["a", "b"]
     assert words["status"]["rollout"] == (
-        "2 of 3 workers have the change; worker demo/1 did not come up: it ended; the others keep what they had"
+        "2 of 3 workers have the change; worker demo/1 did not come up: it ended; the others keep their former settings"
     )
     assert words["spec"]["ports"] == "rest 8083, reserved 9500"
     assert not {"port", "reserved_ports", "metrics_port", "https"} & set(words["spec"])
@@ -324,7 +324,7 @@ def test_logs_are_those_of_the_processes_behind() -> None:
 def test_clusters_that_do_not_run_may_have_connectors() -> None:
     stopped = WorkerCluster(name="night", status=WorkerClusterStatus(state=CLUSTER_STATE_STOPPED))
     running = WorkerCluster(name="day", status=WorkerClusterStatus(state=CLUSTER_STATE_RUNNING, ready_workers=1))
-    told = ["worker cluster night is STOPPED: its connectors are known once it runs"]
+    told = ["worker cluster night is STOPPED: its connectors are shown once it runs"]
     assert at_rest([stopped, running], "") == at_rest([stopped, running], "night") == told
     assert at_rest([stopped, running], "day") == []
 

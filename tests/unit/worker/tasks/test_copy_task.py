@@ -233,7 +233,7 @@ async def test_what_fails_again_and_again_and_commits_nothing_is_stalled_until_i
 async def test_a_failure_before_the_first_copy_run_is_counted() -> None:
     async with Siblings() as siblings:
         world = World()
-        world.refusal = NotFound("there is no connector class com.example.Gone")
+        world.refusal = NotFound("no connector class com.example.Gone")
         life = siblings.start(world.task.run())
         await eventually(lambda: world.state == "FAILED")
         meter = world.meters.find(Work("c", 0))

@@ -36,7 +36,7 @@ def create(
     ] = None,
     token_file: Token = None,
     certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Certificate that says who asks, PEM.")
+        Path | None, typer.Option("--certificate", metavar="FILE", help="Certificate of the caller, PEM.")
     ] = None,
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="The certificate's key, PEM.")] = None,
     mesh: Annotated[
@@ -47,7 +47,7 @@ def create(
     """Keep a gateway under a name."""
     contexts = Contexts.read()
     if checked_name("NAME", name) in contexts.known:
-        raise AlreadyExists(f"there is a context {name!r}: `keelman context delete {name}` first")
+        raise AlreadyExists(f"context {name!r} exists: delete it first with `keelman context delete {name}`")
     checked_gateway(gateway, "--gateway")
     if (certificate is None) != (key is None) or (certificate and not ca):
         raise InvalidArgument("--certificate: --certificate, --key and --ca go together")
@@ -57,7 +57,7 @@ def create(
     if not (mesh or new_context.ca or is_loopback(gateway.rpartition(":")[0].strip("[]"))):
         raise InvalidArgument.of("--gateway", gateway, "a loopback address, or any with --ca, or with --mesh")
     contexts.write({**contexts.known, name: new_context}, name if use_it else contexts.current)
-    print(f"context/{name} created" + ("" if use_it else f"; `keelman context use {name}` has commands ask it"))
+    print(f"context/{name} created" + ("" if use_it else f"; `keelman context use {name}` makes commands use it"))
     return 0
 
 
@@ -78,10 +78,10 @@ def list_all() -> int:
     contexts = Contexts.read()
     in_use = os.environ.get(NAME) or contexts.current
     for name, entry in contexts.known.items():
-        who = "by a token" if entry.token else "by a certificate" if entry.certificate else "as nobody in particular"
+        who = "by a token" if entry.token else "by a certificate" if entry.certificate else "without a caller's name"
         print(f"{'*' if name == in_use else ' '} {name}  {entry.gateway}  {who}")
     if not contexts.known:
-        print("there are no contexts: see `keelman context create --help`", file=sys.stderr)
+        print("no contexts: see `keelman context create --help`", file=sys.stderr)
     return 0
 
 
@@ -127,7 +127,7 @@ def _token(file: Path | None) -> str:
     try:
         text = (sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")).strip()
     except (OSError, UnicodeDecodeError) as error:
-        strerror = error.strerror if isinstance(error, OSError) else "it is no text"
+        strerror = error.strerror if isinstance(error, OSError) else "not a text"
         raise InvalidArgument.of("--token-file", str(file), f"a readable file ({strerror})") from None
     if not text or not text.isascii() or any(letter.isspace() for letter in text):
         raise InvalidArgument.of("--token-file", str(file), "a file with one token and nothing else")

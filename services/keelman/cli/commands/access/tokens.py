@@ -28,7 +28,7 @@ def group() -> None:
 @token.command()
 def create(
     *,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Who calls with it.")],
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The caller that uses it.")],
     role: Annotated[str, typer.Option("--role", metavar="ROLE", help=f"One of {', '.join(Role)}.")],
     cluster: Annotated[
         list[str] | None,
@@ -53,7 +53,7 @@ def create(
         print(f"keelman: put this into the gateway's access file (gateway.access_file):\n\n{lines}", file=sys.stderr)
     else:
         _add(file, name, lines)
-        print(f"keelman: {file} has it now; the token, which is shown this once:", file=sys.stderr)
+        print(f"keelman: {file} has its lines now; the token, which is shown only this once:", file=sys.stderr)
     print(secret)
     return 0
 

@@ -67,7 +67,7 @@ def run(
         str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of the gateway [the only one].")
     ] = "",
     port: Annotated[int | None, typer.Option("--port", help="REST port of its worker [a free one].", min=1)] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of earlier runs.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the offsets of earlier runs.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also show the worker's log.")] = False,
     target: GatewayTarget,
 ) -> int:

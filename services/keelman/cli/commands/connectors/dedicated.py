@@ -70,7 +70,9 @@ def update_dedicated(
         elif answer.HasField("operation"):
             print(f"{_KIND.singular}/{name} {_outcome('updated', 'is being updated', answer, wait)}")
         else:
-            print(f"{_KIND.singular}/{name} {'has all this already' if connector.etag == before.etag else 'updated'}")
+            print(
+                f"{_KIND.singular}/{name} {'has these values already' if connector.etag == before.etag else 'updated'}"
+            )
 
     return target.run(body)
 

@@ -18,9 +18,9 @@ from keelman.connect.offsets import in_json
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 
 app, offsets = command_group(), command_group()
-app.add_typer(offsets, name="offsets", help="Show, set or reset how far a connector has come.")
+app.add_typer(offsets, name="offsets", help="Show, set or reset the offsets of a connector.")
 _AT = re.compile(r"([a-zA-Z0-9._-]+):(\d+)=(\d+|null)")
-AT = "TOPIC:PARTITION=OFFSET, or =null to forget it, e.g. lines:0=42"
+AT = "TOPIC:PARTITION=OFFSET, or =null to delete it, e.g. lines:0=42"
 ENTRIES = '{"offsets": [{"partition": {...}, "offset": {...}}]}, as `offsets get -o json` prints it'
 
 
@@ -53,7 +53,7 @@ def set_offsets(
         str, typer.Option("--partition", metavar="JSON", help="Of a source: which partition, with --offset.")
     ] = "",
     offset: Annotated[
-        str, typer.Option("--offset", metavar="JSON", help="Of a source: its new offset; null forgets it.")
+        str, typer.Option("--offset", metavar="JSON", help="Of a source: its new offset; null deletes it.")
     ] = "",
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Offsets as `offsets get -o json` prints them.")
@@ -79,7 +79,7 @@ def reset_offsets(name: Name, *, yes: Yes = False, where: Where) -> int:
     It begins again when it is resumed. Asks first on a terminal.
     """
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"forget all offsets of connector {name}?", abort=True, err=True)
+        typer.confirm(f"delete all offsets of connector {name}?", abort=True, err=True)
 
     async def body(rest: ConnectorRest) -> None:
         print((await _change(rest, "DELETE"))["message"])
@@ -107,7 +107,7 @@ def entries_of(at: Sequence[str], partition: str, offset: str, file: Path | None
         raise InvalidArgument("--partition and --offset: only together: the partition, and its new offset")
     if sum((bool(at), bool(partition), file is not None)) != 1:
         raise InvalidArgument(
-            "give exactly one of --at (of a sink), --partition with --offset (of a source), and --file"
+            "use exactly one of --at (of a sink), --partition with --offset (of a source), and --file"
         )
     if file is not None:
         return _file_entries(file)

@@ -46,7 +46,7 @@ def validate(
     except NotFound as error:
         if new:
             raise
-        hint = "give the configuration of a new one with --config-file FILE or --set connector.class=..."
+        hint = "for a new connector use --config-file FILE or --set connector.class=..."
         raise NotFound(f"{error.message}; {hint}") from None
 
 

@@ -41,7 +41,9 @@ def create_from_file(
 def change_by_file(target: GatewayTarget, kind: Kind, name: str, file: Path, change: GivenChange, *, form: str) -> int:
     """Gives a secret other values, all of them, or a worker configuration another revision with its own description."""
     if kind is SECRETS and (change.labels or change.unlabel or change.description is not None):
-        raise InvalidArgument("--config-file: not together with what is said of a secret: change that by itself")
+        raise InvalidArgument(
+            "--config-file: not together with other options of a secret: change those in a command of their own"
+        )
     if change.labels or change.unlabel:
         raise InvalidArgument("--label, --unlabel: not together with --config-file: a revision has no labels")
     content: Any = values_of(file) if kind is SECRETS else _read(file)
@@ -75,11 +77,11 @@ def values_of(file: Path) -> dict[str, str]:
         try:
             return dict(javaproperties.loads(text))
         except javaproperties.InvalidUEscapeError:
-            raise InvalidArgument(f"--config-file: {file}: an escape in it is no \\u and four digits") from None
+            raise InvalidArgument(f"--config-file: {file}: an escape in it is not \\u with four digits") from None
     try:
         tree = json.loads(text)
     except ValueError:
-        raise InvalidArgument(f"--config-file: {file}: begins as JSON and is none") from None
+        raise InvalidArgument(f"--config-file: {file}: begins like JSON and is not valid JSON") from None
     if wrong := next((key for key, value in tree.items() if not isinstance(value, str | int | float)), ""):
         raise InvalidArgument(f"--config-file: {file}: {wrong}: expected a text, a number or a boolean")
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in tree.items()}
@@ -96,4 +98,4 @@ def _read(file: Path) -> bytes:
 def check_no_wait(kind: Kind, seconds: float | None) -> None:
     """Raises InvalidArgument where there is nothing to wait for."""
     if seconds is not None:
-        raise InvalidArgument(f"--wait: not for {kind.plural}: one that is answered is there")
+        raise InvalidArgument(f"--wait: not for {kind.plural}: it is complete when the command returns")

@@ -26,13 +26,13 @@ def download(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write [the file's own name, here].")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     target: GatewayTarget,
 ) -> int:
     """Download a plugin's file, as it was uploaded."""
     kind_of(kind, "download")
     if output is not None and not output.parent.is_dir():
-        raise InvalidArgument.of("-o", str(output), "a file in a folder that is there")
+        raise InvalidArgument.of("-o", str(output), "a file in a folder that exists")
 
     async def body(client: Gateway) -> None:
         with progress_line() as line:

@@ -93,5 +93,5 @@ async def _reported(client: Gateway, cluster: str) -> list[Finding]:
     except KeelmanError as error:
         if error.reason == NOT_SERVED:
             return []
-        remedy = "the state service's host has to reach the brokers, and its client properties need DESCRIBE_CONFIGS"
-        return [Finding("topics", f"worker-cluster/{cluster}", f"not looked at: {error.message}", remedy)]
+        remedy = "the state service's host must reach the brokers, and its client properties need DESCRIBE_CONFIGS"
+        return [Finding("topics", f"worker-cluster/{cluster}", f"not checked: {error.message}", remedy)]

@@ -49,12 +49,12 @@ async def _stop(home: Home, show: Callable[[str], None]) -> str:
             await until(lambda: not up.alive)
         return f"stopped the system of {home.root}"
     if not home.root.exists():
-        return f"nothing runs: there is no {home.root}"
+        return f"nothing runs: {home.root} does not exist"
     with lock(home, "down"):
         left = await asyncio.to_thread(living, home)
         names = await stop_workloads(home)
         home.system.unlink(missing_ok=True)
     if left or names:
         names_stopped = ", ".join(sorted({*names, *(r.name for r in left)}))
-        return f"`keelman up` of {home.root} had ended already; stopped what it left running: {names_stopped}"
+        return f"`keelman up` of {home.root} had ended already; stopped its remaining processes: {names_stopped}"
     return f"nothing runs in {home.root}"

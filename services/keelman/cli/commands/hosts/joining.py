@@ -90,9 +90,9 @@ def join(
         typer.Option(
             "--workload-trust",
             metavar="mesh|https",
-            help="With mesh brokers and workers are reached from other hosts, in plain text: a closed network, a "
-            "tunnel or a sidecar secures that. With https only workers that ask who calls. Without it they stay on "
-            "loopback.",
+            help="With mesh, brokers and workers are reached from other hosts, in plain text: a closed network, a "
+            "tunnel or a sidecar secures that. With https only workers that authenticate callers. Without it they "
+            "stay on loopback.",
         ),
     ] = "",
     as_gateway: OfGateway = False,

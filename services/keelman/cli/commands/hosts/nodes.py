@@ -41,7 +41,7 @@ def _drain(target: GatewayTarget, name: str, seconds: float | None) -> int:
     async def body(client: Gateway) -> None:
         await client.act("drain", kinds.NODES, name)
         left_node = await (leaving(client, name) if seconds is None else wait_for_drain(client, name, seconds=seconds))
-        print(f"node/{name} " + ("asked to drain" if left_node.movable else "drained: nothing movable is on it"))
+        print(f"node/{name} " + ("is draining" if left_node.movable else "drained: no movable workload is left on it"))
         for text in left_node.lines(name):
             print(f"  {text}")
 

@@ -83,7 +83,7 @@ async def _detach(options: UpOptions) -> int:
             try:
                 await started.ready(show)
             except (KeyboardInterrupt, asyncio.CancelledError):
-                line.show("interrupted: stopping what was started")
+                line.show("interrupted: stopping the started processes")
                 started.stop()
                 return INTERRUPTED
             finally:

@@ -25,11 +25,11 @@ app = command_group()
 class Goals:
     """The options that say what one is to be brought to."""
 
-    running: bool = option("--running", None, "Of a definition: its connector is to run.", default=False)
-    paused: bool = option("--paused", None, "Of a definition: its connector is to be paused.", default=False)
-    stopped: bool = option("--stopped", None, "Of a definition: its connector is to be there, stopped.", default=False)
+    running: bool = option("--running", None, "Of a definition: its connector runs.", default=False)
+    paused: bool = option("--paused", None, "Of a definition: its connector is paused.", default=False)
+    stopped: bool = option("--stopped", None, "Of a definition: its connector exists, stopped.", default=False)
     absent: bool = option(
-        "--absent", None, "The connector or topic is to be gone; what defines it stays.", default=False
+        "--absent", None, "Delete the connector or topic; its definition or resource stays.", default=False
     )
 
     @property
@@ -54,12 +54,12 @@ def apply(
     typed = [f"--{goal.lower()}" for goal, is_given in goals.given.items() if is_given]
     if files.paths:
         if kind or typed:
-            raise InvalidArgument(f"-f: not together with {kind or typed[0]}: the files say what is to be")
+            raise InvalidArgument(f"-f: not together with {kind or typed[0]}: the files name the resources")
         from keelman.cli.commands.manifests.manifests import apply_files  # noqa: PLC0415
 
         return apply_files(target, files, waiting.seconds)
     if not kind or not name:
-        raise InvalidArgument("give -f FILE, or KIND and NAME of a topic or definition: see `keelman apply --help`")
+        raise InvalidArgument("use -f FILE, or KIND and NAME of a topic or definition: see `keelman apply --help`")
     files.check_none()
     noun, seconds = kind_of(kind, "apply"), waiting.seconds
     goal = goal_given(noun, goals.given)
@@ -74,7 +74,7 @@ async def apply_and_print(client: Gateway, kind: Kind, name: str, goal: str, sec
     """Begins an operation, and waits for its end where seconds are given; prints what came of it."""
     operation = await begin(client, kind, name, goal)
     if seconds is None:
-        print(f"{kind.singular}/{name} asked to be {operation.target.goal}: operation/{operation.name}")
+        print(f"{kind.singular}/{name} is being applied as {operation.target.goal}: operation/{operation.name}")
         return
     await follow(client, operation.name, seconds=seconds)
     print(f"{kind.singular}/{name} {operation.target.goal}")
@@ -88,7 +88,7 @@ def goal_given(kind: Kind, typed_goals: Mapping[str, bool]) -> str:
         if goal not in goals(kind):
             check_option(f"--{goal.lower()}", kind, [kinds.DEFINITIONS])
     if len(named) > 1:
-        raise InvalidArgument(f"--{named[1].lower()}: not together with --{named[0].lower()}: it can be one of them")
+        raise InvalidArgument(f"--{named[1].lower()}: not together with --{named[0].lower()}: choose one of them")
     return named[0] if named else ""
 
 
@@ -97,7 +97,7 @@ def cancel(
     kind: Annotated[str, kind_word("cancel")],
     name: PlainName,
     *,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for people.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason, for people.")] = "",
     waiting: WaitOptions,
     target: GatewayTarget,
 ) -> int:
@@ -107,7 +107,7 @@ def cancel(
     async def body(client: Gateway) -> None:
         await client.call("Cancel", noun, name=name, reason=reason)
         if seconds is None:
-            print(f"{noun.singular}/{name} asked to end")
+            print(f"{noun.singular}/{name} is being canceled")
             return
         ended: Any = await follow(client, name, seconds=seconds, canceled=True)
         print(f"{noun.singular}/{name} {operation_state(ended)}")

@@ -31,7 +31,7 @@ def apply_files(target: GatewayTarget, options: ManifestOptions, seconds: float 
     """Has resources be as files say; returns the exit code."""
     form, chosen = checked_format(options.output, TEXT_FORMATS), selector(options.selector or ())
     if options.prune and not chosen.asked:
-        raise InvalidArgument("--prune: only together with -l, which says whose resources may be removed")
+        raise InvalidArgument("--prune: only together with -l, which selects the resources that may be removed")
     if options.plan and seconds is not None:
         raise InvalidArgument("--wait: not together with --plan: nothing is done")
     if form != "text" and not options.plan:
@@ -76,7 +76,7 @@ async def _apply(
     plan = await plan_and_write(client, manifests, prune)
     await carry_out(client, plan, print, seconds=seconds)
     if same := len(plan.items) - len(plan.changes):
-        print(f"{same} as {'their files say' if same > 1 else 'its file says'}")
+        print(f"{same} unchanged")
     return OK
 
 
@@ -84,7 +84,7 @@ def _narrowed(manifests: list[Manifest], chosen: Selector) -> list[Manifest]:
     """Those with the labels that are asked for; the others are remarked on."""
     chosen_manifests = [manifest for manifest in manifests if chosen.takes(manifest.labels)]
     if others := [manifest.title for manifest in manifests if manifest not in chosen_manifests]:
-        print(f"keelman: left out, as they have not the labels of -l: {', '.join(others)}", file=sys.stderr)
+        print(f"keelman: left out, because they lack the labels of -l: {', '.join(others)}", file=sys.stderr)
     return chosen_manifests
 
 

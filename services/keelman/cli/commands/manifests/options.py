@@ -15,12 +15,12 @@ class ManifestOptions:
     paths: list[str] | None = option(
         "-f --file", "PATH", "File, folder or - for the standard input, of YAML, JSON or .properties; may be repeated."
     )
-    plan: bool = option(
-        "--plan", None, "Of files: only show what would be done; exit code 2 where that is something.", default=False
+    plan: bool = option("--plan", None, "Of files: only show the changes; exit code 2 if there are any.", default=False)
+    prune: bool = option(
+        "--prune", None, "Of files: remove resources with the labels of -l that no file has.", default=False
     )
-    prune: bool = option("--prune", None, "Of files: remove what has the labels of -l and is in none.", default=False)
     selector: list[str] | None = option(
-        "-l --selector", "SELECTOR", "Of files: only what has these labels: K=V, K!=V, K in (A,B), K."
+        "-l --selector", "SELECTOR", "Of files: only resources with these labels: K=V, K!=V, K in (A,B), K."
     )
     cluster: str = option("--cluster", "WC", "Of files: worker cluster of connectors that name none.", default="")
     output: str = option("-o --output", "FORMAT", "Of a plan: text, json or yaml.", default="text")

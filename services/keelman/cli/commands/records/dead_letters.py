@@ -20,10 +20,10 @@ from keelman.model.errors import InvalidArgument
 app = command_group()
 MEANINGS = {
     "sent": "sent back",
-    "failed": "failed again, and stay",
-    "lost": "without a complete record, and stay",
+    "failed": "failed again and stay dead letters",
+    "lost": "without a complete record, stay dead letters",
     "dropped": "dropped by a transform",
-    "filtered": "not selected, and stay",
+    "filtered": "not selected, stay dead letters",
 }
 _AGO = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -63,7 +63,7 @@ def dead_letters(
 def replay(
     name: Name,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the result; send nothing.")] = False,
     to: Annotated[
         str, typer.Option("--to", metavar="TOPIC", help="Of a sink: send them to this topic, unchanged.")
     ] = "",
@@ -153,7 +153,7 @@ def letter_lines(letter: Mapping[str, Any]) -> list[str]:
 def replay_lines(counts: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What became of a replay, for people."""
     if counts["dry_run"]:
-        yield f"nothing was sent: this is what a replay of topic {counts['topic']} would do now"
+        yield f"nothing was sent: the result of a replay of topic {counts['topic']} would be this"
     for key in COUNTS:
         if counts[key] or key == "sent":
             yield f"{counts[key]:>8}  {MEANINGS[key]}"

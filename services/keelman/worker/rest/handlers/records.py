@@ -151,7 +151,7 @@ async def fields_in(request: Request, legal: tuple[str, ...]) -> Mapping[str, An
         raise RestError(400, f"The request's body must be an object with fields of {', '.join(legal)}")
     for field in body:
         if field not in legal:
-            raise RestError(400, f"{field}: there is no such field: {', '.join(legal)}")
+            raise RestError(400, f"{field}: unknown field: one of {', '.join(legal)}")
     return body
 
 

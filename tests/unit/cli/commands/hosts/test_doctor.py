@@ -28,7 +28,7 @@ class Refusing:
     ("error", "problems"),
     [
         (Internal("Method not found!", reason=NOT_SERVED), []),
-        (Unavailable("no broker answers"), ["not looked at: no broker answers"]),
+        (Unavailable("no broker answers"), ["not checked: no broker answers"]),
     ],
 )
 async def test_what_an_older_server_cannot_be_asked_is_passed_over(error: KeelmanError, problems: list[str]) -> None:
