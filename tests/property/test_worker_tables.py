@@ -8,7 +8,6 @@ from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
 from keelman.worker.storage.config_state import ConfigState
 from keelman.worker.storage.offset_state import OffsetState, parsed_rows
-from keelman.worker.storage.restored import restored
 from keelman.worker.storage.status_state import StatusState
 
 NAMES = ("a", "a-1", "b")
@@ -91,7 +90,7 @@ class Topic:
     def lead(self) -> None:
         """What a leader does of itself."""
         self.write(*self.state.leftovers())
-        self.write(*restored(self.state))
+        self.write(*self.state.restored())
         for name in sorted(self.state.lapsing):
             self.write(
                 *records.task_records(name, self.state.tasks[name]),
@@ -124,4 +123,4 @@ def test_who_reads_a_compacted_topic_knows_what_the_others_know(
         assert anew.work() == known.work()
         assert {work: anew.task(work) for work in anew.work()} == {work: known.task(work) for work in known.work()}
         assert not known.lapsing
-        assert known.leftovers() == [] == restored(known)
+        assert known.leftovers() == [] == known.restored()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from contextvars import copy_context
 from types import FrameType
@@ -17,6 +17,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.config.copying_keys import CONNECTOR_HEAP, CONNECTOR_OPTIONS, JVM_HEAP, JVM_OPTIONS, SLOT_MEMORY
 from keelman.connect.contract import DATA_SINK, standing_of
 from keelman.connect.expected import WrongAnswer
 from keelman.connect.plugin import Connector, Direction
@@ -25,13 +26,15 @@ from keelman.engine.failure import judge, raised, release
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.copy import SinkCopy
 from keelman.engine.sink.data_sink import DataSinkCopy
-from keelman.engine.slot.plugin_memory import bound_slot
 from keelman.engine.source.copy import SourceCopy
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
-from keelman.runtime.java.machine_options import MACHINE_SECONDS
-from keelman.runtime.logs.logging import bind
+from keelman.runtime.java.machine_options import MACHINE_BYTES, MACHINE_SECONDS, MachineOptions, set_machine_options
+from keelman.runtime.logs.logging import bind, get_logger
+from keelman.runtime.processes.output_brake import bound_memory
 from keelman.runtime.side_loop import KAFKA_LOOP
 
+log = get_logger()
+MIN_HEAP_BYTES = 16 << 20
 OURS = ("keelman.engine", "keelman.connect.contract", "keelman.connect.plugin", "threading")
 
 
@@ -145,3 +148,21 @@ class CopyRunLoop:
         if DATA_SINK.of(connector.data_sink, self._ticket.connector_config) is not None:
             return DataSinkCopy
         return SinkCopy
+
+
+def bound_slot(worker: Mapping[str, str], connector: Mapping[str, str]) -> None:
+    """Bounds this process, which is a third-party connector's alone, as the worker's properties say.
+
+    A Java virtual machine that it starts has its heap and options from there, too, or from the connector. Raises
+    ConfigValueError.
+    """
+    bound = SLOT_MEMORY.among(worker)
+    heap = CONNECTOR_HEAP.among(connector) or JVM_HEAP.among(worker)
+    if bound and heap + MACHINE_BYTES > bound:
+        least = max(MIN_HEAP_BYTES, bound - MACHINE_BYTES)
+        log.warning("java_heap_bounded", wanted=heap, bytes=least, by=SLOT_MEMORY.name, bound=bound)
+        heap = least
+    set_machine_options(
+        MachineOptions(heap, (*JVM_OPTIONS.among(worker).split(), *(CONNECTOR_OPTIONS.among(connector) or "").split()))
+    )
+    bound_memory(bound)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from keelman.model.log_delivery import NO_TARGETS, LogTargets
 
@@ -309,3 +309,27 @@ def spark_name(node: str) -> str:
 def worker_name(cluster: str, number: int) -> str:
     """Returns the name of a worker's workload."""
     return f"{WorkloadKind.WORKER}/{cluster}/{number}"
+
+
+class Load(NamedTuple):
+    """The load of a node: workers that should run, and the resource limits of all its workloads that should run."""
+
+    workers: int = 0
+    cpus: float = 0.0
+    memory_bytes: int = 0
+    with_cpus: int = 0
+    """How many of the workers have a bound of processors."""
+    with_memory: int = 0
+
+    @staticmethod
+    def of(workloads: Sequence[Workload]) -> Load:
+        """Returns the load of a node with these workloads."""
+        running = [w for w in workloads if w.goal is Goal.RUNNING]
+        workers = [w for w in running if w.kind is WorkloadKind.WORKER]
+        return Load(
+            len(workers),
+            sum(w.limits.cpus for w in running),
+            sum(w.limits.memory_bytes for w in running),
+            sum(w.limits.cpus > 0 for w in workers),
+            sum(w.limits.memory_bytes > 0 for w in workers),
+        )

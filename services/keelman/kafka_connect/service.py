@@ -6,19 +6,24 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 import httpx
+import javaproperties
 
 from keelman.kafka_connect.jvm import WorkerJvm, command_of, started
-from keelman.kafka_connect.refusals import refused_stores
 from keelman.kafka_connect.settings import Settings
-from keelman.model.errors import Internal, Unavailable
+from keelman.model.errors import Internal, InvalidArgument, Unavailable
 from keelman.rpc.server import Health, serve
 from keelman.runtime.home import private_folder
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
+from keelman.workers.properties.listeners import server_tls
 
 log = get_logger()
+LISTENERS = (("listeners", False), ("admin.listeners", True))
+REFERENCE = "${"
 READY_POLL_SECONDS = 0.3
 CHECK_SECONDS = 2.0
 ANSWER_SECONDS = 5.0
@@ -109,3 +114,23 @@ async def _answers(client: httpx.AsyncClient, url: str) -> bool:
         return (await client.get(f"{url}/health")).status_code in ALIVE
     except httpx.HTTPError:
         return False
+
+
+def refused_stores(properties_file: Path) -> InvalidArgument | None:
+    """Returns the error in the keystore or truststore of its https listeners; None if no error is found.
+
+    Call it only after Java failed to start with them, so that stores that Java accepts are never refused."""
+    properties = javaproperties.loads(properties_file.read_text(encoding="utf-8"))
+    if any(REFERENCE in value for key, value in properties.items() if ".ssl." in f".{key}"):
+        return None  # only Connect can read these values
+    return next(filter(None, (_refused(properties, key, admin=admin) for key, admin in LISTENERS)), None)
+
+
+def _refused(properties: Mapping[str, str], key: str, *, admin: bool) -> InvalidArgument | None:
+    if "https:" not in properties.get(key, "").lower():
+        return None
+    try:
+        server_tls(properties, admin=admin)
+    except InvalidArgument as error:
+        return error
+    return None

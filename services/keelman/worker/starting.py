@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.connect.config.references import references
 from keelman.connect.config.secret_keys import without_users
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.farewell import client_id_of
@@ -18,13 +19,13 @@ from keelman.rpc.server import serve
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.version import version
-from keelman.worker.config.property_notes import log_notes
 from keelman.worker.group.farewell import LastFarewell, Note
 from keelman.worker.rest.front.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.storage.store import Store, StoreCallbacks
 from keelman.worker.tasks.link import CopyRunListener, SparkLink
+from keelman.workers.properties.known_properties import ignored, near, unknown
 from keelman.workers.properties.typed import REBALANCE_DELAY, WorkerProperties
 
 log = get_logger()
@@ -163,3 +164,21 @@ def print_start(settings: Settings, properties: WorkerProperties, url: str, spar
     lines |= {"Spark": settings.spark_address or f"a service of its own; its log is {spark_log}"}
     shown = "".join(f"  {name:<11}{text}\n" for name, text in lines.items())
     print(f"keelman {version()}: a worker for Kafka Connect's clients\n{shown}", file=sys.stderr, end="", flush=True)
+
+
+def log_notes(properties: Mapping[str, str], *, standalone: bool) -> None:
+    """Logs one line for ignored properties, one for unknown ones, and one for references without a value."""
+    if reasons := ignored(properties, standalone=standalone):
+        log.warning("worker_properties_ignored", **reasons)
+    if keys := unknown(properties):
+        log.warning(
+            "worker_properties_unknown",
+            keys=", ".join(map(near, keys)),
+            note="they are accepted, and nothing reads them",
+        )
+    if keys := sorted(key for key, text in properties.items() if references(text)):
+        log.warning(
+            "worker_properties_unresolved",
+            keys=", ".join(keys),
+            note="config.providers have no value for what is referred to: it is taken as it stands, as in Connect",
+        )

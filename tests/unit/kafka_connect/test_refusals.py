@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.kafka_connect.refusals import refused_stores
+from keelman.kafka_connect.service import refused_stores
 from support.certificates import PASSWORD, Authority
 
 

@@ -13,8 +13,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors.tools.mock import MockReader
 from keelman.connectors.tools.mock import _Mock as Mock
-from keelman.engine.run import method_in
-from keelman.engine.slot.plugin_memory import bound_slot
+from keelman.engine.run import bound_slot, method_in
 from keelman.model.errors import InvalidArgument
 from keelman.model.work import Work
 from keelman.worker.asking.connector_class import tasks_of

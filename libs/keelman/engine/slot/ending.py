@@ -1,6 +1,6 @@
-"""Finds out how a slot's process ended, and which method of a connector it was in.
+"""Finds out which methods of connectors a slot's process is in, how it ended, and in which method.
 
-The process itself can report neither. It notes each method that it calls in memory shared with its reaper, and the
+An ended process can report neither. It notes each method that it calls in memory shared with its reaper, and the
 reaper, which learns how it ended, leaves a line in the folder that the Spark service of this host reads (`end_of`).
 """
 
@@ -10,13 +10,17 @@ import contextlib
 import mmap
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from keelman.connect import contract
 
 FOLDER = "KEELMAN_SLOT_ENDS"
 """The variable with the folder; a slot of another host has none, and leaves no line."""
 NOTE_BYTES = 256
+_CALL = contract.ReturnCheck.of.__code__
 
 
 class LastCall:
@@ -82,3 +86,21 @@ def end_of(folder: Path, pid: int) -> str:
     except OSError:
         return ""
     return found
+
+
+def calls_under_way() -> str:
+    """Returns the methods of connectors that this process is in, e.g. `SeaReader.read, SeaWriter.write`; empty for
+    none.
+
+    Methods in a connector's own threads count, and threads that wait for these do not. Needs no earlier note.
+    """
+    return ", ".join(dict.fromkeys(contract.background_calls() or _called()))
+
+
+def _called() -> Iterator[str]:
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None and frame.f_code is not _CALL:
+            frame = frame.f_back
+        if frame is not None:
+            yield frame.f_locals["self"].named(frame.f_locals["method"])

@@ -24,8 +24,7 @@ import setproctitle
 
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
-from keelman.engine.slot.calls import calls_under_way
-from keelman.engine.slot.ending import note_calls
+from keelman.engine.slot.ending import calls_under_way, note_calls
 from keelman.engine.slot.loops import Loops
 from keelman.engine.slot.part_rows import offer_rows
 from keelman.engine.slot.updates import UpdateQueue

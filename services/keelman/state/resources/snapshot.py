@@ -14,14 +14,13 @@ from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
-from keelman.model.load import Load
 from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation
 from keelman.model.plugins.plugin import Plugin
 from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.rules.names import found_by_name
 from keelman.model.topic import Topic
-from keelman.model.workload import Workload, WorkloadKind
+from keelman.model.workload import Load, Workload, WorkloadKind
 from keelman.state.kafka.kafkas import kafka_keys, same_kafka
 from keelman.state.resources.index_keys import keys_of
 from keelman.state.resources.layers import Layer

@@ -26,7 +26,6 @@ from keelman.worker.restart_policy import RestartPolicy, policy_of
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import STARTED, RestartRequest
-from keelman.worker.storage.restored import restored
 from keelman.worker.storage.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
 from keelman.worker.storage.store import Store
 from keelman.worker.tasks.effective_config import without_limits
@@ -157,7 +156,7 @@ class GroupLeader:
     async def _tidy(self) -> None:
         """Deletes records of deleted connectors from the topic, and restores records that others have overwritten."""
         config = self._store.config
-        for word, written in (("leftovers_deleted", config.leftovers()), ("records_restored", restored(config))):
+        for word, written in (("leftovers_deleted", config.leftovers()), ("records_restored", config.restored())):
             if written:
                 log.info(word, keys=[key.decode() for key, _ in written[:MAX_LOGGED]], records=len(written))
                 await self._store.config_topic.write(written)

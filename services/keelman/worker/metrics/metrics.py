@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import psutil
 
-from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS, OwnMetric
 from keelman.model.work import Work
 from keelman.rpc.times import from_duration
-from keelman.runtime.exposition import Exposition, escaped, labels_of
+from keelman.runtime.exposition import UNTYPED, Exposition, Family, escaped, labels_of
 from keelman.runtime.version import version
 from keelman.worker.connector_facts import connector_type
 from keelman.worker.group.herder import Herder
 from keelman.worker.metrics import connector_figures as figures
 from keelman.worker.metrics import metric_names as names
 from keelman.worker.metrics.connector_figures import ConnectorFigures, CpuUsage, MayUse
-from keelman.worker.metrics.own_metrics import TaskMetrics
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.status_state import Status
 from keelman.worker.tasks.link import SparkLink
@@ -29,6 +29,9 @@ SLICE = 200
 FRESH_SECONDS = 1.0
 NO_LIMIT = MayUse()
 UNKNOWN = Status(states.UNASSIGNED, "", -1)
+OWN_PREFIX = "kafka_connect_plugins_"
+OWN_HELP = "Counted by the connector itself."
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_]")
 
 
 class Metrics:
@@ -247,3 +250,29 @@ class Metrics:
             out.add(names.WRITE_RATE if source else names.SEND_RATE, records, labels)
             if (left := meter.seconds_left()) >= 0:
                 out.add(names.SECONDS_LEFT, left, labels)
+
+
+class TaskMetrics:
+    """The tasks' own metrics of one scrape, under the names that jmx_exporter gives the beans of Kafka Connect's
+    PluginMetrics without rules: `kafka_connect_plugins_` before the connector's own."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Family] = {}
+
+    def add(self, out: Exposition, labels: str, metrics: Iterable[OwnMetric]) -> None:
+        """Adds those of one task, with these labels. Of two with equal names and tags, the first stays."""
+        there: set[tuple[str, str]] = set()
+        for metric in metrics:
+            name = OWN_PREFIX + _ILLEGAL.sub("_", metric.name)
+            tags = {_label(key): escaped(value) for key, value in sorted(metric.tags.items())}
+            more = "".join(f',{key}="{value}"' for key, value in tags.items())
+            if (name, more) not in there:
+                there.add((name, more))
+                family = self._families.setdefault(name, Family(name, UNTYPED, metric.description or OWN_HELP))
+                out.add(family, metric.value, labels + more)
+
+
+def _label(key: str) -> str:
+    """Returns a tag's name as a legal label, which is neither the task's nor Prometheus' own."""
+    label = _ILLEGAL.sub("_", key)
+    return f"tag_{label}" if label in ("", "connector", "task") or label[0].isdigit() or label[0] == "_" else label

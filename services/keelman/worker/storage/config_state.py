@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keelman.connect.config.copying_keys import LABELS
+from keelman.kafka.writer import Record
 from keelman.model.work import Work
 from keelman.worker.errors import not_found
 from keelman.worker.storage.config_records import (
@@ -21,8 +22,11 @@ from keelman.worker.storage.config_records import (
     ConnectorIdentity,
     RestartRequest,
     connector_of,
+    connector_record,
+    fencing_record,
     identity_in,
     object_of,
+    target_record,
     text_in,
     work_in,
 )
@@ -235,6 +239,23 @@ class ConfigState:
         """Returns tombstones for the leftovers of deleted connectors in the topic: these would come back with their
         names."""
         return self._stored.leftovers()
+
+    def restored(self) -> list[Record]:
+        """Returns records that repeat values in force, which the topic would lose once it is compacted: others have
+        overwritten them with meaningless ones."""
+        records = (self._restored(key) for key in sorted(self.spoilt))
+        return [record for record in records if record is not None]
+
+    def _restored(self, key: str) -> Record | None:
+        name = connector_of(key)
+        if name is None or name not in self.connectors:
+            return None
+        if key.startswith("connector-"):
+            return connector_record(name, self.connectors[name], self.identities[name])
+        if key.startswith("target-state-"):
+            return target_record(name, self.target(name))
+        count = self.fencing.get(name)
+        return None if count is None else fencing_record(name, count)
 
     def _commit(self, name: str, data: Mapping[str, object] | None) -> str:
         if not name:

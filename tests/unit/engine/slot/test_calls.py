@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from keelman.connect import contract
-from keelman.engine.slot.calls import calls_under_way
+from keelman.engine.slot.ending import calls_under_way
 
 
 class Slow:

@@ -12,18 +12,18 @@ import structlog
 
 from keelman.connect.config.providers import secret_providers
 from keelman.connect.converters.configured import converter_for
+from keelman.engine import run
 from keelman.engine.commit_interval import commit_interval_seconds, flush_seconds
 from keelman.engine.idle import park_after_seconds
 from keelman.engine.sink.consumer.consumer import sink_consumer_properties
-from keelman.engine.slot import plugin_memory
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.security import oauth
 from keelman.runtime.java.machine_options import MachineOptions
-from keelman.worker.config.property_notes import log_notes
 from keelman.worker.config.secrets import Secrets
 from keelman.worker.config.typed import checked
 from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.restart_policy import policy_of
+from keelman.worker.starting import log_notes
 from keelman.worker.tasks import tickets
 from keelman.worker.tasks.watermark import stall_seconds
 from keelman.workers.properties.plugin_bounds import plugin_bounds
@@ -76,9 +76,9 @@ def machine(raw: Raw) -> tuple[MachineOptions, int]:
     """What a slot of third-party code is bound to."""
     found: list[Any] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(plugin_memory, "set_machine_options", found.append)
-        patched.setattr(plugin_memory, "bound_memory", found.append)
-        plugin_memory.bound_slot(raw, {})
+        patched.setattr(run, "set_machine_options", found.append)
+        patched.setattr(run, "bound_memory", found.append)
+        run.bound_slot(raw, {})
     return found[0], found[1]
 
 

@@ -7,9 +7,9 @@ import pytest
 import structlog
 
 from keelman.model.errors import InvalidArgument
-from keelman.worker.config.property_notes import log_notes
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import checked, read_properties
+from keelman.worker.starting import log_notes
 from keelman.workers.properties.known_properties import ignored, near, unknown
 from support.places import ROOT
 from support.worker.refused_properties import ILLEGAL

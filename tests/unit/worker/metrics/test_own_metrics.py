@@ -4,7 +4,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from keelman.api.copy.v1.copy_run_pb2 import OwnMetric
 from keelman.runtime.exposition import Exposition
-from keelman.worker.metrics.own_metrics import TaskMetrics
+from keelman.worker.metrics.metrics import TaskMetrics
 
 
 def test_names_and_tags_are_made_legal_and_what_comes_to_the_same_is_told_once() -> None:

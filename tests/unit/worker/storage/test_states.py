@@ -8,7 +8,6 @@ from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, RestartRequest
 from keelman.worker.storage.config_state import ConfigState
 from keelman.worker.storage.offset_state import OffsetState, parsed_rows
-from keelman.worker.storage.restored import restored
 from keelman.worker.storage.status_state import Status, StatusState, key_of, work_of
 
 
@@ -42,7 +41,7 @@ def test_a_connector_is_known_by_its_uid() -> None:
     assert applied(made).connectors == {"x": {"a": "b"}}, "that is nothing of its configuration"
     assert applied(made, records.connector_record("x", {})).identities == {"x": records.NOT_KNOWN}, "Connect's"
     assert applied(made, *records.deletion_records("x", 0)).identities == {}
-    assert restored(applied(made, (made[0], b"nope"))) == [made]
+    assert applied(made, (made[0], b"nope")).restored() == [made]
     odd = (b"connector-x", b'{"properties":{},"keelman.uid":7,"keelman.request.id":null}')
     assert applied(odd).identities == {"x": records.NOT_KNOWN}
 
@@ -185,11 +184,11 @@ def test_what_was_overwritten_with_nonsense_is_put_back() -> None:
         records.connector_record("y", {}),
     ]
     keys = (b"connector-x", b"target-state-x", b"tasks-fencing-x")
-    assert restored(applied(*made, *((key, b"nope") for key in keys))) == [made[0], made[1], made[2]]
-    assert restored(applied(*made, *((key, None) for key in keys))) == []
-    assert restored(applied(*made, (keys[0], b"nope"), made[0])) == []
-    assert restored(applied((b"connector-z", b"nope"), (b"target-state-z", b"nope"))) == [], "nobody knows what it was"
-    assert restored(applied(made[0], (b"tasks-fencing-x", b"nope"))) == []
+    assert applied(*made, *((key, b"nope") for key in keys)).restored() == [made[0], made[1], made[2]]
+    assert applied(*made, *((key, None) for key in keys)).restored() == []
+    assert applied(*made, (keys[0], b"nope"), made[0]).restored() == []
+    assert applied((b"connector-z", b"nope"), (b"target-state-z", b"nope")).restored() == [], "nobody knows what it was"
+    assert applied(made[0], (b"tasks-fencing-x", b"nope")).restored() == []
 
 
 def test_what_deleted_connectors_left_is_found() -> None:

@@ -23,12 +23,11 @@ from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tasks.own_metric import OwnMetric
 from keelman.connect.tasks.source_task import SourceTask
-from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.configs import string_map, task_state
 from keelman.connectors.java.errors import task_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.plugin_metrics import PluginMetrics
-from keelman.connectors.java.source.context import SourceContext
 from keelman.connectors.java.source.loops import SourceLoops, TaskLoops, compression, entry_of
 from keelman.connectors.java.source.notices import CommittedBatch
 from keelman.connectors.java.source.offsets import TaskOffsets
@@ -43,6 +42,7 @@ from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
 from keelman.engine.source.boundary import boundary_for
 
+RUNTIME = "org.apache.kafka.connect.runtime"
 PIECE_BYTES = 800_000
 GUESSED_BYTES = 400.0
 SMALL_POLL = 512
@@ -73,8 +73,8 @@ class JavaReader(Reader):
         self._offsets = TaskOffsets(task.committed)
         transactions = None
         if task.exactly_once and config.get("transaction.boundary", "").strip().lower() == "connector":
-            transactions = java_class("org.apache.kafka.connect.runtime.WorkerTransactionContext")()
-        self._context = SourceContext(task, steps.metrics, self._offsets.reader, transactions)
+            transactions = java_class(f"{RUNTIME}.WorkerTransactionContext")()
+        context = _task_context(task, steps.metrics, self._offsets.reader, transactions)
         self._loops = SourceLoops(steps)
         self._one_by_one = OneByOne(steps, task.target)
         self._views = RecordViews()
@@ -92,7 +92,7 @@ class JavaReader(Reader):
         with loader.entered():
             java_task = loader.load(class_name)()
         self._task_loops = TaskLoops(java_task, self._offsets.writer, transactions)
-        context, options = self._context.java, string_map(task.config)
+        options = string_map(task.config)
 
         def begin() -> None:
             java_task.initialize(context)
@@ -346,3 +346,11 @@ def _commit_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> flo
 def _empty() -> SourceBatch:
     """Returns a batch without records, for offsets alone and for the end of a transaction."""
     return SourceBatch("", Column([]), raw=True, passed=0)
+
+
+def _task_context(task: SourceTask, metrics: PluginMetrics, offsets: Any, transactions: Any) -> Any:
+    """Returns Connect's SourceTaskContext of a task, a Java object. `offsets` is Connect's OffsetStorageReader,
+    `transactions` its WorkerTransactionContext, None unless the connector defines its boundaries."""
+    whose, state = task_state(task.connector, task.task, string_map(task.config))
+    boundaries = jpype().JObject(transactions, java_class(f"{RUNTIME}.WorkerTransactionContext"))
+    return java_class(f"{RUNTIME}.WorkerSourceTaskContext")(offsets, whose, state, boundaries, metrics.java)
