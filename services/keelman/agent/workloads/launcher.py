@@ -207,6 +207,7 @@ class Launcher:
                     metadata={"host": host, "port": str(port)},
                 )
         surroundings = self._surroundings.of(kind)
+        await asyncio.to_thread(surroundings.check_apart)
         await asyncio.to_thread(surroundings.prepare, local.folder, self._home.socket(local.name))
         local.removed = False
         for name, text in prepared.files.items():

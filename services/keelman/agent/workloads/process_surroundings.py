@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import ROUTES_NOT_POSSIBLE
 from keelman.runtime.home import Home, SharedHome, cache_folder, private_folder
@@ -25,6 +27,8 @@ TRIAL = "import os, sys; os.chdir(sys.argv[1]); os.listdir(sys.argv[2]); import 
 TRIAL_SECONDS = 60.0
 WORKLOAD_USER, BROKER_USER = "agent.workload_user", "agent.broker_user"
 BROKER = "broker"
+SERVICES = ("keelman state", "keelman gateway")
+"""The titles of the processes whose files no workload may read: the key of the secrets, the CA, the access file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,20 @@ class Surroundings:
             if self.user is not None:
                 hand_over(folder, self.user)
 
+    def check_apart(self) -> None:
+        """Checks that no service of the installation runs on this host as the workloads' user, if they have a user of
+        their own. Raises FailedPrecondition (USER_NOT_APART)."""
+        if self.user is None:
+            return
+        for process in psutil.process_iter(["cmdline", "uids"]):
+            title, uids = " ".join(process.info["cmdline"] or ()), process.info["uids"]
+            if uids is not None and self.user.uid in uids and title.startswith(SERVICES):
+                raise FailedPrecondition(
+                    f"workloads would run as user {self.user.name}, as `{title}` (pid {process.pid}) does: connectors "
+                    f"could read its key and its database; set {WORKLOAD_USER} and {BROKER_USER} to other users",
+                    reason="USER_NOT_APART",
+                )
+
     def check_routes(self, folder: Path, routes: Path) -> None:
         """Checks that a workload of this folder can have the routes of a file.
 
@@ -134,6 +152,11 @@ class Surroundings:
     def _try(self, home: Home, setting: str) -> None:
         if self.user is None:
             return
+        try:
+            self.check_apart()
+        except FailedPrecondition as error:
+            legal = f"a user as whom no service of the installation runs ({error.message})"
+            raise InvalidArgument.of(setting, self.user.name, legal) from None
         for folder in (home.workloads, self.cache):
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)

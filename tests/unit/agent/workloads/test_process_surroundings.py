@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from keelman.agent.settings import Settings
 from keelman.agent.workloads.process_surroundings import Surroundings, surroundings_for
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.users import User
 
@@ -76,6 +77,28 @@ def test_brokers_may_have_a_user_of_their_own(tmp_path: Path, monkeypatch: pytes
         assert surroundings_for(user, (), 0o022, Home(tmp_path), broker_user="daemon").record_owner == 0
     with pytest.raises(InvalidArgument, match=r"agent.broker_user: 'nobody-at-all' is not legal: a user of this"):
         found("", "nobody-at-all")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs processes as others")
+@pytest.mark.parametrize("title", ["keelman state", "keelman gateway"])
+def test_workloads_do_not_run_as_the_user_of_a_service(tmp_path: Path, title: str) -> None:
+    apart = surroundings_for("daemon", (), 0o022, Home(tmp_path))
+    shared = surroundings_for("nobody", (), 0o022, Home(tmp_path))
+    shared.check_apart()
+    with subprocess.Popen((title, "60"), executable="sleep", user="nobody") as service:
+        try:
+            apart.check_apart()
+            with pytest.raises(
+                FailedPrecondition, match=f"user nobody, as `{title} 60` .pid {service.pid}. does"
+            ) as no:
+                shared.check_apart()
+            assert no.value.reason == "USER_NOT_APART"
+            with pytest.raises(
+                InvalidArgument, match=r"agent\.workload_user: 'nobody' is not legal: a user as whom no"
+            ):
+                shared.begin(Home(tmp_path))
+        finally:
+            service.kill()
 
 
 def test_a_user_for_workloads_is_refused_where_the_agent_cannot_become_it(
