@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import grpc
@@ -21,6 +22,8 @@ Change = Callable[[Message], None]
 Screen = Callable[[str, Mapping[str, str]], bool]
 """Judges a caller by method and metadata alone. Returns whether its credentials are known; raises one of our errors if
 its request must not be read at all."""
+RECHECK_SECONDS = 3.0
+"""How often the caller of an open stream is judged again: rights may have been taken away."""
 STRANGER_BYTES = 64 << 10
 """The most bytes of a stranger's request that are decoded."""
 STRANGERS_AT_ONCE = 4
@@ -81,23 +84,24 @@ class Guarded(grpc.aio.ServerInterceptor):
 
     def _stream(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
-            change = await self._judge(name, request, context)
-            async for answer in _answers(inner(request, context)):
+            judge = partial(self._judge, name, request, context)
+            async for answer, change in _rechecked(_answers(inner(request, context)), judge):
                 yield _changed(name, answer, change)
 
         return call
 
     def _upload(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> Any:
-            await self._judge(name, None, context)
-            return await inner(requests, context)
+            judge = partial(self._judge, name, None, context)
+            await judge()
+            return await inner((request async for request, _ in _rechecked(requests, judge)), context)
 
         return call
 
     def _both(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
-            await self._judge(name, None, context)
-            async for answer in _answers(inner(requests, context)):
+            judge = partial(self._judge, name, None, context)
+            async for answer, _ in _rechecked(_answers(inner(requests, context)), judge):
                 yield answer
 
         return call
@@ -109,12 +113,11 @@ class Guarded(grpc.aio.ServerInterceptor):
             request = await self._small_request(name, requests)
             if handler.request_deserializer is not None:
                 request = _decoded(name, request, is_answer=False)
-            change = await self._judge(name, request, context)
             if handler.unary_unary:
-                yield _changed(name, await handler.unary_unary(request, context), change)
+                yield await self._unary(name, handler.unary_unary)(request, context)
                 return
-            async for answer in _answers(handler.unary_stream(request, context)):
-                yield _changed(name, answer, change)
+            async for answer in self._stream(name, handler.unary_stream)(request, context):
+                yield answer
 
         return grpc.stream_stream_rpc_method_handler(call, None, handler.response_serializer)
 
@@ -155,6 +158,44 @@ def _refusing(error: KeelmanError) -> Any:
         raise error
 
     return grpc.stream_stream_rpc_method_handler(call)
+
+
+async def _rechecked(
+    messages: AsyncIterator[Any], judge: Callable[[], Awaitable[Change | None]]
+) -> AsyncIterator[tuple[Any, Change | None]]:
+    """Yields the messages of a stream, each with the change to make to it. Judges the caller before the first one, and
+    again every RECHECK_SECONDS, also while no message comes. Raises what the judgement raises."""
+    clock = asyncio.get_running_loop().time
+    change, judged_at = await judge(), clock()
+    queue: asyncio.Queue[tuple[Any, ...] | Exception | None] = asyncio.Queue(1)
+
+    async def pass_on() -> None:  # one task has the whole stream: it may hold time limits and tasks of its own
+        try:
+            async for message in messages:
+                await queue.put((message,))
+        except Exception as error:
+            await queue.put(error)
+        else:
+            await queue.put(None)
+
+    passing = asyncio.create_task(pass_on())
+    try:
+        while True:
+            found: tuple[Any, ...] | Exception | None = ()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, judged_at + RECHECK_SECONDS - clock())):
+                    found = await queue.get()
+            if clock() >= judged_at + RECHECK_SECONDS:
+                change, judged_at = await judge(), clock()
+            if found is None:
+                return
+            if isinstance(found, Exception):
+                raise found
+            for message in found:
+                yield message, change
+    finally:
+        passing.cancel()
+        await asyncio.wait((passing,))
 
 
 async def _answers(answers: Any) -> AsyncIterator[Any]:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -181,6 +182,18 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[in
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def rewrite_file(path: Path, content: bytes) -> None:
+    """Writes a whole file, as `write_file` does. A file that exists keeps its owner and its mode: a service that may
+    read it still may when root has changed it. Raises OSError."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        write_file(path, content)
+        return
+    owner = None if (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid()) else (found.st_uid, found.st_gid)
+    write_file(path.resolve(), content, mode=stat.S_IMODE(found.st_mode), owner=owner)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from keelman.model.access.roles import Right, Role
@@ -11,11 +12,13 @@ from keelman.model.access.roles import Right, Role
 
 @dataclass(frozen=True, slots=True)
 class GatewayCaller:
-    """A caller. `clusters`: the worker clusters that its role covers, None for the whole installation."""
+    """A caller. `clusters`: the worker clusters that its role covers, None for the whole installation. `expire_time`:
+    the end of its credentials, None for no end."""
 
     name: str
     role: Role
     clusters: frozenset[str] | None = None
+    expire_time: datetime | None = None
 
     def has(self, right: Right) -> bool:
         """Tells whether its role has the right, for some worker clusters at least."""

@@ -100,7 +100,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             apis=apis,
             served=dict.fromkeys(managed, VERSION),
             is_draining=stop.is_set,
-            problem=lambda: reach.problem,
+            problem=lambda: reach.problem or access.callers.problem,
         )
         await stack.enter_async_context(access.serve_http(http))
         health = await stack.enter_async_context(

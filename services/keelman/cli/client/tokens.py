@@ -12,6 +12,7 @@ from keelman.api.access.v1.join_token_service_pb2 import (
     ListJoinTokensRequest,
 )
 from keelman.cli.client.gateway import CALL_SECONDS, Gateway
+from keelman.cli.output.widths import aligned
 from keelman.rpc.generated import stub_of
 from keelman.rpc.times import from_timestamp
 from keelman.runtime.tls.certificates import shown_time
@@ -40,9 +41,7 @@ async def read_tokens(client: Gateway) -> str:
         if not answer.next_page_token:
             break
         request = ListJoinTokensRequest(page_token=answer.next_page_token)
-    widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(lines)
+    return aligned(rows)
 
 
 def _row(token: JoinToken) -> tuple[str, str, str, str, str]:

@@ -23,3 +23,10 @@ def fitted_widths(columns: Sequence[OutputColumn], natural: Sequence[int], room:
             widths[max(longer, key=widths.__getitem__)] -= 1
             over -= 1
     return widths
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Returns rows of plain words as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(lines)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,10 @@ TLS = "tls"
 KEYS = ("key", "account", "role", TLS)
 """The tables of a file for the managed Connect API only."""
 ALL = ("token", "user", *KEYS)
+EXPIRES = "expires"
+RETRY_SECONDS = 1.0
+OLD_SECONDS = 60.0
+"""How long the former content of a file that cannot be read any more stays in effect."""
 _NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -42,12 +48,15 @@ class AccessFile:
     tls: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+NO_CALLERS = AccessFile()
+
+
 def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> AccessFile:
     """Reads a TOML file with these kinds of tables; returns an empty content without a file.
 
-    [[token]] has sha256, name, role and clusters, [[user]] the same without sha256, [[key]] id, secret, account and
-    role, [[account]] id, secrets and buckets, [[role]] arn and client_properties, [tls] client_properties. Raises
-    InvalidArgument with the setting `label` and the error in the file, never a secret.
+    [[token]] has sha256, name, role, clusters and expires, [[user]] the same without sha256, [[key]] id, secret,
+    account, role and expires, [[account]] id, secrets and buckets, [[role]] arn and client_properties, [tls]
+    client_properties. Raises InvalidArgument with the setting `label` and the error in the file, never a secret.
     """
     if file is None:
         return AccessFile()
@@ -69,7 +78,7 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
 
 def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]:
     callers: dict[str, GatewayCaller] = {}
-    for where, table in _tables(label, document, "token", "sha256", "name", "role", "clusters"):
+    for where, table in _tables(label, document, "token", "sha256", "name", "role", "clusters", EXPIRES):
         digest = _text(where, table, "sha256")
         if not _DIGEST.fullmatch(digest) or digest in callers:
             raise InvalidArgument.of(f"{where}: sha256", digest, "64 digits of 0-9a-f, unlike all others")
@@ -79,7 +88,7 @@ def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]
 
 def _users(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]:
     callers: dict[str, GatewayCaller] = {}
-    for where, table in _tables(label, document, "user", "name", "role", "clusters"):
+    for where, table in _tables(label, document, "user", "name", "role", "clusters", EXPIRES):
         caller = _caller(where, table, callers)
         callers[caller.name] = caller
     return callers
@@ -87,14 +96,16 @@ def _users(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]:
 
 def _keys(label: str, document: Mapping[str, Any]) -> dict[str, AccessKey]:
     access_keys: dict[str, AccessKey] = {}
-    for where, table in _tables(label, document, "key", "id", "secret", "account", "role"):
+    for where, table in _tables(label, document, "key", "id", "secret", "account", "role", EXPIRES):
         key_id, account = _text(where, table, "id"), _text(where, table, "account")
         if not KEY_ID.fullmatch(key_id) or key_id in access_keys:
             raise InvalidArgument.of(f"{where}: id", key_id, "1 to 128 letters, digits and _+=,.@-, unlike all others")
         if not ACCOUNT.fullmatch(account):
             raise InvalidArgument.of(f"{where}: account", account, "12 digits, as a text")
         role = _role(where, table) if "role" in table else Role.ADMIN
-        access_keys[key_id] = AccessKey(key_id, _text(where, table, "secret"), account, role)
+        access_keys[key_id] = AccessKey(
+            key_id, _text(where, table, "secret"), account, role, _expire_time(where, table)
+        )
     return access_keys
 
 
@@ -160,15 +171,22 @@ def _caller(where: str, table: Mapping[str, Any], taken: Any) -> GatewayCaller:
     name = _text(where, table, "name")
     if not _NAME.fullmatch(name) or name in taken:
         raise InvalidArgument.of(f"{where}: name", name, "1 to 128 letters, digits and _+=,.@-, unlike all others")
-    clusters = table.get("clusters")
+    clusters, expire_time = table.get("clusters"), _expire_time(where, table)
     if clusters is None:
-        return GatewayCaller(name, _role(where, table))
+        return GatewayCaller(name, _role(where, table), None, expire_time)
     if not isinstance(clusters, list) or not clusters or not all(isinstance(cluster, str) for cluster in clusters):
         legal = "a list of worker clusters' names that is not empty; left out: the whole installation"
         raise InvalidArgument.of(f"{where}: clusters", clusters, legal)
     for cluster in clusters:
         checked_name(f"{where}: clusters", cluster)
-    return GatewayCaller(name, _role(where, table), frozenset(clusters))
+    return GatewayCaller(name, _role(where, table), frozenset(clusters), expire_time)
+
+
+def _expire_time(where: str, table: Mapping[str, Any]) -> datetime | None:
+    given = table.get(EXPIRES)
+    if given is None or (isinstance(given, datetime) and given.tzinfo is not None):
+        return given
+    raise InvalidArgument.of(f"{where}: {EXPIRES}", str(given), "a time with its offset, e.g. 2027-01-31T00:00:00Z")
 
 
 def _role(where: str, table: Mapping[str, Any]) -> Role:
@@ -197,31 +215,59 @@ def _text(where: str, table: Mapping[str, Any], name: str) -> str:
 
 
 class WatchedAccessFile:
-    """The present content of an access file. If the file becomes illegal, that is logged and the last legal content
-    stays in effect."""
+    """The present content of an access file. If the file becomes illegal or unreadable, that is logged; the last legal
+    content stays in effect for a minute, and then there are no callers until the file can be read."""
 
-    def __init__(self, label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> None:
+    def __init__(
+        self,
+        label: str,
+        file: Path | None,
+        tables: tuple[str, ...] = ALL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Raises InvalidArgument for a file that is not legal."""
-        self._label, self._file, self._tables = label, file, tables
+        self._label, self._file, self._tables, self._clock = label, file, tables, clock
         self._stamp = self._present_stamp()
-        self._said = read_access_file(label, file, tables)
+        self._content = read_access_file(label, file, tables)
+        self._failed_at: float | None = None
+        self._tried_at = 0.0
+        self._problem = ""
 
     @property
     def is_given(self) -> bool:
         """Whether an access file is configured."""
         return self._file is not None
 
+    @property
+    def problem(self) -> str:
+        """Why the file cannot be read at present; empty if it can."""
+        self.now()
+        return self._problem
+
     def now(self) -> AccessFile:
         """Returns the content, and reads it again if the file has changed since the last call."""
-        stamp = self._present_stamp()
-        if stamp != self._stamp:
-            self._stamp = stamp
-            try:
-                self._said = read_access_file(self._label, self._file, self._tables)
-                log.info("access_file_read", file=str(self._file))
-            except InvalidArgument as error:
+        stamp, now = self._present_stamp(), self._clock()
+        if stamp != self._stamp or (self._failed_at is not None and now >= self._tried_at + RETRY_SECONDS):
+            self._stamp, self._tried_at = stamp, now
+            self._read(now)
+        if self._failed_at is None or now < self._failed_at + OLD_SECONDS:
+            return self._content
+        if self._content != NO_CALLERS:
+            log.error("access_file_closed", error=self._problem, seconds=OLD_SECONDS)
+            self._content = NO_CALLERS
+        return self._content
+
+    def _read(self, now: float) -> None:
+        try:
+            self._content = read_access_file(self._label, self._file, self._tables)
+        except InvalidArgument as error:
+            self._failed_at = now if self._failed_at is None else self._failed_at
+            if error.message != self._problem:
                 log.warning("access_file_not_read", error=error.message)
-        return self._said
+            self._problem = error.message
+        else:
+            self._failed_at, self._problem = None, ""
+            log.info("access_file_read", file=str(self._file))
 
     def _present_stamp(self) -> tuple[int, ...]:
         if self._file is None:
@@ -230,4 +276,4 @@ class WatchedAccessFile:
             status = self._file.stat()
         except OSError:
             return (-1,)
-        return status.st_ino, status.st_size, status.st_mtime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

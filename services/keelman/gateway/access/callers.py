@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from enum import Enum
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from keelman.model.access.roles import token_digest
 from keelman.model.errors import InvalidArgument, PermissionDenied, Unauthenticated
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.server import MESH, is_loopback
+from keelman.runtime.tls.certificates import shown_time
 
 T = TypeVar("T")
 HOW = "Authorization: Bearer TOKEN, or a client certificate of a user"
@@ -33,8 +35,9 @@ class Admission(Enum):
 class Callers:
     """The callers of the gateway, by its access files."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """Raises InvalidArgument for illegal settings and files."""
+        self._now = now
         self._open = settings.open_access
         self._file = WatchedAccessFile("gateway.access_file", settings.access_file)
         self._managed = WatchedAccessFile(
@@ -71,13 +74,26 @@ class Callers:
         user = self._file.now().users.get(identity.name) if identity.kind is IdentityKind.USER else None
         if user is None:
             raise Unauthenticated(f"{identity} is no caller that the access file names", reason="UNKNOWN_USER")
-        return user
+        return self._not_expired(user)
 
     def _by_token(self, authorization: str) -> GatewayCaller:
         token = self._file.now().tokens.get(token_digest(_token(authorization)))
         if token is None:
             raise Unauthenticated("the token is none that the access file names", reason="UNKNOWN_TOKEN")
-        return token
+        return self._not_expired(token)
+
+    def _not_expired(self, caller: GatewayCaller) -> GatewayCaller:
+        """Returns the caller. Raises Unauthenticated if its credentials have expired."""
+        if caller.expire_time is not None and caller.expire_time <= self._now():
+            raise Unauthenticated(
+                f"the credentials of {caller.name} expired at {shown_time(caller.expire_time)}", reason="EXPIRED"
+            )
+        return caller
+
+    @property
+    def problem(self) -> str:
+        """Why the access files cannot be read at present; empty if they can."""
+        return self._file.problem or self._managed.problem
 
     @property
     def keys(self) -> Mapping[str, AccessKey]:

@@ -37,6 +37,8 @@ class AccessKey:
     account: str
     role: Role = Role.ADMIN
     """The role of the key on the resources of its account."""
+    expire_time: datetime | None = None
+    """The end of the key, None for no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ class Signatures:
         key = self._keys.get(scope[0])
         if key is None:
             raise PermissionDenied("The security token included in the request is invalid.")
+        if key.expire_time is not None and key.expire_time.timestamp() <= self._now():
+            raise PermissionDenied("The security token included in the request is expired")
         self._check_time(sent.headers.get("x-amz-date", ""), scope[1])
         signed = given["SignedHeaders"].split(";")
         if not {"host", "x-amz-date"} <= set(signed) or any(name not in sent.headers for name in signed):

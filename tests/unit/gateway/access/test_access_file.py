@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from keelman.gateway.access.access_file import KEYS, WatchedAccessFile, read_access_file
+from keelman.gateway.access.access_file import KEYS, AccessFile, WatchedAccessFile, read_access_file
 from keelman.gateway.access.accounts import WHOLE, Account
-from keelman.gateway.access.callers import Callers
+from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.caller import GatewayCaller
 from keelman.gateway.settings import Settings
 from keelman.model.access.roles import Role, token_digest
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Unauthenticated
+from keelman.rpc.identity import Identity, IdentityKind
 
 DIGEST = token_digest("secret")
 TOKEN = f"[[token]]\nsha256 = '{DIGEST}'\nname = 'ci'\nrole = 'operator'\n"
@@ -124,16 +126,62 @@ def test_the_file_of_the_managed_connect_api_has_no_tokens(file: Path) -> None:
         read_access_file("gateway.managed_connect_access_file", file, KEYS)
 
 
-def test_a_changed_file_is_read_again_and_one_that_is_wrong_changes_nothing(file: Path) -> None:
+def test_a_changed_file_is_read_again_and_one_that_is_wrong_changes_nothing_at_first(file: Path) -> None:
     file.write_text(TOKEN)
-    watched = WatchedAccessFile("gateway.access_file", file)
+    now = 1000.0
+    watched = WatchedAccessFile("gateway.access_file", file, clock=lambda: now)
     assert [*watched.now().tokens] == [DIGEST]
     file.write_text(USER)
     assert [*watched.now().tokens] == []
     assert [*watched.now().users] == ["alice"]
+    assert watched.problem == ""
     file.write_text("no TOML")
     assert [*watched.now().users] == ["alice"]
+    assert "a TOML file" in watched.problem
     os.unlink(file)
     assert [*watched.now().users] == ["alice"]
+    now += 59
+    assert [*watched.now().users] == ["alice"]
+    now += 2
+    assert watched.now() == AccessFile(), "an old file does not stay for more than a minute"
+    assert "a file that can be read" in watched.problem
     file.write_text(TOKEN)
     assert [*watched.now().tokens] == [DIGEST]
+    assert watched.problem == ""
+
+
+def test_a_file_that_could_not_be_read_is_read_once_it_can_be(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(TOKEN)
+    watched = WatchedAccessFile("gateway.access_file", file)
+
+    def refused(*_args: object, **_kwargs: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    file.write_text(USER)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", refused)
+        assert [*watched.now().tokens] == [DIGEST]
+        assert "Permission denied" in watched.problem
+    file.chmod(0o640)  # as chown does, this changes neither the content nor its time
+    assert [*watched.now().users] == ["alice"]
+
+
+def test_credentials_end(file: Path) -> None:
+    file.write_text(f"{TOKEN}expires = 2027-01-31T00:00:00Z\n{USER}expires = 2027-01-31T01:00:00+01:00\n")
+    now = datetime(2027, 1, 30, 23, 59, 59, tzinfo=UTC)
+    callers = Callers(Settings(access_file=file), lambda: now)
+    alice = Identity(IdentityKind.USER, "alice")
+    with pytest.raises(Unauthenticated, match="the token is none"):
+        callers.caller(Admission.CHECKED, "Bearer other")
+    assert callers.caller(Admission.CHECKED, "", alice).name == "alice"
+    now += timedelta(seconds=1)
+    with pytest.raises(Unauthenticated, match="the credentials of alice expired at 2027-01-31") as expired:
+        callers.caller(Admission.CHECKED, "", alice)
+    assert expired.value.reason == "EXPIRED"
+
+
+@pytest.mark.parametrize("end", ["2027-01-31", "2027-01-31T00:00:00", "'2027-01-31T00:00:00Z'", "1"])
+def test_an_end_has_an_offset(file: Path, end: str) -> None:
+    file.write_text(f"{USER}expires = {end}\n")
+    with pytest.raises(InvalidArgument, match=r"user 1: expires: .* a time with its offset"):
+        read_access_file("gateway.access_file", file)

@@ -1,28 +1,28 @@
-"""`keelman token create`: a token for a caller of the gateway, and the lines by which its access file knows it."""
+"""`keelman token`: tokens for callers of the gateway, and the lines by which its access file knows them."""
 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from keelman.cli.options import command_group
+from keelman.cli.output.widths import aligned
 from keelman.model.access.roles import TOKEN_BEGINS, TOKEN_BYTES, Role, token_digest
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_name
-from keelman.runtime.home import write_file
+from keelman.runtime.home import rewrite_file
+from keelman.runtime.tls.certificates import shown_time
 
+UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 app, token = command_group(), command_group()
 app.add_typer(token, name="token", help="Make tokens for callers of the gateway.")
-
-
-@token.callback()
-def group() -> None:
-    """Keeps `create` a command of a group, though it is the only one."""
 
 
 @token.command()
@@ -36,6 +36,10 @@ def create(
             "--cluster", metavar="WC", help="Worker cluster that the role is for; repeated for several [all]."
         ),
     ] = None,
+    expires: Annotated[
+        str,
+        typer.Option("--expires", metavar="WHEN", help="Its end: after a time such as 90d or 12h, or a date [none]."),
+    ] = "",
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="The access file to which the lines are added.")
     ] = None,
@@ -49,6 +53,8 @@ def create(
     lines = f'[[token]]\nname = "{checked_caller(name)}"\nrole = "{role}"\nsha256 = "{token_digest(secret)}"\n'
     if cluster:
         lines += f"clusters = {json.dumps(cluster)}\n"
+    if expires:
+        lines += f"expires = {checked_end(expires, datetime.now(UTC)):%Y-%m-%dT%H:%M:%SZ}\n"
     if file is None:
         print(f"keelman: put this into the gateway's access file (gateway.access_file):\n\n{lines}", file=sys.stderr)
     else:
@@ -65,6 +71,39 @@ def checked_caller(name: str) -> str:
     return name
 
 
+def checked_end(text: str, now: datetime) -> datetime:
+    """Returns the end that an option gives. Raises InvalidArgument, also for an end in the past."""
+    legal = "a time from now such as 90d, 12h or 30m, or a date such as 2027-01-31, in the future"
+    try:
+        span = re.fullmatch(r"([0-9]{1,6})([dhm])", text)
+        end = now + timedelta(**{UNITS[span[2]]: int(span[1])}) if span else datetime.fromisoformat(text)
+        end = end if end.tzinfo else end.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise InvalidArgument.of("--expires", text, legal) from None
+    if end <= now:
+        raise InvalidArgument.of("--expires", text, legal)
+    return end.astimezone(UTC)
+
+
+@token.command("list")
+def list_all(
+    *, file: Annotated[Path, typer.Option("--file", metavar="FILE", help="The gateway's access file.")]
+) -> int:
+    """Show the callers of an access file that have a token or a certificate, with their roles and ends."""
+    from keelman.gateway.access.access_file import read_access_file  # noqa: PLC0415  (it is the gateway's)
+
+    content = read_access_file("--file", file)
+    rows = [("NAME", "BY", "ROLE", "CLUSTERS", "EXPIRES")]
+    for by, callers in (("token", content.tokens), ("certificate", content.users)):
+        for caller in sorted(callers.values(), key=lambda caller: caller.name):
+            clusters = "(all)" if caller.clusters is None else ",".join(sorted(caller.clusters))
+            end = caller.expire_time
+            shown = "-" if end is None else shown_time(end) + (" (expired)" if end <= datetime.now(UTC) else "")
+            rows.append((caller.name, by, str(caller.role), clusters, shown))
+    print(aligned(rows))
+    return 0
+
+
 def _add(file: Path, name: str, lines: str) -> None:
     """Adds lines to an access file, which is made where there is none. Raises InvalidArgument, also for a name that it
     has."""
@@ -75,9 +114,8 @@ def _add(file: Path, name: str, lines: str) -> None:
         tables = tomllib.loads(present).get("token", [])
         if any(table.get("name") == name for table in tables):
             raise InvalidArgument.of("--name", name, f"a name that no token in {file} has")
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
         gap = "\n" if present.strip() else ""
-        write_file(file, f"{present}{gap}{lines}".encode(), mode=mode)
+        rewrite_file(file, f"{present}{gap}{lines}".encode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as error:
         raise InvalidArgument.of("--file", str(file), f"an access file ({error})") from None
     except OSError as error:

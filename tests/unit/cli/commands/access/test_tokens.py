@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from keelman.cli.commands.access.tokens import checked_end
 from keelman.cli.main import main
 from keelman.gateway.access.access_file import read_access_file
 from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Role, token_digest
+from keelman.model.errors import InvalidArgument
 
 
 def create(*words: str) -> int:
@@ -32,6 +36,50 @@ def test_the_gateway_knows_a_token_by_the_lines_that_were_added(
     assert create("--name", "ci", "--role", "viewer", "--file", str(file)) == 2
     assert create("--name", "more", "--role", "viewer", "--file", str(file)) == 0
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change a file's owner")
+def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
+    file = tmp_path / "access.toml"
+    assert create("--name", "a", "--role", "viewer", "--file", str(file)) == 0
+    os.chown(file, 1234, 4321)
+    assert create("--name", "b", "--role", "viewer", "--file", str(file)) == 0
+    assert (file.stat().st_uid, file.stat().st_gid, file.stat().st_mode & 0o777) == (1234, 4321, 0o600)
+
+
+def test_tokens_end_and_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "access.toml"
+    for name, more in (("b", ("--expires", "2099-01-31")), ("a", ("--cluster", "x", "--cluster", "w")), ("c", ())):
+        assert create("--name", name, "--role", "viewer", "--file", str(file), *more) == 0
+    file.write_text(f"{file.read_text()}[[user]]\nname = 'eve'\nrole = 'admin'\nexpires = 2020-01-01T00:00:00Z\n")
+    capsys.readouterr()
+    assert main(["token", "list", "--file", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME  BY           ROLE    CLUSTERS  EXPIRES",
+        "a     token        viewer  w,x       -",
+        "b     token        viewer  (all)     2099-01-31 00:00:00 UTC",
+        "c     token        viewer  (all)     -",
+        "eve   certificate  admin   (all)     2020-01-01 00:00:00 UTC (expired)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("90d", datetime(2027, 4, 1, tzinfo=UTC)),
+        ("12h", datetime(2027, 1, 1, 12, tzinfo=UTC)),
+        ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("2027-01-31T10:00:00+02:00", datetime(2027, 1, 31, 8, tzinfo=UTC)),
+    ],
+)
+def test_ends(text: str, end: datetime) -> None:
+    assert checked_end(text, datetime(2027, 1, 1, tzinfo=UTC)) == end
+
+
+@pytest.mark.parametrize("text", ["0d", "90", "-1d", "999999d9", "2026-12-31", "soon"])
+def test_what_is_no_end(text: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"--expires: .* a time from now such as 90d"):
+        checked_end(text, datetime(2027, 1, 1, tzinfo=UTC))
 
 
 def test_without_a_file_the_lines_are_printed_beside_the_token(
