@@ -39,7 +39,7 @@ def _shown(value: object) -> str:
     kind = f"of type {type(value).__name__}"
     if inspect.iscoroutine(value):
         value.close()
-        return f"{kind}, which nobody awaits"
+        return f"{kind}, which is never awaited"
     if isinstance(value, str | int | float):
         return f"{kind}: {value!r:.100}"
     return f"{kind}: {reprlib.repr(value)}" if type(value) in (list, tuple, dict) else kind

@@ -249,7 +249,7 @@ class VbucketChanges:
         """Requests a stream; None, after a pause, if there is nothing to request. Raises AwayError, CouchbaseError."""
         number = vbucket.number
         if self._is_gone():
-            self._problems[number] = f"vbucket {number}: the collections that are asked for are gone"
+            self._problems[number] = f"vbucket {number}: the requested collections are gone"
             await wait_or_stop(changed, MAX_AGAIN_SECONDS)
             await self._nodes.learn_manifest(self._vbuckets)
             return None
@@ -301,7 +301,7 @@ class VbucketChanges:
         connection.forget(vbucket.number)
         self._take_back_held(vbucket)
         if reason == LOST_PRIVILEGES:
-            raise CouchbaseError(f"user {self._cluster.access.user!r} may no longer read all that was asked for")
+            raise CouchbaseError(f"user {self._cluster.access.user!r} may no longer read all requested collections")
         if reason not in FORESEEN:
             _log.warning("couchbase_stream_ended", node=connection.where, vbucket=vbucket.number, reason=reason)
         if reason == COLLECTION_DROPPED:

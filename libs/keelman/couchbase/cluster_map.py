@@ -88,7 +88,7 @@ def parse_map(text: bytes, node_address: NodeAddress, seeds: Sequence[Seed], *, 
             uuid=str(tree.get("uuid", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CouchbaseError(f"{node_address} gave a cluster map that is none: {error!r}") from None
+        raise CouchbaseError(f"{node_address} gave an invalid cluster map: {error!r}") from None
 
 
 def _json(text: bytes) -> Mapping[str, Any]:

@@ -257,7 +257,7 @@ class Connection(asyncio.Protocol):
         if self._why:
             return
         if silent >= SILENT_INTERVALS * self._noop_seconds:
-            self._fail(f"nothing was heard for {silent:.0f} s")
+            self._fail(f"no message for {silent:.0f} s")
             return
         if silent >= ASK_INTERVALS * self._noop_seconds and self._transport is not None:
             self._transport.write(frames.encoded(frames.Opcode.NOOP))
@@ -287,7 +287,7 @@ def _why_not(error: Exception, access: BucketAccess) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {access.bootstrap_seconds:g} s"
     if isinstance(error, ssl.SSLError | ConnectionError) and access.tls is not None and not _of_certificates(error):
-        return f"no TLS there, for which couchbase.enable.tls asks: {getattr(error, 'reason', None) or error}"
+        return f"no TLS there, which couchbase.enable.tls requires: {getattr(error, 'reason', None) or error}"
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     text = getattr(error, "reason", None) or error.strerror if isinstance(error, OSError) else None

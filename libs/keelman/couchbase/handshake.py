@@ -47,7 +47,7 @@ async def log_in(connection: HandshakeConnection, access: BucketAccess) -> froze
     answer = await connection.request(Opcode.SELECT_BUCKET, key=access.bucket.encode())
     if answer.status in (ResponseStatus.NO_ACCESS, ResponseStatus.KEY_NOT_FOUND):
         whom = f"user {access.user!r}" if access.user else "the client's certificate"
-        raise CouchbaseError(f"there is no bucket {access.bucket!r} at {connection.where}, or {whom} may not read it")
+        raise CouchbaseError(f"no bucket {access.bucket!r} at {connection.where}, or {whom} may not read it")
     _expect(answer, connection.where, f"bucket {access.bucket!r}")
     return agreed
 

@@ -157,7 +157,7 @@ def parse_manifest(text: bytes) -> CollectionManifest:
             for collection in scope["collections"]:
                 manifest.collections[int(collection["uid"], 16)] = Collection(scope["name"], collection["name"])
     except (ValueError, KeyError, TypeError):
-        raise ProtocolError("the server gave a collections manifest that is none") from None
+        raise ProtocolError("the server gave an invalid collections manifest") from None
     return manifest
 
 

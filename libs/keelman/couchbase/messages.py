@@ -96,7 +96,7 @@ class Decoder:
             return self._decode(frame, vbucket, events)
         except error:
             raise ProtocolError(
-                f"opcode {frame.opcode:#04x} came with {len(frame.extras)} bytes of extras, which is none of its forms"
+                f"opcode {frame.opcode:#04x} came with {len(frame.extras)} bytes of extras, which no form of it has"
             ) from None
 
     def _decode(self, frame: Frame, vbucket: Vbucket, events: list[Event]) -> bool:

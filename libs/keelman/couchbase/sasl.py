@@ -28,8 +28,8 @@ def mechanism_of(offered: Collection[str], where: str) -> str:
         if name in offered:
             return name
     raise CouchbaseError(
-        f"{where} offers only {', '.join(sorted(offered)) or 'nothing'} to log in with, which shows the password to "
-        f"everybody: it needs one of {', '.join(SCRAM)}, or TLS (couchbase.enable.tls)"
+        f"{where} offers only {', '.join(sorted(offered)) or 'nothing'} to log in with, which sends the password in "
+        f"the clear: it needs one of {', '.join(SCRAM)}, or TLS (couchbase.enable.tls)"
     )
 
 
@@ -56,7 +56,7 @@ class Scram:
         try:
             nonce, salt, rounds = fields["r"], base64.b64decode(fields["s"], validate=True), int(fields["i"])
         except (KeyError, ValueError):
-            raise CouchbaseError(f"the server's first SCRAM message is none: {server_first!r}") from None
+            raise CouchbaseError(f"the server's first SCRAM message is invalid: {server_first!r}") from None
         if not nonce.startswith(self._nonce) or nonce == self._nonce or not 0 < rounds <= MAX_ITERATIONS:
             raise CouchbaseError("the server's first SCRAM message has another nonce, or no sensible count of rounds")
         salted = hashlib.pbkdf2_hmac(self._digest, self._password, salt, rounds)

@@ -162,9 +162,9 @@ def _tls_problem(error: ssl.SSLError, properties: Mapping[str, str]) -> str:
         return f"TLS failed: {words(reason)} (see security.protocol)"
     ends = security.own_certificate_ends(properties)
     if ends is None:
-        return "the broker wants a certificate of ours, and ssl.keystore.location is not set"
+        return "the broker requires a client certificate, and ssl.keystore.location is not set"
     over = f", it ended on {ends:%Y-%m-%d at %H:%M} UTC" if ends < datetime.now(UTC) else ""
-    return f"the broker does not take our certificate: {words(reason)}{over} (see ssl.keystore.location)"
+    return f"the broker refuses the client certificate: {words(reason)}{over} (see ssl.keystore.location)"
 
 
 def _passing(error: BaseException, properties: Mapping[str, str]) -> str:

@@ -132,7 +132,7 @@ async def _describe(properties: Mapping[str, str], only: str | None) -> dict[str
     if only not in found:
         code = answers[0]["error_code"] if answers else 0
         why = "" if name_of(code) == "UNKNOWN_TOPIC_OR_PARTITION" else f" to be seen: {name_of(code)}"
-        raise NotFound(f"there is no topic {only!r}{why}")
+        raise NotFound(f"no topic {only!r}{why}")
     return found
 
 

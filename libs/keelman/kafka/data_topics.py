@@ -41,7 +41,7 @@ async def create_topic(
             raise Unavailable(f"topic {name} cannot be created: {error}") from None
     if len(described["partitions"]) != partitions:
         raise FailedPrecondition(
-            f"topic {name} has {len(described['partitions'])} partitions, wanted exactly {partitions}",
+            f"topic {name} has {len(described['partitions'])} partitions, needed are exactly {partitions}",
             reason="WRONG_TOPIC",
         )
     return False

@@ -114,4 +114,4 @@ def _secured(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _not_asked(host: str, port: int, error: BaseException) -> Unavailable:
-    return Unavailable(f"the broker at {host}:{port} was not asked: {error or type(error).__name__}")
+    return Unavailable(f"the broker at {host}:{port} was not reached: {error or type(error).__name__}")

@@ -57,7 +57,7 @@ class Words:
         if given <= {*self.legal} or not (bounds or self.lasting):
             return ""
         words = ", ".join(self.legal)
-        return f"one of {words}, or several with commas between" if self.several else f"one of {words}"
+        return f"one of {words}, or several separated by commas" if self.several else f"one of {words}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,9 @@ async def topic_problem(admin: Admin, wanted: CompactedTopic) -> str:
 def _problem(wanted: CompactedTopic, partitions: int, policy: str | None) -> str:
     topic = f"{wanted.setting_key}: topic {wanted.name}"
     if wanted.exact and partitions != wanted.partitions:
-        return f"{topic} has {partitions} partitions, wanted exactly {wanted.partitions}"
+        return f"{topic} has {partitions} partitions, needed are exactly {wanted.partitions}"
     if policy not in (None, "compact"):
-        return f"{topic} has cleanup.policy={policy}, wanted cleanup.policy=compact"
+        return f"{topic} has cleanup.policy={policy}, needed is cleanup.policy=compact"
     return ""
 
 

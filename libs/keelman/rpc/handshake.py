@@ -16,17 +16,18 @@ from keelman.runtime.tls.pairs import load_pair
 SECONDS = 3.0
 ALERT_SECONDS = 0.5
 """The time for a server to refuse a client's certificate: the client's side of the handshake is complete before."""
-UNKNOWN_CA = "it does not trust the CA of our certificate"
-NO_CERTIFICATE = "it asks for a client's certificate, and we have none: join first"
+UNKNOWN_CA = "it does not trust the CA of this process's certificate"
+NO_CERTIFICATE = "it requires a client certificate, and this process has none: join first"
 ALERTS = {
     "UNKNOWN_CA": UNKNOWN_CA,
-    "CERTIFICATE_EXPIRED": "to it our certificate has ended or is not good yet: check the clocks of both hosts",
+    "CERTIFICATE_EXPIRED": "by its clock this process's certificate has ended or is not valid yet: check the clocks "
+    "of both hosts",
     "CERTIFICATE_REQUIRED": NO_CERTIFICATE,
-    "BAD_CERTIFICATE": "it does not accept our certificate",
-    "CERTIFICATE_UNKNOWN": "it does not accept our certificate",
-    "UNSUPPORTED_CERTIFICATE": "it does not accept our certificate for a client's",
+    "BAD_CERTIFICATE": "it does not accept this process's certificate",
+    "CERTIFICATE_UNKNOWN": "it does not accept this process's certificate",
+    "UNSUPPORTED_CERTIFICATE": "it does not accept this process's certificate as a client certificate",
     "WRONG_VERSION_NUMBER": "it speaks no TLS",
-    "HANDSHAKE_FAILURE": "it does not agree with us on how to speak TLS, or on our certificate",
+    "HANDSHAKE_FAILURE": "no TLS version or cipher in common, or it does not accept this process's certificate",
 }
 UNTRUSTED = ("self-signed certificate", "self signed certificate", "unable to get local issuer", "unable to verify")
 
@@ -91,9 +92,9 @@ def _of_server(error: ssl.SSLCertVerificationError, name: str) -> str:
     if "not yet valid" in reason or "expired" in reason:
         return f"its {reason}, by the clock of this host: check the clocks of both"
     if any(text in reason for text in UNTRUSTED):
-        return "its certificate is of another CA than the one that we trust"
+        return "its certificate is of another CA than the trusted one"
     if "ostname mismatch" in reason or "IP address mismatch" in reason:
-        return f"its certificate is of somebody else: {name} is not in it"
+        return f"its certificate is of another host: {name} is not in it"
     return f"its certificate is not accepted: {reason}"
 
 
@@ -104,10 +105,10 @@ def _refused(pems: Pems) -> str:
     facts, now = certificate_facts(pems.chain), datetime.now(UTC)
     if now >= facts.end or now < facts.begin:
         good = f"is good from {shown_time(facts.begin)} to {shown_time(facts.end)}, and here it is {shown_time(now)}"
-        return f"our certificate {good}: check the clock, or join again"
+        return f"this process's certificate {good}: check the clock, or join again"
     if not issued_by(pems.chain, pems.roots):
         return UNKNOWN_CA
-    return f"it does not accept our certificate, by its CA or by its clock: here it is {shown_time(now)}"
+    return f"it does not accept this process's certificate, by its CA or by its clock: here it is {shown_time(now)}"
 
 
 def _of_client(error: ssl.SSLError) -> str:

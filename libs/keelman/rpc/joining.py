@@ -75,8 +75,8 @@ async def fetch_authority(address: str, token: JoinSecret) -> bytes:
         if digest_of_der(certificate) == token.authority:
             return ssl.DER_cert_to_PEM_cert(certificate).encode()
     raise _refused(
-        f"what answers at {address} does not show the CA of the token: it is no gateway of the installation that made "
-        "the token, or somebody is in between; the token was not sent"
+        f"the server at {address} does not show the CA of the token: it is no gateway of the token's installation, "
+        "or the connection is intercepted; the token was not sent"
     )
 
 

@@ -71,7 +71,7 @@ class MemberFolder:
             pems = Pems(self.certificate.read_bytes(), self.key.read_bytes(), self.authority.read_bytes())
         except FileNotFoundError as error:
             raise FailedPrecondition(
-                f"{holder} has not joined yet: there is no {error.filename}; join with `keelman node join "
+                f"{holder} has not joined yet: {error.filename} does not exist; join with `keelman node join "
                 "TOKEN@GATEWAY`, or set tls_certificate, tls_key and state_ca",
                 reason="NOT_JOINED",
             ) from None
@@ -90,7 +90,7 @@ def checked_member(holder: Identity, pems: Pems, shown: str, now: datetime | Non
     try:
         facts, key = certificate_facts(pems.chain), private_key_digest(pems.key)
     except ValueError as error:
-        raise _wrong(f"{shown}: no certificate, or its key is none ({error}): join again") from None
+        raise _wrong(f"{shown}: not a certificate with its key ({error}): join again") from None
     if holder.uri not in facts.uris:
         of = ", ".join(facts.uris) or "nobody"
         raise _wrong(f"{shown}: the certificate is of {of}, and not of {holder.uri}: join again as {holder}")

@@ -11,7 +11,7 @@ def error_text(error: BaseException) -> str:
     try:
         return plain(str(error))
     except Exception:
-        return f"a {type(error).__name__} that says nothing"
+        return f"a {type(error).__name__} without a message"
 
 
 def plain(text: str) -> str:

@@ -124,7 +124,7 @@ def _denied(key: str) -> str:
     if not key:
         return "every property has a name"
     if key in DENIED:
-        return "the connector's own workers are given it"
+        return "keelman sets it for the connector's own workers"
     if prefix := next((prefix for prefix in DENIED_PREFIXES if key.startswith(prefix)), ""):
         return f"no property may begin with {prefix!r}"
     return ""

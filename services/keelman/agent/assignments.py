@@ -99,7 +99,7 @@ class AssignmentVersions:
         """Takes a message's version. Raises Conflict for a gap, after which the session is worthless."""
         if not message.complete and message.from_version != self._version:
             raise Conflict(
-                f"assignments lead from version {message.from_version}, this session stands at {self._version}",
+                f"assignments begin at version {message.from_version}, this session is at {self._version}",
                 reason="ASSIGNMENTS_GAP",
             )
         self._version = message.to_version

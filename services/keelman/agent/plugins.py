@@ -131,7 +131,7 @@ class NodePlugins:
             if error.errno in NO_ROOM:
                 part.unlink(missing_ok=True)
                 need = f" ({file.size_bytes} bytes, and as many and more unpacked)"
-                raise _unavailable(file, f"there is no room for it below {self._folder}{need}") from error
+                raise _unavailable(file, f"no space is left for it below {self._folder}{need}") from error
             raise _unavailable(file, f"its files cannot be written: {error}") from error
         except InvalidArgument as error:
             part.unlink(missing_ok=True)
@@ -149,7 +149,7 @@ class NodePlugins:
                 if await asyncio.to_thread(digest_of, part) == file.sha256:
                     return
                 part.unlink()
-                wrong, message = wrong + 1, "what came has another digest than it is to have"
+                wrong, message = wrong + 1, "the downloaded file has another digest than the plugin"
                 if wrong > 1:
                     raise _unavailable(file, message)
             except NotFound as error:
@@ -276,7 +276,7 @@ def _write(archive: Archive, paths: Iterator[tuple[ArchiveEntry, str]], folder: 
             with target.open("xb") as file:
                 copied(archive, entry, file)
         except FileExistsError:
-            raise refusal("name", "is there twice once it is unpacked", entry.path) from None
+            raise refusal("name", "would be unpacked twice", entry.path) from None
 
 
 def _open_to_all(folder: Path) -> None:

@@ -125,7 +125,7 @@ class Session:
                     self._take(message)
                     silence.reschedule(loop.time() + self._timeout_seconds)
         except TimeoutError:
-            raise DeadlineExceeded(f"nothing heard for {self._timeout_seconds:g} s") from None
+            raise DeadlineExceeded(f"no message for {self._timeout_seconds:g} s") from None
         raise Unavailable("the state service ended the session")
 
     def _take(self, message: OpenSessionResponse) -> None:

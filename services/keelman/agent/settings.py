@@ -35,16 +35,15 @@ class Settings(ProcessSettings):
     )
     trust: str = setting(
         "loopback",
-        "Who secures what leaves this host: with mesh a sidecar does, for the agent and for its workloads; with "
-        "installation the agent's gRPC is secured by certificates, of what it joined with, or else of tls_certificate, "
-        "tls_key and state_ca.",
+        "The security of connections beyond this host. mesh: a sidecar, for the agent and its workloads. "
+        "installation: certificates for the agent's gRPC, from its join, else tls_certificate, tls_key and state_ca.",
         choices=("loopback", "mesh", "installation"),
     )
     workload_trust: str = setting(
         "",
-        "Who secures what the workloads of this node send off it: with mesh a sidecar, a tunnel or a closed network "
-        "does; with https nobody, so that off loopback only workers whose https asks who calls are started, and "
-        "brokers whose TLS does; empty: as trust says, and nobody with installation.",
+        "The security of the workloads' connections beyond this node. mesh: a sidecar, a tunnel or a closed "
+        "network. https: none, so off loopback only workers and brokers whose TLS authenticates callers are "
+        "started. Empty: as in trust; with installation as https.",
         choices=("", "mesh", "https"),
     )
     tls_certificate: Path | None = setting(None, "Certificate chain of the agent's gRPC server, a PEM file.")
@@ -55,7 +54,7 @@ class Settings(ProcessSettings):
         "mesh or installation.",
     )
     state_ca: Path | None = setting(
-        None, "Certificates by which the state service is trusted, a PEM file; with them it is asked with TLS."
+        None, "Certificates by which the state service is trusted, a PEM file; with them it is called with TLS."
     )
     home: Path | None = setting(None, "Folder of this node's files; empty means KEELMAN_HOME, else ~/.keelman.")
     grace_seconds: float = setting(
@@ -77,7 +76,7 @@ class Settings(ProcessSettings):
         unit="bytes",
         minimum=4096,
     )
-    log_parts: int = setting(10, "How many compressed parts of a workload's log are kept.", minimum=1)
+    log_parts: int = setting(10, "The number of compressed parts of a workload's log that are kept.", minimum=1)
     log_days: float = setting(
         30.0, "Parts of logs are deleted so many days after they were cut off; 0 means never.", unit="days", minimum=0
     )
@@ -87,7 +86,7 @@ class Settings(ProcessSettings):
     )
     data_root: Path | None = setting(
         None,
-        "Folder that the data folders which broker clusters name are below: with / they are what they say; empty means "
+        "Folder that contains the data folders which broker clusters name; / allows any folder; empty means "
         "broker-data in the home.",
     )
     log_object_bytes: int = setting(
@@ -114,7 +113,7 @@ class Settings(ProcessSettings):
     )
     pass_environment: tuple[str, ...] = setting(
         (),
-        "Environment variables that workloads get besides the usual ones, e.g. AWS_*; all others are kept from them.",
+        "Environment variables that workloads get besides the usual ones, e.g. AWS_*; they get no others.",
     )
     umask: str = setting(
         "022",

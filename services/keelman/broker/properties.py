@@ -51,7 +51,9 @@ def server_properties(settings: Settings) -> dict[str, str]:
     if settings.metrics_port and settings.metrics_port in (settings.port, settings.controller_port):
         raise InvalidArgument.of("broker.metrics_port", settings.metrics_port, "a port that it has for nothing else")
     if "," in str(settings.home.absolute()):
-        raise InvalidArgument.of("broker.home", str(settings.home), "a path without commas; Kafka takes it for a list")
+        raise InvalidArgument.of(
+            "broker.home", str(settings.home), "a path without commas, which would make it a list for Kafka"
+        )
     voters = quorum(settings)
     replicas = min(3, settings.replicas or len(voters))
     return {**_identity(settings, voters), **_habits(replicas), **settings.properties}
@@ -123,7 +125,7 @@ def quorum(settings: Settings) -> tuple[str, ...]:
             raise InvalidArgument.of("broker.voters", voter, "id@host:port")
     votes = any(v.startswith(f"{settings.node_id}@") for v in settings.voters)
     if votes != settings.controller:
-        legal = "must be one of them" if settings.controller else "is a broker only: it must not be one of them"
+        legal = "must be in this list" if settings.controller else "is a broker only: it must not be in this list"
         raise InvalidArgument.of(
             "broker.voters", ",".join(settings.voters), f"this broker (node_id {settings.node_id}) {legal}"
         )

@@ -136,7 +136,7 @@ async def _follow(settings: Settings, stores: Stores, host: str, stamp: tuple[in
         except KeelmanError as error:
             if end <= datetime.now(UTC) and _is_good(stores):
                 raise CertificateEnded(
-                    f"the broker's certificate ended at {shown_time(end)}: it is to be started again with the one in "
+                    f"the broker's certificate ended at {shown_time(end)}: restart it with the certificate in "
                     f"{stores.keystore} ({error.message})"
                 ) from None
             if outage.is_new(error.message):

@@ -12,7 +12,7 @@ from keelman.runtime.settings import ProcessSettings, setting
 class Settings(ProcessSettings):
     """Settings of `keelman broker`: flags, KEELMAN_BROKER_*, TOML."""
 
-    home: Path = setting(help="Folder of this broker: its data, configuration and logs, kept across restarts.")
+    home: Path = setting(help="Folder of this broker's data, configuration and logs, which outlives restarts.")
     host: str = setting("127.0.0.1", "Address that the broker listens on.")
     port: int = setting(9092, "Port for clients and for the other brokers.", minimum=1, maximum=65535)
     controller_port: int = setting(9093, "Port that it listens on as a controller.", minimum=1, maximum=65535)
@@ -22,7 +22,9 @@ class Settings(ProcessSettings):
     controller: bool = setting(True, "It is one of the cluster's controllers; else a broker only, and voters has them.")
     voters: tuple[str, ...] = setting((), "The controllers as id@host:controller_port; empty: this broker alone.")
     replicas: int = setting(
-        0, "Replicas of topics for which none are asked; 0: one on each controller. 1 is for a broker alone.", minimum=0
+        0,
+        "Replicas of topics that are created without a number; 0: one on each controller. 1 is for a broker alone.",
+        minimum=0,
     )
     metrics_port: int = setting(
         0, "Port that Kafka's own metrics are served on for Prometheus, at /metrics; 0: none.", minimum=0, maximum=65535

@@ -146,7 +146,7 @@ class LogApi(AgentServiceServicer):
 
     async def Drain(self, request: agent.DrainRequest, context: Context) -> agent.DrainResponse:
         """Refuses the call: only the node's own agent takes it."""
-        raise _refused("Drain", "ask the node's own agent")
+        raise _refused("Drain", "call the node's own agent")
 
 
 def _refused(method: str, instead: str) -> PermissionDenied:

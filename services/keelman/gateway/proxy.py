@@ -126,7 +126,7 @@ def checked_cluster(name: str) -> str:
     try:
         return checked_name("cluster", name)
     except KeelmanError as error:
-        raise NotFound(f"there is no worker cluster {name!r}: {error.message}") from None
+        raise NotFound(f"no worker cluster {name!r}: {error.message}") from None
 
 
 def has_body(headers: Headers) -> bool:

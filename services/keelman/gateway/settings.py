@@ -31,8 +31,8 @@ class Settings(WorkerAccessSettings):
     http_tls: bool = setting(False, "The HTTP server speaks https, with the certificate of gRPC.")
     access_file: Path | None = setting(
         None,
-        "TOML file of those who may call: [[token]], [[user]], [[key]], [[account]], [[role]] and [tls]; read again "
-        "when it changes. Without it everybody may do everything on loopback, and nobody anything elsewhere.",
+        "TOML file of the callers: [[token]], [[user]], [[key]], [[account]], [[role]] and [tls]; read again "
+        "when it changes. Without it all calls are allowed on loopback, and none elsewhere.",
     )
     client_port: int = setting(
         0, "Port of a second gRPC server, for callers who show a certificate of client_ca; 0: none.", minimum=0,
@@ -41,12 +41,12 @@ class Settings(WorkerAccessSettings):
     client_ca: Path | None = setting(None, "Certificates by which callers at client_port are trusted, a PEM file.")
     open_access: bool = setting(
         False,
-        "Without an access_file let everybody do everything off loopback, too: something else says who gets there.",
+        "Allow all calls off loopback without an access_file: the network limits who reaches the gateway.",
     )
     drain_seconds: float = setting(
         0.0,
-        "So long after SIGTERM it goes on answering, while its health says NOT_SERVING: whoever sends calls here looks "
-        "elsewhere before it ends. It is part of grace_seconds, and less.",
+        "Time after SIGTERM in which it still answers, while its health is NOT_SERVING, so that callers find "
+        "another gateway. Part of grace_seconds, and shorter.",
         unit="s",
         minimum=0,
     )
@@ -56,18 +56,17 @@ class Settings(WorkerAccessSettings):
         "mesh or installation. unix:PATH is a state service of this host.",
     )
     state_ca: Path | None = setting(
-        None, "Certificates by which the state service is trusted, a PEM file; with them it is asked with TLS."
+        None, "Certificates by which the state service is trusted, a PEM file; with them it is called with TLS."
     )
     agent_ca: Path | None = setting(
-        None, "Certificates by which agents are trusted, a PEM file; with them they are asked for logs with TLS."
+        None, "Certificates by which agents are trusted, a PEM file; with them their logs are read with TLS."
     )
     tls_certificate: Path | None = setting(None, "Certificate chain of the gRPC server, a PEM file.")
     tls_key: Path | None = setting(None, "Private key of the gRPC server, a PEM file.")
     trust: str = setting(
         "loopback",
-        "Who secures gRPC off loopback: with mesh a sidecar does, and no TLS is asked for; with installation "
-        "certificates do: of what the gateway joined with, or was given by a state service at unix:PATH, or else of "
-        "tls_certificate, tls_key, state_ca and agent_ca.",
+        "The security of gRPC off loopback. mesh: a sidecar, without TLS here. installation: certificates, from the "
+        "gateway's join or from a state service at unix:PATH, else tls_certificate, tls_key, state_ca and agent_ca.",
         choices=("loopback", "mesh", "installation"),
     )
     request_seconds: float = setting(
@@ -85,7 +84,7 @@ class Settings(WorkerAccessSettings):
     ohara: bool = setting(True, "Serve Ohara's REST API at /v0 of the HTTP server.")
     ohara_cover_passwords: bool = setting(False, "Answer ****** in place of the passwords of nodes at /v0/nodes.")
     ohara_wipe_token_file: Path | None = setting(
-        None, "File with a token; with one DELETE /_private forgets Ohara's objects for whoever sends it."
+        None, "File with a token; DELETE /_private with this token deletes all of Ohara's objects."
     )
     managed_connect: bool = setting(
         True, "Serve the managed Connect API, as the AWS SDKs call kafkaconnect, at /v1 of the HTTP server."

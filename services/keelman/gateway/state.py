@@ -125,7 +125,7 @@ class State:
         reason = f": {status.message}" if status.message else ""
         raise Unavailable(
             f"worker cluster {cluster!r} has no running worker ({status.ready_workers} of {status.wanted_workers} "
-            f"wanted){reason}",
+            f"ready){reason}",
             reason="NO_RUNNING_WORKER",
             metadata={"worker_cluster": cluster},
         )

@@ -52,7 +52,7 @@ class Agents:
             checked_peer("", address, ca="", certificates=self.certificates, trust=self.trust)
         except InvalidArgument:
             raise FailedPrecondition(
-                f"the agent at {address} is not asked in plain text: set gateway.agent_ca, or gateway.trust = mesh",
+                f"the agent at {address} is not called in plain text: set gateway.agent_ca, or gateway.trust = mesh",
                 reason="NOT_TRUSTED",
                 metadata={"agent": address},
             ) from None

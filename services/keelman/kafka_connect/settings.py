@@ -14,7 +14,7 @@ class Settings(ProcessSettings):
 
     home: Path = setting(help="Folder of this worker: its configuration of logs and metrics, and its crashes.")
     properties_file: Path = setting(help="Connect's worker properties (.properties file).")
-    url: str = setting(help="Where its REST API answers, as its listeners say.")
+    url: str = setting(help="The address of its REST API, as in its listeners.")
     libraries: tuple[str, ...] = setting((), "Folders whose jars all of its plugins find.")
     heap_mb: int = setting(1024, "Largest Java heap.", unit="MiB", minimum=128)
     metrics_host: str = setting("127.0.0.1", "Address that its metrics are served on.")

@@ -56,7 +56,7 @@ class SparkCopyRunApi(CopyRunServiceServicer):
         """Returns one copy run."""
         run = self._book.get(request.uid)
         if run is None:
-            raise NotFound(f"there is no copy run {request.uid!r}", metadata={"uid": request.uid})
+            raise NotFound(f"no copy run {request.uid!r}", metadata={"uid": request.uid})
         return GetCopyRunResponse(copy_run=run.copy_run)
 
     async def ListCopyRuns(self, request: ListCopyRunsRequest, context: Context) -> ListCopyRunsResponse:

@@ -120,7 +120,7 @@ class Dispatcher:
             run = self._life.open(owner, order, data if isinstance(data, PartRequest) else None)
             if isinstance(data, DataSet):
                 run.held = True
-                self._life.explain(run, "", "Spark looks at its data set")
+                self._life.explain(run, "", "Spark reads the plan of its data set")
                 self._look_at(run.task, data, partial(self._looked_at, run, order.start))
             self.place()
 

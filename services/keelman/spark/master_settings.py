@@ -18,8 +18,8 @@ class MasterSettings(ProcessSettings):
     )
     advertised_address: str = setting(
         "",
-        "host:port that slots call home to from other hosts: a port of its own, with TLS, for slots alone. "
-        "Empty: they call host and port, for a master on this host.",
+        "host:port to which slots on other hosts connect: a separate port with TLS, for slots alone. Empty: they "
+        "connect to host and port, for a master on this host.",
     )
     advertised_bind_host: str = setting(
         "", "Address that the advertised port listens on; empty means the host of advertised_address."

@@ -48,7 +48,7 @@ class Settings(MasterSettings):
     )
     busy_bytes_per_second: float = setting(
         4e6,
-        "A task that has copied this much for three seconds beside others gets a slot of its own; 0 means never.",
+        "A task that copies this much for three seconds in a shared slot moves to its own slot; 0 means never.",
         unit="bytes/s",
         minimum=0,
     )
@@ -57,7 +57,7 @@ class Settings(MasterSettings):
         0, "Most empty slots that are ready so, of all workers that copied last; 0 means four a processor.", minimum=0
     )
     max_slots: int = setting(64, "Most slots of all workers together.", minimum=1, maximum=250)
-    slot_idle_seconds: float = setting(60.0, "An empty slot is kept warm for this long.", unit="s", minimum=0)
+    slot_idle_seconds: float = setting(60.0, "The time for which an empty slot stays warm.", unit="s", minimum=0)
     slot_start_timeout_seconds: float = setting(
         60.0, "A slot that has not called home for this long after its start has failed.", unit="s", minimum=1
     )

@@ -122,8 +122,8 @@ class Settings(WorkerAccessSettings):
 
     drain_seconds: float = setting(
         0.0,
-        "So long after SIGTERM it goes on answering, while its health says NOT_SERVING: whoever sends calls here looks "
-        "elsewhere before it ends. It is part of grace_seconds, and less.",
+        "Time after SIGTERM in which it still answers, while its health is NOT_SERVING, so that callers find "
+        "another gateway. Part of grace_seconds, and shorter.",
         unit="s",
         minimum=0,
     )

@@ -34,9 +34,7 @@ def read_connectors(files: Sequence[str]) -> list[FileConnector]:
     for connector in connectors:
         if names.count(connector.name) > 1:
             both = " and ".join(other.file for other in connectors if other.name == connector.name)
-            raise InvalidArgument(
-                f"{both}: each of them is connector {connector.name!r}; a name stands for one connector"
-            )
+            raise InvalidArgument(f"{both}: each defines connector {connector.name!r}: rename one")
     return connectors
 
 

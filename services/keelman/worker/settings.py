@@ -15,7 +15,7 @@ class Settings(ProcessSettings):
 
     properties_file: Path | None = setting(None, "Connect's worker properties (.properties file).")
     properties: dict[str, str] = setting({}, "Worker properties over those of the file.", secret=True)
-    standalone: bool = setting(False, "Run alone, as connect-standalone does: no group, no topics of its own.")
+    standalone: bool = setting(False, "Run alone, like connect-standalone: without a group and without own topics.")
     connector_files: tuple[str, ...] = setting(
         (), "Connectors that a standalone worker begins with: .properties or JSON files."
     )
@@ -27,7 +27,7 @@ class Settings(ProcessSettings):
     )
     brokers_file: Path | None = setting(
         None,
-        "File that says why the worker's brokers or Spark service are out of its reach, for its agent; empty for none.",
+        "File with the reason why the worker cannot reach its brokers or Spark service, for its agent; empty for none.",
     )
     worker_cluster: str = setting("", "Name of the worker cluster in keelman; empty means its group.id.")
     plugins: dict[str, str] = setting(

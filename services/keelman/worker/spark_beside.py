@@ -101,8 +101,8 @@ class SparkBeside:
             reason, error = self._why(child.pid, code)
             if reason in FATAL:
                 self.failure = FailedPrecondition(
-                    f"the Spark service beside this worker cannot run: {error}\n"
-                    "or name one that runs elsewhere on this host with --spark-address",
+                    f"this worker's Spark service cannot run: {error}\n"
+                    "or name another one on this host with --spark-address",
                     reason=reason,
                 )
                 stop.set()

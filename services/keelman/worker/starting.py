@@ -180,5 +180,5 @@ def log_notes(properties: Mapping[str, str], *, standalone: bool) -> None:
         log.warning(
             "worker_properties_unresolved",
             keys=", ".join(keys),
-            note="config.providers have no value for what is referred to: it is taken as it stands, as in Connect",
+            note="config.providers have no value for the reference: it stays as it is, as in Connect",
         )

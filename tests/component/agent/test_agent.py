@@ -145,7 +145,7 @@ async def test_by_force_it_is_killed_at_once(node: Node) -> None:
     await eventually(lambda: node.state.in_state("worker/demo/0", "STOPPING"))
     node.state.assign(workload(script=STUBBORN, goal=STOPPED, generation=3, force=True))
     status = await eventually(lambda: node.state.in_state("worker/demo/0", "STOPPED"))
-    assert (status.reason, status.message) == ("KILLED", "was killed at once, as asked")
+    assert (status.reason, status.message) == ("KILLED", "was killed at once, as ordered")
     assert not alive(first.pid)
 
 

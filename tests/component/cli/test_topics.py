@@ -86,7 +86,7 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
     refused = await prompt.ran(f"update topic {name} --partitions 1", USAGE)
     assert "spec.partitions: 1 is not legal: 3 or more" in refused.err
     assert (await prompt.ran(f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
-    assert (await prompt.ran(f"get topic {name}", NOT_FOUND)).err.startswith(f"keelman: there is no topic '{name}'")
+    assert (await prompt.ran(f"get topic {name}", NOT_FOUND)).err.startswith(f"keelman: no topic '{name}'")
 
 
 async def test_a_topic_is_known_by_its_name_in_kafka_too(prompt: Commands, bootstrap: str, name: str) -> None:
@@ -94,7 +94,7 @@ async def test_a_topic_is_known_by_its_name_in_kafka_too(prompt: Commands, boots
     assert (await prompt.ran(f"describe topic In.{name}")).out.startswith(f"# topic {name}\n")
     assert "has no records" in (await prompt.ran(f"peek In.{name}")).err
     said = await prompt.ran(f"peek none.{name}", NOT_FOUND)
-    assert f"there is no topic 'none.{name}' on broker cluster 'default'" in said.err
+    assert f"no topic 'none.{name}' on broker cluster 'default'" in said.err
     assert "'Bad/Name' is not legal" in (await prompt.ran("create topic Bad/Name", USAGE)).err
     await prompt.ran(f"delete topic {name} --yes")
 

@@ -14,7 +14,7 @@ from support.eventually import eventually
 
 pytestmark = pytest.mark.component
 AIRLINE, HOTEL = Collection("inventory", "airline"), Collection("inventory", "hotel")
-GONE = "collections that are asked for are gone"
+GONE = "requested collections are gone"
 
 
 @pytest.fixture

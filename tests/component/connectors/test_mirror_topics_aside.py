@@ -175,7 +175,7 @@ def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
     of = {"delivery": ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")}
     run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad)), **of))
     told = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
-    assert f"topic {name}.{bad} has 1 partitions, and partition 1 is to be written" in told.message
+    assert f"topic {name}.{bad} has 1 partitions, and a record names partition 1" in told.message
     until(lambda: values(bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_partitions([NewPartitions(f"{name}.{bad}", 2)])[f"{name}.{bad}"].result(60)

@@ -32,7 +32,7 @@ async def attribute(host: PluginHost, name: str, value: str) -> None:
     [
         ("raise SystemExit('I leave')", "SystemExit: I leave"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt$"),
-        ("raise type('Mute', (Exception,), {'__str__': lambda self: 7})", "Mute: a Mute that says nothing"),
+        ("raise type('Mute', (Exception,), {'__str__': lambda self: 7})", "Mute: a Mute without a message"),
         ("raise ValueError('a \\ud800 half')", r"ValueError: a \? half"),
         ("raise ValueError('e' * 100_000)", r"ValueError: e{10000}\.\.\. \(100000 characters\)$"),
     ],

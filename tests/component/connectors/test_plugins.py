@@ -267,7 +267,7 @@ async def test_nothing_is_asked_after_the_end(host: PluginHost) -> None:
 
 
 async def _refused(host: PluginHost) -> None:
-    with pytest.raises(Unavailable, match="this worker asks no more"):
+    with pytest.raises(Unavailable, match="this worker sends no more queries"):
         await host.describe(FULL)
 
 

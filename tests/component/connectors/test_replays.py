@@ -99,7 +99,7 @@ async def test_replay_of_a_sink(
     elsewhere = await worker.ask("POST", f"{path}/replay", {"to": "no such topic"})
     assert (elsewhere.status_code, elsewhere.json()["message"][:3]) == (400, "to:")
     missing = await worker.ask("POST", f"{path}/replay", {"to": "no-such-topic"})
-    assert (missing.status_code, "to: there is no topic 'no-such-topic'" in missing.json()["message"]) == (400, True)
+    assert (missing.status_code, "to: no topic 'no-such-topic'" in missing.json()["message"]) == (400, True)
 
 
 async def test_replay_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:

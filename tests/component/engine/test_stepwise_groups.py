@@ -73,7 +73,7 @@ def test_a_sink_that_its_group_does_not_let_in_says_why(
         until(lambda: len(other.places) == 2, "another has all")
         failed = runs(ticket(bootstrap, file_sink(name, tmp_path / "out", **COOPERATIVE))).until_state("FAILED")
         assert failed.retriable
-        assert f"group connect-{name}-out does not let the task in" in failed.message
+        assert f"group connect-{name}-out refuses the task" in failed.message
         assert "consumer.override.partition.assignment.strategy (now org.apache" in failed.message
 
 

@@ -78,7 +78,7 @@ async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp
 
     for words, why in (
         (("--count", "1"), "would be plain http: give its cluster https"),
-        (("--count", "1", "--https", *keys[:4]), "would ask nobody who calls"),
+        (("--count", "1", "--https", *keys[:4]), "would authenticate no caller"),
     ):
         await run(commands, "create", "worker-cluster", "open", *words)
         begun = time.monotonic()

@@ -173,10 +173,10 @@ async def test_why_brokers_will_not_have_a_client_is_told_at_once(place: Place, 
 @pytest.mark.parametrize(
     ("identity", "message"),
     [
-        ("", r"the broker wants a certificate of ours, and ssl\.keystore\.location is not set"),
+        ("", r"the broker requires a client certificate, and ssl\.keystore\.location is not set"),
         (
             "key_ended",
-            r"does not take our certificate: .*, it ended on \d{4}-\d\d-\d\d at .* \(see ssl\.keystore\.location\)",
+            r"refuses the client certificate: .*, it ended on \d{4}-\d\d-\d\d at .* \(see ssl\.keystore\.location\)",
         ),
     ],
 )

@@ -25,7 +25,7 @@ async def test_a_topic_is_made_once_and_a_wrong_one_refused_in_the_brokers_words
             return False
 
     await eventually(there)
-    with pytest.raises(FailedPrecondition, match="topic numbers has 3 partitions, wanted exactly 4"):
+    with pytest.raises(FailedPrecondition, match="topic numbers has 3 partitions, needed are exactly 4"):
         await create_topic(properties, "numbers", partitions=4)
     with pytest.raises(FailedPrecondition, match=f"topic {WRONG} cannot be created: Topic name is invalid"):
         await create_topic(properties, WRONG, partitions=1)

@@ -263,9 +263,9 @@ async def test_certificates_that_tls_refuses_are_explained(
     own = credentials(made.homes["tls"], node("tls"))
     other = signed(Authority.made(datetime.now(UTC)), node("tls"), timedelta(), HOUR)
     for shown, why in (
-        (Pems(other.chain, other.key, own.roots), "it does not trust the CA of our certificate"),
-        (Pems(roots=own.roots), "it asks for a client's certificate, and we have none: join first"),
-        (Pems(own.chain, own.key, other.roots), "its certificate is of another CA than the one that we trust"),
+        (Pems(other.chain, other.key, own.roots), "it does not trust the CA of this process's certificate"),
+        (Pems(roots=own.roots), "it requires a client certificate, and this process has none: join first"),
+        (Pems(own.chain, own.key, other.roots), "its certificate is of another CA than the trusted one"),
     ):
         with pytest.raises(Unavailable):
             await opened(to_state(made, shown), "tls")
@@ -277,7 +277,7 @@ async def test_certificates_that_tls_refuses_are_explained(
             await opened(to_state(made, shown), "tls")
         assert "check the clock, or join again" in await handshake_problem(made.state, shown, STATE_NAME)
     assert await handshake_problem(made.state, own, STATE_NAME) == ""
-    assert "is of somebody else" in await handshake_problem(made.state, own, server_name(node("tls")))
+    assert "is of another host" in await handshake_problem(made.state, own, server_name(node("tls")))
     told = capfd.readouterr().err  # in the log of the state service, by grpc itself
     for reason in (
         "certificate has expired", "certificate is not yet valid", "self signed certificate in certificate chain",

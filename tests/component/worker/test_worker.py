@@ -326,7 +326,10 @@ async def test_topics_are_made_as_wanted_and_wrong_ones_refused(bootstrap: str) 
         await admin.create_topics([NewTopic("two", 2, 1, topic_configs=compact), NewTopic("kept", 3, 1)])
         made = CompactedTopic("made", 3, settings={"segment.bytes": "1048576"}, setting_key="config.storage.topic")
         for wanted, problem in (
-            (CompactedTopic("two", 1, exact=True, setting_key="k"), "k: topic two has 2 partitions, wanted exactly 1"),
+            (
+                CompactedTopic("two", 1, exact=True, setting_key="k"),
+                "k: topic two has 2 partitions, needed are exactly 1",
+            ),
             (CompactedTopic("kept", 3, setting_key="k"), "k: topic kept has cleanup.policy=delete, wanted cleanup"),
             (CompactedTopic("far", 1, 9, setting_key="k"), "k: topic far cannot be created with 1 partitions and repl"),
         ):

@@ -90,5 +90,5 @@ def test_a_gap_in_the_versions_is_seen() -> None:
         versions.follow(Message(from_version=0, to_version=1))
     versions.follow(Message(complete=True, to_version=7))
     versions.follow(Message(from_version=7, to_version=9))
-    with pytest.raises(Conflict, match=r"from version 8.*stands at 9"):
+    with pytest.raises(Conflict, match=r"at version 8.*is at 9"):
         versions.follow(Message(from_version=8, to_version=10))

@@ -108,7 +108,7 @@ async def test_what_does_not_come_is_said_and_tried_again_from_where_it_was(tmp_
 
 async def test_a_file_with_another_digest_is_never_unpacked(tmp_path: Path) -> None:
     server, file = Server(JAR, sent=JAR[:-1] + b"x"), file_of(JAR)
-    with pytest.raises(Unavailable, match="another digest than it is to have"):
+    with pytest.raises(Unavailable, match="another digest than the plugin"):
         await plugins(tmp_path, server).ensure([file], silent)
     assert len(server.asked) == 2
     assert left(tmp_path) == set()
@@ -124,7 +124,7 @@ async def test_a_full_disk_is_named_and_its_space_given_back(tmp_path: Path, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("keelman.agent.plugins.unpack", full)
-    with pytest.raises(Unavailable, match=f"there is no room for it below .*plugins .{len(JAR)} bytes") as caught:
+    with pytest.raises(Unavailable, match=f"no space is left for it below .*plugins .{len(JAR)} bytes") as caught:
         await plugins(tmp_path, Server(JAR)).ensure([file_of(JAR)], silent)
     assert caught.value.reason == "PLUGIN_UNAVAILABLE"
     assert left(tmp_path) == set()
@@ -226,5 +226,5 @@ def test_each_kind_is_unpacked_as_a_plugin_path_has_it(tmp_path: Path) -> None:
     installed = made(data, "acme.whl")
     assert any(path.endswith(".dist-info/entry_points.txt") for path in installed)
     twice = zipped(**{"a/x.whl": data, "b/x.whl": data})
-    with pytest.raises(InvalidArgument, match="is there twice"):
+    with pytest.raises(InvalidArgument, match="would be unpacked twice"):
         made(twice, "a.zip")

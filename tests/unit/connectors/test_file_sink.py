@@ -181,7 +181,7 @@ def test_a_pipe_is_not_waited_for_and_a_full_one_holds_nobody_up(tmp_path: Path)
         taken.append(os.read(reader, 1 << 16))
 
     task = SinkTask("c", 0, {}, beat, lambda index, error: None)
-    with pytest.raises(RetriableConnectError, match="nobody has the pipe open"):
+    with pytest.raises(RetriableConnectError, match="no process has the pipe open"):
         FileStreamSink.open_task_writer({"file": str(pipe)}, task, exactly_once=True)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     taken: list[bytes] = []

@@ -42,7 +42,7 @@ class Brokers:
 async def test_a_topic_that_would_lose_records_is_refused(policy: str) -> None:
     admin: Any = Brokers(policy)
     wanted = CompactedTopic("offsets", 25, setting_key="offset.storage.topic")
-    problem = f"offset.storage.topic: topic offsets has cleanup.policy={policy}, wanted cleanup.policy=compact"
+    problem = f"offset.storage.topic: topic offsets has cleanup.policy={policy}, needed is cleanup.policy=compact"
     assert await topic_problem(admin, wanted) == problem
     with pytest.raises(FailedPrecondition) as raised:
         await ensure_topics(admin, [wanted])
@@ -56,4 +56,4 @@ async def test_a_topic_that_keeps_them_is_taken_and_so_is_one_that_may_not_be_lo
     assert await topic_problem(admin, wanted) == ""
     assert await ensure_topics(admin, [wanted]) == [1]
     exact = CompactedTopic("offsets", 25, exact=True)
-    assert "has 1 partitions, wanted exactly 25" in await topic_problem(admin, exact)
+    assert "has 1 partitions, needed are exactly 25" in await topic_problem(admin, exact)

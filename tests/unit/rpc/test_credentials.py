@@ -99,8 +99,8 @@ async def test_what_a_client_does_not_trust_is_explained(tmp_path: Path) -> None
     async with serve(port=port, label="demo", tls=Tls(*written(tmp_path, authority.issue("one", "127.0.0.1")))):
         assert await handshake_problem(address, Pems(roots=roots)) == ""
         other = Pems(roots=Authority("others").pem.encode())
-        assert await handshake_problem(address, other) == "its certificate is of another CA than the one that we trust"
-        assert "somebody else: here.internal is not in it" in await handshake_problem(
+        assert await handshake_problem(address, other) == "its certificate is of another CA than the trusted one"
+        assert "another host: here.internal is not in it" in await handshake_problem(
             address, Pems(roots=roots), "here.internal"
         )
         written(tmp_path, authority.issue("one", "127.0.0.1", ended=True))

@@ -30,8 +30,8 @@ WRONG = {
     "another kind": (pems(Identity(IdentityKind.GATEWAY, "n1")), NOW, "WRONG_CERTIFICATE", "keelman://gateway/n1, and"),
     "another CA": (pems(by=OTHER), NOW, "WRONG_CERTIFICATE", "not signed by the CA beside it"),
     "another key": (pems(shown=made_key()), NOW, "WRONG_CERTIFICATE", "of another private key"),
-    "no key": (pems(shown=b"nothing"), NOW, "WRONG_CERTIFICATE", "no certificate, or its key is none"),
-    "no certificate": (Pems(b"nothing", KEY, b""), NOW, "WRONG_CERTIFICATE", "no certificate, or its key is none"),
+    "no key": (pems(shown=b"nothing"), NOW, "WRONG_CERTIFICATE", "not a certificate with its key"),
+    "no certificate": (Pems(b"nothing", KEY, b""), NOW, "WRONG_CERTIFICATE", "not a certificate with its key"),
     "ended": (pems(), NOW + LIFE, "CERTIFICATE_ENDED", r"ended at 2026-07-31 12:00:00 UTC, and here it is 2026-07-31"),
     "a clock an hour behind": (
         pems(), NOW - HOUR, "CERTIFICATE_NOT_YET_VALID",

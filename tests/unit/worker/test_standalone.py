@@ -75,7 +75,7 @@ def test_values_are_read_from_files_as_by_rest(tmp_path: Path, text: str) -> Non
 def test_one_name_stands_for_one_connector(tmp_path: Path) -> None:
     for file in ("a", "b"):
         (tmp_path / file).write_text("name=c\n")
-    with pytest.raises(InvalidArgument, match=r"/a and .*/b: each of them is connector 'c'"):
+    with pytest.raises(InvalidArgument, match=r"/a and .*/b: each defines connector 'c'"):
         read_connectors([str(tmp_path / "a"), str(tmp_path / "b")])
     with pytest.raises(InvalidArgument, match="No such file"):
         read_connectors([str(tmp_path / "none")])
@@ -135,7 +135,7 @@ async def test_an_offset_topic_of_a_connector_is_told_to_mean_nothing(tmp_path: 
 async def test_one_file_of_offsets_is_one_workers(tmp_path: Path) -> None:
     file, link = tmp_path / "offsets", tmp_path / "link"
     link.symlink_to(file)
-    told = f"a file that no other worker has: the one with process id {os.getpid()} does"
+    told = f"a file that no other worker uses: the worker with process id {os.getpid()} uses it"
     async with opened(file):
         for same in (file, link):
             with pytest.raises(InvalidArgument, match=told):

@@ -283,7 +283,9 @@ def _or_default(member: Field, value: Any) -> Any:
 
 def _part(schema: Schema | None, kind: str) -> Schema:
     if schema is None:
-        raise DataError(f"The schema of {'an array' if kind == 'array' else 'a map'} does not say what is in it")
+        raise DataError(
+            f"The schema of {'an array' if kind == 'array' else 'a map'} does not name the type of its content"
+        )
     return schema
 
 

@@ -211,7 +211,7 @@ def sink_keys() -> ConfigDef:
             _FLAG,
             False,
             _MEDIUM,
-            "Whether headers say where and why it failed.",
+            "Whether headers name the place and the cause of the failure.",
             title="Enable Error Context Headers",
             **_ERRORS,
         ),

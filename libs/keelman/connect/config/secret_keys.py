@@ -120,7 +120,7 @@ def _kept(field: str, key: str, submitted: str, stored: Any) -> Any:
         raise InvalidArgument.of(
             field,
             shown_value(key, submitted),
-            "the value itself: what is shown hidden stands for a stored value, and none is stored here",
+            "the value itself: a hidden value means the stored one, and none is stored here",
         )
     return submitted
 

@@ -28,7 +28,7 @@ _FLAGS = (
         False,
         "Write fields that may be null as optional, and read only optional ones as such.",
     ),
-    ("generate.struct.for.nulls", False, "Read a message that is not there as a struct with its defaults."),
+    ("generate.struct.for.nulls", False, "Read an absent message as a struct with its defaults."),
     ("generate.index.for.unions", True, "Add its place to the name of the field that a oneof becomes."),
     ("flatten.unions", False, "Read the fields of a oneof as fields of the struct, not as a struct of their own."),
     ("optional.for.proto2", True, "Heed optional in proto2, too."),

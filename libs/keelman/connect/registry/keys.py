@@ -58,7 +58,7 @@ def registry_keys() -> ConfigDef:
     flag, text, number, secret = Type.BOOLEAN, Type.STRING, Type.INT, Type.PASSWORD
     table: tuple[tuple[str, Type, Any, Importance, str, Rule | None], ...] = (
         (URL, Type.LIST, REQUIRED, _HIGH, "URLs of the schema registry, comma-separated; tried in turn.", _URLS),
-        (AUTO_REGISTER, flag, True, _MEDIUM, "Register the schemas of what is written.", None),
+        (AUTO_REGISTER, flag, True, _MEDIUM, "Register the schemas of written records.", None),
         (NORMALIZE, flag, False, _MEDIUM, "Have the registry bring schemas into one form first.", None),
         (USE_ID, number, -1, _LOW, "Write with the schema of this id; not together with registering.", None),
         (ID_STRICT, flag, True, _LOW, _ID_STRICT_DOC, None),

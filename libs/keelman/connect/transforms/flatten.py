@@ -22,7 +22,7 @@ class Flatten(Transform):
 
     name = "Flatten"
 
-    keys = (ConfigKey("delimiter", Type.STRING, ".", Importance.MEDIUM, "Stands between the names of the way."),)
+    keys = (ConfigKey("delimiter", Type.STRING, ".", Importance.MEDIUM, "Separates the names of the path."),)
 
     def _set_up(self) -> None:
         self._delimiter: str = self.config["delimiter"]

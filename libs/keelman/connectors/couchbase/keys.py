@@ -136,7 +136,7 @@ def _connection_keys(*, official: bool) -> list[ConfigKey]:
 def official_keys() -> ConfigDef:
     """Those of the official connector."""
     return ConfigDef(
-        _key("seed.nodes", _LIST, REQUIRED, _CONNECTION, "Nodes to ask first: host or host:port.", _seeds),
+        _key("seed.nodes", _LIST, REQUIRED, _CONNECTION, "Nodes to connect to first: host or host:port.", _seeds),
         _key("bucket", _TEXT, "", _CONNECTION, "Bucket to read."),
         *_connection_keys(official=True),
         _key("log.redaction", _TEXT, "NONE", _LOGGING, "Without effect.", one_of("NONE", "PARTIAL", "FULL")),
@@ -182,7 +182,7 @@ def official_keys() -> ConfigDef:
             _TEXT,
             "100ms",
             _DCP,
-            "How often to ask what all copies have on disk; changes wait for that. 0: they do not.",
+            "How often to query what all copies have on disk; changes wait for it. 0: they do not wait.",
             duration,
         ),
         _key("flow.control.buffer", _TEXT, "16m", _DCP, "Most bytes on their way, for each node and task.", size),
@@ -210,9 +210,11 @@ def first_keys() -> ConfigDef:
     high, low = Importance.HIGH, Importance.LOW
     rate, buffer = "dcp.maximum.drainrate", "couchbase.dcpConnectionBufferSize"
     return ConfigDef(
-        ConfigKey("topic", _TEXT, None, high, "What the topic's name begins with; the bucket's follows."),
+        ConfigKey("topic", _TEXT, None, high, "The prefix of the topic's name, before the bucket's name."),
         ConfigKey("schema.name", _TEXT, None, high, "Name of the records' schema."),
-        ConfigKey("couchbase.nodes", _TEXT, None, high, "Nodes to ask first, with commas or semicolons between."),
+        ConfigKey(
+            "couchbase.nodes", _TEXT, None, high, "Nodes to connect to first, separated by commas or semicolons."
+        ),
         ConfigKey("couchbase.bucket", _TEXT, None, high, "Bucket to read."),
         ConfigKey("couchbase.buckets", _TEXT, None, low, "The same."),
         ConfigKey(rate, _TEXT, None, high, "Most changes to read in a second.", _whole(rate, 1)),

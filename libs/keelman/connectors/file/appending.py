@@ -110,7 +110,7 @@ def open_append(path: Path) -> int:
         return os.open(path, flags | os.O_WRONLY, 0o666)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise RetriableConnectError(f"{path}: nobody has the pipe open to read from it") from error
+            raise RetriableConnectError(f"{path}: no process has the pipe open for reading") from error
         kind = RetriableConnectError if error.errno in FULL else ConnectError
         raise kind(f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}") from error
 

@@ -183,7 +183,7 @@ class FileReader(Reader):
         if unpacking.done:
             self._unpacking, self._unpacked_in_vain = None, not unpacking.fresh
             if unpacking.fresh:
-                note = "it cannot be unpacked: goes on with the file of the name"
+                note = "it cannot be unpacked: continues with the file of this name"
                 _log.warning("file_passed_over", file=self._path, passed=unpacking.name, note=note)
                 self._offset = None
         return None

@@ -208,7 +208,7 @@ def _replaced(path: str, named: int | None, mark: Mark, *, unpack: bool) -> Foll
     """Returns the file to read where the name has another file, other content or no file. Takes over the descriptor."""
     log = _log.bind(file=path, position=mark.position)
     if named is not None and mark.position and mark.fits(named):
-        log.info("file_replaced", note="what was read stands in the new file too: goes on behind it")
+        log.info("file_replaced", note="the new file begins with the text that was read: continues after it")
         return FollowedFile(named, mark.position)
     truncated = named is not None and os.fstat(named).st_ino == mark.inode
     event = "file_truncated" if truncated else "file_replaced"
@@ -230,8 +230,8 @@ def _replaced(path: str, named: int | None, mark: Mark, *, unpack: bool) -> Foll
         event,
         read_to=mark.position,
         next=after or path,
-        note="what was read is not found, so nothing that was written behind it is copied: "
-        "begins at the first byte of what was written next",
+        note="the text that was read is not found, so text after it in the former file is not copied: begins at the "
+        "first byte of the new file",
     )
     if after is None or (is_packed(after) and not unpack):
         return None if named is None else FollowedFile(named)

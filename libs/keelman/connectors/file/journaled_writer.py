@@ -179,9 +179,9 @@ class JournaledWriter(Writer):
             self._file = self._opened()
             file.close()
             if status.st_nlink:
-                log.info("file_rotated", note="all in it is committed: goes on with a new file of its name")
+                log.info("file_rotated", note="all of its text is committed: continues with a new file of its name")
             else:
-                log.warning("file_removed", note="what was committed to it is gone with it: goes on with a new file")
+                log.warning("file_removed", note="its committed text is gone with it: continues with a new file")
         elif not self._holds(self._entry):
             former = self._tell_of_former(self._event(self._entry, status.st_size), self._entry, status.st_size)
             if former is not None:
@@ -232,15 +232,13 @@ class JournaledWriter(Writer):
             since = entry.modified + 1 if entry.announced else 0
             former = former_files.find_former(str(self._path), entry.inode, partial(_is_of, entry), since=since)
         if former is not None:
-            log.info(
-                event, former=former.path, note="what was committed stands in the former file: goes on in this one"
-            )
+            log.info(event, former=former.path, note="the committed text is in the former file: continues in this one")
         elif (entry.length or entry.announced) and not (same and entry.length):
             log.warning(
                 event,
                 announced=sum(stretch.length for stretch in entry.announced),
-                note="so many journaled bytes were committed and are not found in this file nor beside it; "
-                "announced ones that were not committed are written again: goes on at this file's end",
+                note="so many journaled bytes were committed and are neither in this file nor beside it; announced "
+                "bytes that were not committed are written again: continues at this file's end",
             )
         return former
 
@@ -261,11 +259,11 @@ class JournaledWriter(Writer):
             log.warning("tail_left", bytes=behind, note="an older version wrote it, or others: it may come twice")
         elif behind > cut_bytes and cut_bytes < sum(stretch.length for stretch in entry.announced):
             log.warning(
-                "tail_left", bytes=behind - cut_bytes, note="others appended it; what is torn in it may come twice"
+                "tail_left", bytes=behind - cut_bytes, note="another process appended it; its torn lines may come twice"
             )
             self._end_line()
         elif behind > cut_bytes:
-            log.info("file_grew", bytes=behind - cut_bytes, note="what others appended stays")
+            log.info("file_grew", bytes=behind - cut_bytes, note="text that others appended stays")
 
     def _cut_former(self, former: former_files.FormerFile, entry: Entry) -> int:
         if not entry.announced:

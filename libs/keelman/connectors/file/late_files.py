@@ -38,7 +38,7 @@ class LateFiles:
         if len(self._files) > MOST_FILES:
             oldest = next(iter(self._files))
             left = oldest.size() - oldest.position
-            _log.warning("late_file_left", file=self._path, bytes=left, note="too many of its former files are kept")
+            _log.warning("late_file_left", file=self._path, bytes=left, note="too many of its former files are open")
             self._leave(oldest)
 
     def resume(self, marks: str) -> None:
@@ -46,7 +46,7 @@ class LateFiles:
         for mark in filter(None, map(read_mark, marks.split())):
             renamed = find_renamed(self._path, mark.inode, mark.fits)
             if renamed is None:
-                note = "a former file is not found any more: what was written to it since is not copied"
+                note = "a former file is no longer found: text that was written to it since is not copied"
                 _log.warning("late_file_gone", file=self._path, inode=mark.inode, read_to=mark.position, note=note)
             else:
                 self.add(FollowedFile(renamed.descriptor, mark.position))

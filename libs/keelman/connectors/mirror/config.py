@@ -111,7 +111,9 @@ def source_keys() -> ConfigDef:
         ConfigKey(
             "offset-syncs.topic.replication.factor", Type.SHORT, 3, _LOW, "Replication factor for offset-syncs topic."
         ),
-        ConfigKey("offset.lag.max", _LONG, 100, _LOW, "How far a partition may go on before its offsets are noted."),
+        ConfigKey(
+            "offset.lag.max", _LONG, 100, _LOW, "How many records of a partition may pass before its offsets are noted."
+        ),
         ConfigKey(
             "offset-syncs.topic.location",
             _TEXT,

@@ -232,7 +232,7 @@ class PluginHost:
 
     async def _start(self, process: PluginProcess, where: str) -> None:
         if self._closed:
-            raise Unavailable(f"{where}: this worker asks no more")
+            raise Unavailable(f"{where}: this worker sends no more queries")
         slow = Unavailable(f"{where}: its process did not start in {START_SECONDS:g} s and was killed")
         async with deadline(START_SECONDS, slow):  # none of the plugin's code has run yet
             await process.start()

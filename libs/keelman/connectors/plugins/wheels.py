@@ -93,7 +93,7 @@ def _write(wheel: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target
         while block := source.read(COPY_BYTES):
             written += len(block)
             if written > entry.file_size:
-                raise _broken(wheel, f"{entry.filename!r} is larger than it says")
+                raise _broken(wheel, f"{entry.filename!r} is larger than its entry's size")
             file.write(block)
 
 

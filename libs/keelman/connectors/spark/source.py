@@ -179,7 +179,7 @@ class Books:
         if any(at.get("split") != self._split for at in self.progress.values()):
             raise ConnectError(
                 f"{self.name}, or how Spark splits it, has changed after {len(self.progress)} of its parts were read: "
-                "bring back what was there, or reset the connector's offsets to read all of it again"
+                "restore the former data, or reset the connector's offsets to read all of it again"
             )
         return [part for part in range(count) if not (self.progress.get(part) or {}).get("done")]
 

@@ -84,7 +84,7 @@ class ReplayDecisions:
         topic."""
         self._partitions = {name: len(one.partitions) for name, one in topics.items()}
         if self._to and self._to not in self._partitions:
-            raise ConnectError(f"to: there is no topic {self._to!r}: create it first, or name one that there is")
+            raise ConnectError(f"to: no topic {self._to!r}: create it first, or name an existing one")
 
     def fate(self, message: Message, replayed: Replayed) -> Fate:
         """Decides the fate of a letter."""
@@ -111,9 +111,9 @@ class ReplayDecisions:
     def _of_sink(self, message: Message, letter: DeadLetter) -> Fate:
         topic = self._to or (letter.whence.topic if letter.whence is not None else self._only)
         if not topic:
-            return Fate(message, letter, "lost", why="no header names the topic it came from; another can be given")
+            return Fate(message, letter, "lost", why="no header names its topic; name another one")
         if topic not in self._partitions:
-            return Fate(message, letter, "failed", why=f"topic {topic} is not there")
+            return Fate(message, letter, "failed", why=f"topic {topic} does not exist")
         partition = None
         if letter.whence is not None and not self._to:
             partition = letter.whence.partition
@@ -132,7 +132,7 @@ class ReplayDecisions:
         if letter.whence is None:
             return Fate(message, letter, "lost", why="no header names the topic it was for")
         if "text" in (letter.key_format, letter.value_format):
-            return Fate(message, letter, "lost", why="its record could not be kept as it was, only as text")
+            return Fate(message, letter, "lost", why="its record could not be stored unchanged, only as text")
         raw = letter.key_format == letter.value_format == "bytes"
         record = Record(letter.whence.topic, letter.target_partition, timestamp_ms=time_ms(message))
         try:

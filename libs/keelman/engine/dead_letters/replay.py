@@ -272,7 +272,7 @@ def replay(request: Mapping[str, Any], open_steps: OpenSteps = RecordTrace) -> V
     except KafkaException as error:
         if judge_kafka(error.args[0])[0] == "FENCED":
             raise ConnectError(
-                f"another replay of connector {letters.connector} has begun, and goes on alone"
+                f"another replay of connector {letters.connector} has started, and continues alone"
             ) from error
         raise
     finally:

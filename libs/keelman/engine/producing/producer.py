@@ -295,7 +295,7 @@ class RunProducer(ABC):
         if not count or time.monotonic() - since > METADATA_SECONDS:
             count = self.partitions(topic)
         if not count:
-            raise RunFailure("BROKER_LOST", f"topic {topic} is not there")
+            raise RunFailure("BROKER_LOST", f"topic {topic} does not exist")
         return count
 
 

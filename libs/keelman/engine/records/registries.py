@@ -161,13 +161,13 @@ class CachedRegistry:
             raise RegistryRefused(f"The schema registry refuses: {error.message}") from None
         except RegistryNo as no:
             code = INCOMPATIBLE if no.status == INCOMPATIBLE else no.code
-            raise RegistryError(f"The schema registry says no: {no}; error code: {code}", code) from None
+            raise RegistryError(f"The schema registry refused: {no}; error code: {code}", code) from None
         except (KeelmanError, MemoryError):
             raise
         except Exception as error:  # for instance an illegal header in the request: no record is at fault
-            raise RegistryRefused(f"The schema registry cannot be asked: {type(error).__name__}: {error}") from None
+            raise RegistryRefused(f"The schema registry does not answer: {type(error).__name__}: {error}") from None
         if not isinstance(answer, dict):
-            raise RegistryRefused(f"The schema registry's answer to {method} {path} is none that can be read")
+            raise RegistryRefused(f"The schema registry's answer to {method} {path} cannot be read")
         return answer
 
 
@@ -192,7 +192,7 @@ def _number(answer: Mapping[str, Any], name: str) -> int:
     try:
         return int(answer[name])
     except (KeyError, ValueError, TypeError) as error:
-        raise RegistryRefused(f"The schema registry's answer is none that can be read: {error!r}") from None
+        raise RegistryRefused(f"The schema registry's answer cannot be read: {error!r}") from None
 
 
 def _text(answer: Mapping[str, Any]) -> SchemaText:
@@ -202,4 +202,4 @@ def _text(answer: Mapping[str, Any]) -> SchemaText:
         )
         return SchemaText(SchemaKind(answer.get("schemaType") or "AVRO"), str(answer["schema"]), references)
     except (KeyError, ValueError, TypeError) as error:
-        raise RegistryRefused(f"The schema registry's answer is none that can be read: {error!r}") from None
+        raise RegistryRefused(f"The schema registry's answer cannot be read: {error!r}") from None

@@ -185,7 +185,7 @@ class RegistryHttp:
 def _read_answer(url: str, path: str, answer: _Answer) -> Any:
     if answer.status in (401, 403):
         said = _error_of(answer)[0]
-        raise Unauthenticated(f"{url} does not let us in: it answered {answer.status} {said}".rstrip())
+        raise Unauthenticated(f"{url} refuses the credentials: it answered {answer.status} {said}".rstrip())
     if answer.status in _BUSY:
         raise Unavailable(f"{url} answered {answer.status} {_error_of(answer)[0]}".rstrip(), reason="NO_REGISTRY")
     if 200 <= answer.status < 300:
@@ -229,7 +229,7 @@ def _places(properties: Mapping[str, str]) -> tuple[list[tuple[str, dict[str, st
     elif source == "SASL_INHERIT":
         module = jaas.parse(properties.get("sasl.jaas.config", ""))
         if not {"username", "password"} <= module.options.keys():
-            raise InvalidArgument("sasl.jaas.config: username and password must be there: SASL_INHERIT asks for them")
+            raise InvalidArgument("sasl.jaas.config: username and password are missing: SASL_INHERIT needs them")
         shared = f"{module.options['username']}:{module.options['password']}"
     for name, value in headers.items():
         if not (name.isascii() and name.isprintable() and value.isascii() and value.isprintable()):

@@ -75,7 +75,7 @@ class SinkAssignment:
         found = self.beginnings.found(self.consumer, where, epoch)
         at = None if due is None else goes_on_at(due, found)
         if due is not None and at is not None and at < due and self.writer.keeps_offsets:
-            raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was to be read next")
+            raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was the next offset")
         self.log.warning("source_position_lost", partition=str(where), offset=due, goes_on=at, why=error.str())
         if at is None:
             at = found.end if self.reset.offset(str(where), error.str()) == OFFSET_END else found.begin

@@ -161,7 +161,7 @@ class SinkCopy:
         refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
         refused |= judge_kafka(error)[0] == BROKER_REFUSED
         if refused and self._stores != self._stores_changed():
-            raise RunFailure("BROKER_LOST", f"{error.str()}: key or trust store were changed: connects anew")
+            raise RunFailure("BROKER_LOST", f"{error.str()}: key or trust store were changed: connects again")
         if is_fatal(error) or (refused and not self._positions.assigned):
             raise KafkaException(error)
         self._log.info("consumer_notice", error=error.str())

@@ -133,7 +133,8 @@ class Polling:
         silent = self._clock() - self._polled_at
         if silent >= self._lapse:
             raise RunFailure(
-                "FENCED", f"the task has not polled for {silent:.1f} s: the group may have given its partitions away"
+                "FENCED",
+                f"the task has not polled for {silent:.1f} s: the group may have assigned its partitions to others",
             )
 
     def _is_held(self, message: Message) -> bool:

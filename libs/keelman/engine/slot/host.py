@@ -247,7 +247,7 @@ def use_plugin(folder: str, take_up: Callable[[str], None]) -> None:
     Raises NotFound when the folder does not exist.
     """
     if not os.path.isdir(folder):
-        raise NotFound(f"the plugin's folder {folder} is not there", reason="PLUGIN_MISSING")
+        raise NotFound(f"the plugin's folder {folder} does not exist", reason="PLUGIN_MISSING")
     sys.path.insert(0, folder)
     take_up(folder)
 

@@ -142,7 +142,7 @@ class SourcePipeline:
         if last >= self._producer.known_partitions(topic):
             there = self._producer.partitions(topic, last + 1)
             if last >= there:
-                raise TopicRefused(f"topic {topic} has {there} partitions, and partition {last} is to be written")
+                raise TopicRefused(f"topic {topic} has {there} partitions, and a record names partition {last}")
 
     def _meet_topic(self, topic: str) -> None:
         if topic in self._topics:

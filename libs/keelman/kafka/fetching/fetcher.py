@@ -222,12 +222,12 @@ class BatchFetcher:
             return ""
         leader = self._client.leader_of(one)
         if leader is None:
-            return f"there is no partition {one[1]} of topic {one[0]}"
+            return f"no partition {one[1]} of topic {one[0]}"
         if leader.node < 0:
             return f"partition {one[1]} of topic {one[0]} has no leader"
         leaders, another = self._client.leaders, self._is_another(one)
         if leaders.disputed(one[0]) or (another and not leaders.agreed(one[0])):
-            return f"topic {one[0]} may have been created again: another broker is asked"
+            return f"topic {one[0]} may have been created again: another broker is queried"
         if another:
             self._checks.restart(one, self._positions[one], leaders.topic_id(one[0]))
             self._notified_end[one] = -1

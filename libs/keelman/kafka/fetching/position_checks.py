@@ -99,7 +99,7 @@ class PositionChecks:
     def _truncated(self, one: Part, position: Position, goes_on: int) -> None:
         lost = position.offset - goes_on
         if self._reset == "none":
-            why = f"the partition's log was truncated: what was read from offset {goes_on} on is not in it any more"
+            why = f"the partition's log was truncated: the records from offset {goes_on} on are no longer in it"
             raise _not_there(one, position, why)
         _log.warning(
             "log_truncated", topic=one[0], partition=one[1], offset=position.offset, goes_on=goes_on, lost=lost
@@ -175,5 +175,5 @@ async def offsets_of(
 
 
 def _not_there(one: Part, position: Position, why: str) -> FetchFailure:
-    text = f"offset {position.offset} of partition {one[1]} of topic {one[0]} is not there"
+    text = f"offset {position.offset} of partition {one[1]} of topic {one[0]} does not exist"
     return FetchFailure(CODES["OFFSET_OUT_OF_RANGE"], f"{text}: {why}" if why else text)

@@ -33,7 +33,7 @@ async def coordinator_problem(client: Client, group: str, *, seconds: float) -> 
     except (KafkaError, OSError, AssertionError) as error:  # a TimeoutError too
         return _why_silent(client, group, broker, error, seconds)
     if answer.groups[0][0] in LOST:
-        return f"{_named(client, broker)} says that it is not the coordinator of group {group!r}"
+        return f"{_named(client, broker)} is not the coordinator of group {group!r}"
     return ""
 
 
@@ -41,7 +41,7 @@ def _why_silent(client: Client, group: str, broker: int | None, error: BaseExcep
     if isinstance(error, GroupCoordinatorNotAvailableError):
         return f"no broker is the coordinator of group {group!r}: its partition of {GROUPS_TOPIC} has no leader"
     if broker is None:
-        return f"no broker says which one is the coordinator of group {group!r}: {one_line(error)}"
+        return f"no broker names the coordinator of group {group!r}: {one_line(error)}"
     why = f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else one_line(error)
     return f"{_named(client, broker)}, the coordinator of group {group!r}, does not answer: {why}"
 

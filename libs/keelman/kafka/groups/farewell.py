@@ -50,7 +50,7 @@ async def say_farewell(group: GroupClient, member: str, url: str, *, leader: boo
     if await group.leave(member) == codes.UNKNOWN_MEMBER:
         return "it was not in the group any more"
     if leader or not others:
-        return "left; a new leader waits for nobody"
+        return "left; a new leader waits for no member"
     await _notify_leader(group, url)
     return "left, and said so"
 
@@ -68,9 +68,9 @@ async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: b
     if all(code == codes.UNKNOWN_MEMBER for code in gone):
         return "it was not in the group any more"
     if len(described.members) == len(mine):
-        return "left; nobody else is in the group"
+        return "left; the group has no other member"
     if not waits:
-        return "left; its leader waits for nobody"
+        return "left; its leader waits for no member"
     await _notify_leader(group, url)
     return "left, and said so"
 

@@ -97,7 +97,7 @@ class LeaderClient(Client):
         while open_parts:
             node = next((one for one in nodes if any(leader.node != one for leader in open_parts.values())), None)
             if node is None:
-                raise KafkaError("no other broker says who leads")
+                raise KafkaError("no other broker names the leader")
             nodes.remove(node)
             try:
                 self._take_in(self.cluster, await self._ask(node, sorted({topic for topic, _ in leaders})), node)

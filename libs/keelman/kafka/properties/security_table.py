@@ -7,7 +7,7 @@ from keelman.kafka.properties.keys import ClientKey
 ALL = "pca"
 _KERBEROS = "Kerberos (GSSAPI) is not supported"
 _SERVER = "of brokers, which check tokens"
-_ASSERTION = "tokens are asked for with client id and secret: assertions (JWT bearer) are not supported"
+_ASSERTION = "tokens are requested with client id and secret: assertions (JWT bearer) are not supported"
 _JSSE = "OpenSSL's is used"
 _HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
@@ -56,7 +56,7 @@ SECURITY: tuple[ClientKey, ...] = (
         not_by="ca",
     ),
     _used("ssl.cipher.suites", "of TLS 1.2, in Java's names: `ssl.cipher.suites`, `ssl_context`"),
-    _ignored("ssl.protocol", "ssl.enabled.protocols says which versions may be spoken"),
+    _ignored("ssl.protocol", "ssl.enabled.protocols names the versions"),
     _refused("ssl.engine.factory.class", "no Java code runs here"),
     _ignored("ssl.keymanager.algorithm", _JSSE),
     _ignored("ssl.provider", _JSSE),
@@ -76,16 +76,16 @@ SECURITY: tuple[ClientKey, ...] = (
     _ignored("sasl.kerberos.ticket.renew.window.factor", _KERBEROS),
     _used("sasl.login.connect.timeout.ms", "to reach the token endpoint"),
     _used("sasl.login.read.timeout.ms", "for the token endpoint's answer"),
-    _ignored("sasl.login.refresh.buffer.seconds", "sasl.login.refresh.window.factor says when"),
-    _ignored("sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor says when"),
+    _ignored("sasl.login.refresh.buffer.seconds", "sasl.login.refresh.window.factor decides when"),
+    _ignored("sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor decides when"),
     _used("sasl.login.refresh.window.factor", "a token is renewed after this part of its life; 0.8 when unset"),
-    _ignored("sasl.login.refresh.window.jitter", "sasl.login.refresh.window.factor says when"),
+    _ignored("sasl.login.refresh.window.jitter", "sasl.login.refresh.window.factor decides when"),
     _used(
-        "sasl.login.retry.backoff.ms", "the first time until the token endpoint is asked again; it doubles each time"
+        "sasl.login.retry.backoff.ms", "the first pause before the token endpoint is called again; it doubles each time"
     ),
     _used(
         "sasl.login.retry.backoff.max.ms",
-        "the longest time until the token endpoint is asked again, and to wait for a first token",
+        "the longest pause before the token endpoint is called again, and the longest wait for a first token",
     ),
     _used(
         "sasl.oauthbearer.token.endpoint.url", "http(s), or a file with a token; see keelman.oauthbearer.allowed.urls"

@@ -16,8 +16,8 @@ _LOGIN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginC
 _BLANK = ("ssl.endpoint.identification.algorithm",)
 """Keys for which a blank value has a meaning: here, that any host will do."""
 _SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
-_BEHIND_PREFIX = "the worker's own clients pass it over; for connectors it stands behind producer., consumer. or admin."
-_BY_FETCHER = "a mirror reads with a fetcher of our own, which passes it over"
+_BEHIND_PREFIX = "the worker's own clients ignore it; for connectors it follows producer., consumer. or admin."
+_BY_FETCHER = "a mirror reads with keelman's own fetcher, which ignores it"
 _ROWS: dict[ClientKind, dict[str, ClientKey]] = {
     client: {row.name: row for row in TABLE if row.of(client)} for client in ("producer", "consumer", "admin")
 }

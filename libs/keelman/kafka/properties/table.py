@@ -32,7 +32,7 @@ ASSIGNORS = Classes(
 _BYTES = "payloads are bytes here, which converters make and read"
 _METRICS = "metrics are served on /metrics"
 _NO_JAVA = "no Java code runs here"
-_NOT_OURS = "for sinks' consumers and administrators; producers, which are our own, pass it over"
+_NOT_OURS = "for sinks' consumers and admin clients; keelman's own producers ignore it"
 
 
 def _used(
@@ -61,7 +61,7 @@ _COMMON = (
         "client.dns.lookup",
         ALL,
         "used",
-        "for sinks' consumers and administrators; producers, which are our own, try all addresses of a name",
+        "for sinks' consumers and admin clients; keelman's own producers try all addresses of a name",
         "client.dns.lookup",
         Words({name: name for name in ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")}),
         accepted=("", "use_all_dns_ips"),
@@ -79,7 +79,7 @@ _COMMON = (
         ALL,
         "topic.metadata.refresh.interval.ms",
         Number(10, 3_600_000),
-        says="so often a sink looks for new topics and partitions, each 5 s where nobody sets it",
+        says="how often a sink looks for new topics and partitions; 5 s if not set",
         aiokafka="metadata_max_age_ms",
     ),
     _of_librdkafka(
@@ -148,7 +148,7 @@ _PRODUCER = (
         "p",
         "max.in.flight.requests.per.connection",
         Number(1, 5),
-        says="requests under way at a broker; order is kept",
+        says="requests in flight at a broker; order is preserved",
     ),
     _used(
         "max.request.size", "p", "message.max.bytes", Number(1_000, 1_000_000_000), says="bytes that a record may have"

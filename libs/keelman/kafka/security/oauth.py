@@ -109,7 +109,7 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
     secret = given.get(f"{_CREDENTIALS}client.secret", "") or options.get("clientSecret", "")
     for value, key in ((user, "client.id"), (secret, "client.secret")):
         if not value:
-            raise InvalidArgument(f"{_CREDENTIALS}{key} is missing: it must be set to ask {url} for tokens")
+            raise InvalidArgument(f"{_CREDENTIALS}{key} is missing: set it to request tokens from {url}")
     if given.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true":
         user, secret = quote_plus(user), quote_plus(secret)
     import httpx  # noqa: PLC0415  (10 MB that only who asks for tokens need have)

@@ -41,7 +41,7 @@ def unambiguous(app: Any) -> Any:
     async def checked(scope: Any, receive: Any, send: Any) -> None:
         headers = scope["headers"]
         if len({k for k, _ in headers if k in ANNOUNCING}) > 1:
-            await _refuse(send, BodyRefused(400, "both Content-Length and Transfer-Encoding are given"))
+            await _refuse(send, BodyRefused(400, "both Content-Length and Transfer-Encoding are set"))
             return
         if whole := _ABSOLUTE.fullmatch(scope["raw_path"]):
             if whole[1].lower() not in [v.lower() for k, v in headers if k == b"host"]:

@@ -284,7 +284,7 @@ def _open(path: Path, flags: int) -> int:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
-        raise OSError(f"{path} is not a file of its own")
+        raise OSError(f"{path} is not a regular file")
     return descriptor
 
 
@@ -308,7 +308,7 @@ def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
     while begin < end:
         piece = os.pread(descriptor, min(PIECE_BYTES, end - begin), begin)
         if not piece:
-            raise OSError(f"the log was cut by somebody else at {begin}")
+            raise OSError(f"the log was cut by another process at {begin}")
         yield piece
         begin += len(piece)
 

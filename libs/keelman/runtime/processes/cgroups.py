@@ -103,9 +103,9 @@ def find_parent(tree: Tree, mounts: str, groups: str, *, root: bool, managed: bo
     mount = next(_cgroup2_mounts(mounts), None)
     path = next((line[3:] for line in groups.splitlines() if line.startswith("0::/")), None)
     if mount is None or path is None:
-        return "there is no cgroup2 file system"
+        return "no cgroup2 file system"
     if "/.." in path:
-        return "its own group is outside of what it sees of the cgroup2 file system"
+        return "its own group is outside of the visible part of the cgroup2 file system"
     group = mount if path == "/" else mount + path.rstrip("/")
     for candidate in (group, posixpath.dirname(group)):
         inside = candidate == mount or candidate.startswith(f"{mount}/")

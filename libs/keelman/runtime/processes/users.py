@@ -65,7 +65,7 @@ def open_for(user: User | None, path: Path) -> int:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            raise OSError(f"{path} is not a file of its own")
+            raise OSError(f"{path} is not a regular file")
         os.fchown(descriptor, user.uid, user.gid)
     except OSError:
         os.close(descriptor)

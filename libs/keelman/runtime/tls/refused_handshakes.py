@@ -38,11 +38,15 @@ REASONS: Sequence[tuple[str, str, str]] = (
     ("unable to get local issuer", "its certificate is of another CA", JOIN),
     ("certificate signature failure", "its certificate is of another CA of the same name", JOIN),
     ("HTTP_REQUEST", "it spoke plain HTTP", "this port takes gRPC with TLS alone"),
-    ("WRONG_VERSION_NUMBER", "it spoke no TLS", "set how it is to trust this service: trust = installation, or a CA"),
-    ("UNKNOWN_CA", "it does not trust the CA of our certificate", "give it the CA of this installation"),
-    ("CERTIFICATE_EXPIRED", "to it our certificate has ended", CLOCK),
-    ("BAD_CERTIFICATE", "it does not accept our certificate", "check the CA and the address by which it asks"),
-    ("CERTIFICATE_UNKNOWN", "it does not accept our certificate", "check the CA and the address by which it asks"),
+    ("WRONG_VERSION_NUMBER", "it spoke no TLS", "set its trust in this service: trust = installation, or a CA"),
+    ("UNKNOWN_CA", "it does not trust the CA of this process's certificate", "give it the CA of this installation"),
+    ("CERTIFICATE_EXPIRED", "by its clock this process's certificate has ended", CLOCK),
+    ("BAD_CERTIFICATE", "it does not accept this process's certificate", "check the CA and the address that it calls"),
+    (
+        "CERTIFICATE_UNKNOWN",
+        "it does not accept this process's certificate",
+        "check the CA and the address that it calls",
+    ),
 )
 """A text in grpc's line, its meaning, and the remedy."""
 

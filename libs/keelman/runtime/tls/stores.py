@@ -130,7 +130,7 @@ def _is_pem(kind: str, data: bytes, location: str, key: str) -> bool:
 def _certificates(pem: bytes, key: str) -> bytes:
     pems = _CERTIFICATE.findall(pem)
     if not pems:
-        raise InvalidArgument(f"{key}: there is no certificate in it")
+        raise InvalidArgument(f"{key}: no certificate in it")
     text = b"".join(pem.replace(b"\r", b"").strip() + b"\n" for pem in pems)
     from cryptography import x509  # noqa: PLC0415  (a worker without TLS starts without it)
 
@@ -144,7 +144,7 @@ def _certificates(pem: bytes, key: str) -> bytes:
 def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix: str) -> TlsIdentity:
     match = _KEY.search(key_text)
     if match is None:
-        raise InvalidArgument(f"{key}: there is no private key in it")
+        raise InvalidArgument(f"{key}: no private key in it")
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415  (the same)
 
     try:
@@ -184,7 +184,7 @@ def _pkcs12(data: bytes, password: str, location: str, key: str) -> PKCS12KeyAnd
 def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> TlsIdentity:
     store = _pkcs12(data, password, location, key)
     if store.key is None or store.cert is None:
-        raise InvalidArgument(f"{key}: there is no private key with a certificate in {location!r}")
+        raise InvalidArgument(f"{key}: no private key with a certificate in {location!r}")
     chain = [store.cert.certificate, *(entry.certificate for entry in store.additional_certs)]
     return TlsIdentity(_plain(store.key), _pem(chain))
 
@@ -196,7 +196,7 @@ def _as_pkcs12(location: str, data: bytes, password: str, key_password: str, pre
     listed = _listed(location, data, password, f"{prefix}keystore.password")
     entry = re.search(rb"Alias name: (.+)\n(?:.*\n)?Entry type: PrivateKeyEntry", listed)
     if entry is None:
-        raise InvalidArgument(f"{key}: there is no private key in {location!r}")
+        raise InvalidArgument(f"{key}: no private key in {location!r}")
     with tempfile.TemporaryDirectory(prefix="keelman-") as folder:
         out = Path(folder) / "store.p12"
         command = ["-importkeystore", "-noprompt", "-srckeystore", location, "-srcstoretype", "JKS"]

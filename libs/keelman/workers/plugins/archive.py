@@ -144,7 +144,7 @@ def copied(archive: Archive, entry: ArchiveEntry, target: IO[bytes]) -> None:
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError) as error:
         raise refusal("broken", f"cannot be unpacked: {error}", entry.path) from error
     if count != entry.size:
-        raise refusal("broken", f"has other than the {entry.size} bytes that it says", entry.path)
+        raise refusal("broken", f"has not the {entry.size} bytes of its entry", entry.path)
 
 
 def unpack(archive: Archive, folder: Path) -> None:
@@ -182,7 +182,7 @@ class _Guard(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if size > self._most:
-            raise refusal("directory", f"its headers say {size} bytes of directory; legal are {self._most}")
+            raise refusal("directory", f"its headers name {size} bytes of directory; legal are {self._most}")
         data = self._file.read(self._most if size < 0 else size)
         if self.entries and data.count(_DIRECTORY_ENTRY) > self.entries:
             raise refusal("entries", f"more than {self.entries} entries")

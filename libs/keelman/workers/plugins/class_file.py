@@ -53,7 +53,7 @@ def read_class(data: bytes) -> ClassFile:
     except (struct.error, IndexError) as error:
         raise InvalidClassFile("not a class file: it ends early") from error
     except (KeyError, UnicodeDecodeError) as error:
-        raise InvalidClassFile("not a class file: a constant that is none") from error
+        raise InvalidClassFile("not a class file: an invalid constant") from error
 
 
 def named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:
@@ -62,7 +62,7 @@ def named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:
     try:
         return _named_classes(data, texts_of)
     except (struct.error, IndexError, KeyError) as error:
-        raise InvalidClassFile("not a class file: a constant that is none") from error
+        raise InvalidClassFile("not a class file: an invalid constant") from error
 
 
 def _named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:

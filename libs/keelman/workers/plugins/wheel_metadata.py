@@ -43,7 +43,7 @@ def wheel_classes(archive: Archive, path: str, problems: list[str]) -> list[Plug
         if entry is None:
             problems.append(f"{where}: entry point {name} = {value}: expected module:Class")
         elif entry[1] not in files:
-            problems.append(f"{where}: entry point {name} = {value}: there is no module {entry[1]} in it")
+            problems.append(f"{where}: entry point {name} = {value}: no module {entry[1]} in it")
         else:
             kind, own = _from_body(text_of(archive, files[entry[1]]), entry[2])
             kind = kind or ("sink" if "sink" in name.lower() else "source")

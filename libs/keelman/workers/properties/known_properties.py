@@ -82,11 +82,11 @@ OWN = frozenset(
 )
 IGNORED = {
     "connect.protocol": "all workers of a group speak keelman's own protocol",
-    "inter.worker.signature.algorithm": "a worker asks nothing of others that would have to be signed",
+    "inter.worker.signature.algorithm": "a worker sends no requests to others that need a signature",
     "metadata.recovery.strategy": "clients look for their brokers again by themselves",
     "offset.flush.timeout.ms": "offsets are committed together with their records, so no flush can be late",
     "plugin.discovery": "plugins are found by their packages, without a scan",
-    "plugin.version": "it stands with a connector",
+    "plugin.version": "it belongs to a connector",
     "worker.unsync.backoff.ms": "a worker that cannot catch up tries on, and has no work meanwhile",
 }
 IGNORED_PREFIXES = {

@@ -109,7 +109,7 @@ class PropertyReader:
         written = self._written.get(key, "")
         if references(written) and written != self.raw[key]:
             _, illegal, legal = text.rpartition(" is not legal: ")
-            shown = f"{key}: {written!r} stands for a value that is not legal: {legal}"
+            shown = f"{key}: {written!r} resolves to a value that is not legal: {legal}"
             text = shown if illegal else text.replace(self.raw[key], written)
         self._problems.append(Violation(key, text))
 

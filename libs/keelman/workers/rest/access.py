@@ -106,7 +106,7 @@ class WorkerAccess:
     def refused(self, cluster: str) -> Unauthenticated:
         """Returns the error for workers that reject the service's user, or that require one if it has none."""
         login, names = self.logins.of(cluster), self.names
-        reason = "asks for a user and a password" if login is None else f"refuses user {login.user!r}"
+        reason = "requires a user and a password" if login is None else f"refuses user {login.user!r}"
         return Unauthenticated(
             f"worker cluster {cluster!r} {reason}: name one of its users with {names.user} and "
             f"{names.password_file}, or in {names.users_file}",

@@ -95,7 +95,8 @@ class Rest:
                 if not await self._may_repeat(cluster, request):
                     problem = self._access.problem(error)
                     raise Unavailable(
-                        f"worker {url} broke off before it answered ({problem}): it may have done what was asked",
+                        f"worker {url} closed the connection before it answered ({problem}): it may have carried "
+                        "out the request",
                         reason="BROKEN_OFF",
                     ) from None
                 problems.append(f"{url}: {self._access.problem(error)}")

@@ -16,14 +16,14 @@ class WorkerAccessSettings(ProcessSettings):
         None, "Certificates by which https workers are trusted, a PEM file; empty: those that the system trusts."
     )
     worker_certificate: Path | None = setting(
-        None, "Certificate chain that is shown to workers that ask for one (ssl.client.auth), a PEM file."
+        None, "Certificate chain for workers that require one (ssl.client.auth), a PEM file."
     )
     worker_key: Path | None = setting(None, "Private key of worker_certificate, a PEM file.")
     worker_verify: bool = setting(True, "Check certificates and names of https workers; false trusts anybody.")
-    worker_user: str = setting("", "User as whom workers that want one are asked, where worker_users_file names none.")
+    worker_user: str = setting("", "User for workers that require one, where worker_users_file names none.")
     worker_password_file: Path | None = setting(None, "File with the password of worker_user.")
     worker_users_file: Path | None = setting(
-        None, "File of lines CLUSTER=USER:PASSWORD: as whom to ask the workers of a cluster; a change is taken up."
+        None, "File of lines CLUSTER=USER:PASSWORD: the user for the workers of a cluster; read again when it changes."
     )
 
 

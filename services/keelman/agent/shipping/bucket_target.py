@@ -83,7 +83,7 @@ class S3Store:
         try:
             await obstore.put_async(self.store, key, content, use_multipart=False)
         except (FileNotFoundError, NotFoundError):
-            raise NotFound(f"{self.place}: there is no such bucket") from None
+            raise NotFound(f"{self.place}: no such bucket") from None
         except (PermissionError, PermissionDeniedError, UnauthenticatedError):
             raise PermissionDenied(f"{self.place}: the server refuses the access key, or its rights") from None
         except (OSError, BaseError) as error:

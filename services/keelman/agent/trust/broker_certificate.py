@@ -82,8 +82,8 @@ class Certificate:
         if normal_host(host) not in _hosts(self._pems):
             self._refused.set()
             raise FailedPrecondition(
-                f"the state service signed no certificate for brokers at {host}: a gateway or another node is called "
-                "so, and this agent asks from another address; give one of them an address of its own "
+                f"the state service signed no certificate for brokers at {host}: a gateway or another node has this "
+                "name, and this agent connects from another address; give one of them an address of its own "
                 "(agent.node_address)",
                 reason="ADDRESS_REFUSED",
             )

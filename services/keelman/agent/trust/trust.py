@@ -81,7 +81,7 @@ class AgentTrust:
                 missing = "tls_certificate" if tls is None else "state_ca"
                 raise InvalidArgument.of(
                     f"agent.{missing}", "", "a PEM file: with trust = installation tls_certificate, tls_key and "
-                    "state_ca go together, and without them the agent uses what it joined with",
+                    "state_ca go together; without them the agent uses the certificate of its join",
                 )  # fmt: skip
             files = PemFiles("agent", tls.certificate, tls.key, state_ca)
             return cls(files.newest, StateLink(files.newest), askers)
@@ -94,8 +94,8 @@ async def askers(method: str, context: Context) -> None:
     caller = None if is_local(context) else peer_identity(context)
     if is_local(context) or (caller is not None and caller.kind in ASKERS):
         return
-    who = "a certificate of nobody" if caller is None else str(caller)
-    error = PermissionDenied(f"{who} may not call {method} of an agent: ask a gateway", reason="NOT_ALLOWED")
+    who = "a certificate without a name" if caller is None else str(caller)
+    error = PermissionDenied(f"{who} may not call {method} of an agent: call a gateway", reason="NOT_ALLOWED")
     log.warning("call_refused", method=method, peer=context.peer(), reason=error.reason, error=error.message)
     raise error
 

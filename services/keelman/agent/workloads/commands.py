@@ -96,8 +96,8 @@ def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str,
     certificate from, and Unavailable while the certificate has not come."""
     if certificate is None:
         raise FailedPrecondition(
-            f"{workload.name} is to speak TLS, and this node has no certificate of the installation's CA to ask for "
-            "its brokers' with: join it with `keelman node join`",
+            f"{workload.name} needs TLS, and this node has no certificate of the installation's CA to request its "
+            "brokers' certificate with: join it with `keelman node join`",
             reason="NO_AUTHORITY",
         )
     return certificate.files(workload.spec.broker.host)

@@ -211,9 +211,9 @@ def make_limiter(choice: str, home: Home) -> Limiter:
     Raises InvalidArgument when the requested way is not available.
     """
     ways: dict[str, Way] = {}
-    no_cgroup = "another was asked for" if choice not in (AUTO, CGROUP) else _cgroup_way(ways, home)
+    no_cgroup = "another was chosen" if choice not in (AUTO, CGROUP) else _cgroup_way(ways, home)
     sought = choice == SYSTEMD or (choice == AUTO and no_cgroup)
-    no_systemd = _systemd_way(ways) if sought else "another was asked for"
+    no_systemd = _systemd_way(ways) if sought else "another was chosen"
     by, reason = choose(choice, LimitMeans(no_cgroup, no_systemd))
     log.info("limits", by=by, **({"because": reason} if reason else {}))
     return Limiter(ways, by)

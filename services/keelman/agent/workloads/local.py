@@ -49,7 +49,7 @@ WRONG_USAGE = 2
 """Exit code of a service with impossible settings."""
 WORDS_OF_KILLED = {
     KillCause.GRACE: "did not end in time and was killed",
-    KillCause.FORCED: "was killed at once, as asked",
+    KillCause.FORCED: "was killed at once, as ordered",
     KillCause.UNHEALTHY: "did not answer its health check and was killed",
     KillCause.MEMORY: "used more memory than it may and was killed",
 }
@@ -296,7 +296,7 @@ class Local:
         if self.queued and status.state == WorkloadState.WORKLOAD_STATE_PREPARING:
             status.reason, status.message = START_QUEUED, QUEUED
         if draining and not self.child and self.goal is not StepGoal.REMOVED and not self.message:
-            status.reason, status.message = "DRAINED", "this node was drained: start its agent again to go on"
+            status.reason, status.message = "DRAINED", "this node was drained: start its agent again to continue"
         if self.child and self.record:
             status.start_time.FromDatetime(datetime.fromtimestamp(self.record.start_time, UTC))
         return status

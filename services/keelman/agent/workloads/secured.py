@@ -39,9 +39,10 @@ def commands_for(
 def _broker(command: Command, workload: Workload, home: Home) -> PreparedProcess:
     spec = workload.spec.broker
     if not (is_loopback(spec.host) or (spec.tls and spec.client_certificates)):
-        what = "asks no client who it is" if spec.tls else "speaks plain text"
+        what = "authenticates no client" if spec.tls else "speaks plain text"
         raise _refused(
-            workload, f"the broker {what}, and nobody secures {spec.host}'s network: make its cluster with tls = MUTUAL"
+            workload,
+            f"the broker {what}, and the network of {spec.host} is not secured: create its cluster with tls = MUTUAL",
         )
     return command(workload, home)
 
@@ -57,7 +58,7 @@ def _worker(command: Command, workload: Workload, home: Home) -> PreparedProcess
     spec = own.spec.worker
     if not is_loopback(spec.host):
         if problem := open_listener(spec):
-            raise _refused(workload, f"{problem}, and nobody secures {spec.host}'s network")
+            raise _refused(workload, f"{problem}, and the network of {spec.host} is not secured")
         spec.spark_address = f"{HERE}:{spec.spark_address.rpartition(':')[2]}"
     return command(own, home)
 
@@ -69,12 +70,12 @@ def open_listener(spec: Any) -> str:
         return "the worker's REST API would be plain http: give its cluster https"
     if not (classes & set(NAMES) or _asks_for_certificates(spec.properties, HTTPS_PREFIX)):
         return (
-            f"the worker's REST API would ask nobody who calls: give its cluster passwords ({EXTENSIONS}) or "
+            f"the worker's REST API would authenticate no caller: set passwords for its cluster ({EXTENSIONS}) or "
             f"{HTTPS_PREFIX}ssl.client.auth=required"
         )
     if spec.admin_port and not _asks_for_certificates(spec.properties, ADMIN_HTTPS_PREFIX):
         return (
-            "the worker's admin listener would ask nobody who calls: give its cluster no admin_port, or "
+            "the worker's admin listener would authenticate no caller: remove its cluster's admin_port, or set "
             f"{ADMIN_HTTPS_PREFIX}ssl.client.auth=required"
         )
     if spec.metrics_port and spec.kafka_connect:

@@ -63,14 +63,14 @@ class Callers:
             return EVERYBODY
         if admission is Admission.CLOSED:
             raise PermissionDenied(
-                "this gateway listens off loopback and has no access file, so that it lets nobody in: set "
-                "gateway.access_file, or gateway.open_access where something else says who reaches it",
+                "this gateway listens off loopback without an access file, so it admits no caller: set "
+                "gateway.access_file, or gateway.open_access if the network limits who reaches it",
                 reason="CLOSED",
             )
         if authorization:
             return self._by_token(authorization)
         if identity is None:
-            raise Unauthenticated(f"nobody is let in without saying who it is: {HOW}", reason="NO_CREDENTIALS")
+            raise Unauthenticated(f"credentials are missing: {HOW}", reason="NO_CREDENTIALS")
         user = self._file.now().users.get(identity.name) if identity.kind is IdentityKind.USER else None
         if user is None:
             raise Unauthenticated(f"{identity} is no caller that the access file names", reason="UNKNOWN_USER")
@@ -79,7 +79,9 @@ class Callers:
     def _by_token(self, authorization: str) -> GatewayCaller:
         token = self._file.now().tokens.get(token_digest(_token(authorization)))
         if token is None:
-            raise Unauthenticated("the token is none that the access file names", reason="UNKNOWN_TOKEN")
+            raise Unauthenticated(
+                "the token is unknown: the access file has no token with this digest", reason="UNKNOWN_TOKEN"
+            )
         return self._not_expired(token)
 
     def _not_expired(self, caller: GatewayCaller) -> GatewayCaller:

@@ -85,7 +85,7 @@ def _needs(method: str) -> Needs:
     """Returns the rights that an RPC needs. Raises Internal for an RPC that is not in the table: no caller
     may call it."""
     if method not in RPCS:
-        raise Internal(f"nothing says who may call {method}", reason="NO_RIGHTS")
+        raise Internal(f"no rule admits callers to {method}", reason="NO_RIGHTS")
     return RPCS[method]
 
 

@@ -153,7 +153,9 @@ class DataSets:
             if entry is not None:
                 self._frames.move_to_end(part_request.task)
         if entry is None or entry[0].digest != part_request.split:
-            raise NotFound("this Spark has not looked at the data set, or it has changed since", reason="DATA_CHANGED")
+            raise NotFound(
+                "this Spark has not read the data set's plan, or it has changed since", reason="DATA_CHANGED"
+            )
         frame = entry[1]
         self._sessions.enter()
         context = self._sessions.context

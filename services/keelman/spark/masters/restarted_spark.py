@@ -112,7 +112,7 @@ class RestartedSpark:
             self._waiting.add(job)
             self._changed.wait_for(lambda: self._spark is not None or job not in self._waiting, RUN_SECONDS)
             if self._spark is None or job not in self._waiting:
-                raise Unavailable("Spark is not there", reason="SPARK_LOST")
+                raise Unavailable("Spark does not run", reason="SPARK_LOST")
             self._waiting.discard(job)
             return self._spark
 

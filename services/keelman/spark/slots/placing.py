@@ -135,7 +135,7 @@ class Placing:
             calm = slot.alone and not need.busy
             if (crowded or calm) and self._is_ready(run, need):
                 movers.add(run.owner)
-                reason = "busy: goes on in a slot of its own" if crowded else "calm again: goes on in a shared slot"
+                reason = "busy: continues in its own slot" if crowded else "calm again: continues in a shared slot"
                 runs.append((run, reason))
         return runs
 

@@ -193,7 +193,7 @@ class ThirdParty:
 
     def known(self, plugin: InstalledPlugin, name: str) -> type[Connector] | NotFound:
         """Returns the stand-in of a plugin's class, or why the class cannot be used, or not yet."""
-        return self._known.get((plugin.folder, name)) or NotFound("has not said yet what it is", reason=NOT_READY)
+        return self._known.get((plugin.folder, name)) or NotFound("has not been described yet", reason=NOT_READY)
 
     async def _await_description(self, plugin: InstalledPlugin) -> None:
         """Returns when a plugin has described its classes, or its time is up: the rest is done in the background."""
@@ -211,7 +211,7 @@ class ThirdParty:
             self.wait(self._await_description(plugin))
             stand_in = self._known.get((plugin.folder, name))
         if stand_in is None:
-            raise NotFound(f"plugin {plugin} has not yet said what {name} is", reason=NOT_READY)
+            raise NotFound(f"plugin {plugin} has not described {name} yet", reason=NOT_READY)
         if isinstance(stand_in, NotFound):
             raise NotFound(stand_in.message, reason=stand_in.reason)
         return stand_in
@@ -322,7 +322,7 @@ class ThirdParty:
         """Returns the answer, in a thread that may wait for it. Raises the question's errors."""
         if _in_loop():
             question.close()
-            raise RuntimeError("a third-party connector is asked in a thread, never in the event loop")
+            raise RuntimeError("a third-party connector is queried in a thread, never in the event loop")
         return asyncio.run_coroutine_threadsafe(question, self._loop).result()
 
     def exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> bool:

@@ -62,10 +62,10 @@ def _entry(text: str, location: str) -> dict[str, str]:
             module = words[at + 2 : end]
             if module[:1] != [MODULE]:
                 name = module[0] if module else "nothing"
-                raise InvalidArgument(f"{FILE}: login module {name} in {location!r} is not known here: {MODULE} is")
+                raise InvalidArgument(f"{FILE}: login module {name} in {location!r} is unknown: legal is {MODULE}")
             rest = module[2:]
             return {rest[i]: rest[i + 2] for i in range(0, len(rest) - 2, 3) if rest[i + 1] == "="}
-    raise InvalidArgument(f"{FILE}: there is no entry {ENTRY} {{ ... }} in {location!r}")
+    raise InvalidArgument(f"{FILE}: no entry {ENTRY} {{ ... }} in {location!r}")
 
 
 def _words(text: str) -> Iterator[str]:

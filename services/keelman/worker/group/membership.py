@@ -249,8 +249,8 @@ class Membership:
             self._report(self._too_large(0), events)
         elif error == codes.GROUP_MAX_SIZE_REACHED:
             self._report(
-                f"group {self._group_id} is full: the brokers' group.max.size says how many workers may be in it: "
-                "raise it, or stop a worker",
+                f"group {self._group_id} is full: the brokers' group.max.size limits its workers: raise it, or stop "
+                "a worker",
                 events,
             )
 
@@ -328,7 +328,7 @@ class Membership:
         elif code == codes.UNKNOWN_MEMBER:
             self._forget(events)
         elif code == codes.ILLEGAL_GENERATION:
-            self._lose("the group went on without it", events)
+            self._lose("the group continued without it", events)
         else:
             if not clock.failing:
                 log.info("group_unanswered", group=self._group_id, code=code)

@@ -38,7 +38,7 @@ class Databases:
             try:
                 await jvm.prepare(lambda line: log.info("database_tables", step=line))
             except FailedPrecondition as error:
-                raise RestError(400, f"databases are asked by JDBC: {error.message}") from None
+                raise RestError(400, f"databases are queried by JDBC: {error.message}") from None
             jars = await asyncio.to_thread(jars_here)
             return await self._side_process.ask_of_none(
                 "the tables of the database", "database_tables", seconds=READ_SECONDS, jars=jars, **resolved

@@ -118,7 +118,7 @@ class ConfigTopic:
 
     def _require_place(self) -> None:
         if not self._may_write():
-            reason = "the group has not said lately that this worker still has its place in it"
+            reason = "the group has not confirmed lately that this worker is still a member"
             raise Unavailable(reason, reason=NO_PLACE)
 
     async def write_target(self, connector: str, target: str) -> None:

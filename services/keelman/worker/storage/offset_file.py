@@ -37,7 +37,9 @@ def held(path: Path) -> Iterator[None]:
         yield
         return
     if path.exists() and not path.is_file():
-        raise InvalidArgument.of(OFFSET_FILE, str(path), f"a regular file, or {NOWHERE} for offsets that are not kept")
+        raise InvalidArgument.of(
+            OFFSET_FILE, str(path), f"a regular file, or {NOWHERE} for offsets that are not stored"
+        )
     lock = path.with_name(f"{path.name}.lock")
     try:
         file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_MODE), "r+", errors="replace")
@@ -45,7 +47,7 @@ def held(path: Path) -> Iterator[None]:
         raise InvalidArgument.of(OFFSET_FILE, str(path), f"{WRITABLE} ({error.strerror})") from None
     with file:
         if other := take_lock(file):
-            legal = f"a file that no other worker has: the one with process id {other} does"
+            legal = f"a file that no other worker uses: the worker with process id {other} uses it"
             raise InvalidArgument.of(OFFSET_FILE, str(path), legal)
         yield
 

@@ -173,7 +173,7 @@ class CopyTask:
         if not self._running:
             self._quiet_since = now if self._quiet_since is None else self._quiet_since
             if now - self._quiet_since >= WAIT_SECONDS:
-                self._report_waiting(self._copying.waits_for or "its slot has not begun to copy")
+                self._report_waiting(self._copying.waits_for or "its slot has not started to copy")
             return
         self._quiet_since = None
         over = self._repeats and not self._failing

@@ -105,7 +105,7 @@ class SparkLink:
         """Why no copy run can begin now, for people; empty while there is a link with a lease, and the right to it."""
         if not self.up.is_set() or time.monotonic() - self._renewed >= LEASE_SECONDS:
             return "no Spark service answers this worker" + ("" if self._answered else " yet")
-        return "" if self._may_renew() else "the group has not said lately that this worker still has its place in it"
+        return "" if self._may_renew() else "the group has not confirmed lately that this worker is still a member"
 
     @property
     def away(self) -> str:
@@ -125,7 +125,9 @@ class SparkLink:
     def _absence(self) -> str:
         if self.up.is_set():
             reason = (
-                f"has no Spark: {self._problem}" if self._problem else "came and went, and is to show that it stays"
+                f"has no Spark: {self._problem}"
+                if self._problem
+                else "was lost and came back: waits until it is stable"
             )
             return f"its Spark service {reason}"
         problem = self._why() or self._problem

@@ -145,7 +145,7 @@ async def test_an_address_that_was_refused_is_asked_for_again(certificate: Certi
     async with running(certificate):
         assert not files(certificate)
         await eventually(lambda: state.signed, seconds=10)
-        await eventually(lambda: "a gateway or another node is called so" in why(certificate), seconds=10)
+        await eventually(lambda: "a gateway or another node has this name" in why(certificate), seconds=10)
         first = certificate.files("host.example.org")
         await eventually(lambda: len(state.signed) == 2, seconds=10)
         assert certificate.files("host.example.org") == first, "brokers read no other that says the same"

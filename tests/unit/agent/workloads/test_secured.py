@@ -60,13 +60,13 @@ def test_a_worker_that_asks_who_calls_is_started_with_its_spark_service_on_loopb
     ("spec", "message"),
     [
         (worker(https=False, properties=PASSWORDS), "would be plain http: give its cluster https"),
-        (worker(), "would ask nobody who calls: give its cluster passwords"),
-        (worker(properties={"listeners.https.ssl.client.auth": "requested"}), "would ask nobody who calls"),
+        (worker(), "would authenticate no caller: set passwords for its cluster"),
+        (worker(properties={"listeners.https.ssl.client.auth": "requested"}), "would authenticate no caller"),
         (
             worker(properties={"ssl.client.auth": "required", "listeners.https.ssl.keystore.location": "/k"}),
-            "would ask nobody",
+            "would authenticate no caller",
         ),
-        (worker(properties=PASSWORDS, admin_port=8084), "the worker's admin listener would ask nobody"),
+        (worker(properties=PASSWORDS, admin_port=8084), "the worker's admin listener would authenticate no caller"),
         (worker(properties=PASSWORDS, metrics_port=8085, kafka_connect=True), "metrics of Kafka Connect"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_broker_that_asks_who_calls_is_started_once_it_has_a_certificate(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("spec", "message"), [(broker(), "speaks plain text"), (broker(tls=True), "asks no client who it is")]
+    ("spec", "message"), [(broker(), "speaks plain text"), (broker(tls=True), "authenticates no client")]
 )
 def test_brokers_that_anybody_may_ask_are_refused(tmp_path: Path, spec: BrokerWorkload, message: str) -> None:
     with pytest.raises(FailedPrecondition, match=message) as refused:

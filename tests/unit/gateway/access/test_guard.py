@@ -145,7 +145,7 @@ async def test_a_role_without_the_right_is_told_so(guard: RpcGuard) -> None:
 
 
 async def test_what_nobody_has_given_a_right_is_refused(guard: RpcGuard) -> None:
-    with pytest.raises(Internal, match="nothing says who may call"):
+    with pytest.raises(Internal, match="no rule admits callers to"):
         await admitted(guard, "/keelman.api.connect.v1.New/Call", None)
 
 

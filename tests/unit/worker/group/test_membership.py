@@ -50,7 +50,7 @@ def placed() -> Membership:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        (codes.ILLEGAL_GENERATION, "the group went on without it"),
+        (codes.ILLEGAL_GENERATION, "the group continued without it"),
         (codes.UNKNOWN_MEMBER, "the group knows it no more"),
     ],
 )

@@ -197,7 +197,7 @@ def test_the_way_of_a_wheels_connector_stands_in_its_class(tmp_path):
     found = inspect(wheel(tmp_path, entry_points=points, more={"acme_weather/out.py": module}))
     assert [(c.class_name, c.type, c.version) for c in found.classes] == [("com.acme.Out", "sink", "7")]
     assert [p.partition(": ")[2] for p in found.problems] == [
-        "entry point x = acme_weather.none:X: there is no module acme_weather.none in it",
+        "entry point x = acme_weather.none:X: no module acme_weather.none in it",
         "entry point y = wrong: expected module:Class",
     ]
 

@@ -61,7 +61,7 @@ async def test_what_may_be_repeated_is_repeated(
             async with rest.send("demo", request) as response:
                 assert response.status_code == 201
             return
-        with pytest.raises(Unavailable, match="it may have done what was asked") as refused:
+        with pytest.raises(Unavailable, match="it may have carried out the request") as refused:
             async with rest.send("demo", request):
                 pass
         assert refused.value.reason == "BROKEN_OFF"

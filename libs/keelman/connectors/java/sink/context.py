@@ -204,7 +204,7 @@ class SinkContext:
         if not self._tolerant:
             where = f"{record.originalTopic()}-{record.originalKafkaPartition()}"
             offset, said = int(record.originalKafkaOffset()), str(error)
-            note = "errors.tolerance is none: the task is told so, and what becomes of the record is its own to decide"
+            note = "errors.tolerance is none: the task gets this error and decides about the record itself"
             _log.warning("java_record_not_tolerated", partition=where, offset=offset, error=said, note=note)
             kind = java_class(f"{CONNECT}.errors.ConnectException")
             raise kind("Tolerance exceeded in error handler", thrown)

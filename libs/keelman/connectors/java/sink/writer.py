@@ -338,7 +338,7 @@ class JavaWriter(Writer):
         except jpype().JException as error:
             raise connect_error(error) from None
         except GaveUp:
-            raise ConnectError(f"{self._thread.class_name}.{method} was interrupted: its run is to end") from None
+            raise ConnectError(f"{self._thread.class_name}.{method} was interrupted: its run ends") from None
 
     def _call(self, method: str, work: Callable[[], T]) -> T:
         """Calls the task. Raises the task's exception, or the exception that ends the run."""

@@ -77,7 +77,7 @@ class Notices:
 
     def _log_thrown(self, method: str, error: Any) -> None:
         name, said = f"{self._calls.class_name}.{method}", str(error.toString())
-        _log.error("java_commit_failed", method=name, error=said, note="the records are committed, the task goes on")
+        _log.error("java_commit_failed", method=name, error=said, note="the records are committed, the task continues")
 
     def _notify_records(self, committed: CommittedBatch) -> None:
         if committed.first is None:

@@ -107,7 +107,7 @@ def _constructor() -> Any:
         if len(constructor.getParameterTypes()) == CONSTRUCTOR_PARAMETERS:
             constructor.setAccessible(True)
             return constructor
-    raise LookupError(f"{STAGE} of this version of Kafka Connect has no constructor that is known here")
+    raise LookupError(f"{STAGE} of this version of Kafka Connect has no constructor that keelman knows")
 
 
 def _swapper(loader: PluginLoader) -> Any:

@@ -74,8 +74,8 @@ class ConsumerPlace:
         elif now - self._refused_at > REFUSED_SECONDS:
             raise RunFailure(
                 "TASK_FAILED",
-                f"group {self._group} does not let the task in: a member has none of its assignors. Name one of that "
-                f"member's in consumer.override.{ASSIGNMENT} (now {self._assignors}), or have it leave",
+                f"group {self._group} refuses the task: a member has none of its assignors. Name one of that "
+                f"member's assignors in consumer.override.{ASSIGNMENT} (now {self._assignors}) or end that member",
             )
 
     def _leave(self) -> None:

@@ -71,7 +71,7 @@ class Claims:
         over."""
         held = self._held
         if news and (held is None or not news.keys() <= held.offsets.keys()):
-            raise RunFailure("FENCED", "offsets of partitions that the task does not have would be kept")
+            raise RunFailure("FENCED", "offsets of partitions that the task does not have would be stored")
         return [] if held is None else [offset_record(held.reader, where, one) for where, one in news.items()]
 
     def _records(self, rows: KeptRows, assignment: Assignment) -> list[OffsetRecord]:

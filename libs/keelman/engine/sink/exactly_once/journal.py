@@ -80,8 +80,8 @@ class Journal:
             return decode(raw)
         except (ValueError, KeyError, TypeError) as error:
             raise ConnectError(
-                f"{self.path}: the journal is damaged ({error}); remove it to go on from the group's offsets, "
-                f"which can repeat records"
+                f"{self.path}: the journal is damaged ({error}); remove it to continue from the group's offsets, "
+                "which can repeat records"
             ) from error
 
     def save(self, entry: Entry) -> None:

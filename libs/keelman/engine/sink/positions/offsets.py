@@ -85,7 +85,7 @@ def _in_log(copied_to: int, end: int | None) -> Start:
     return Start(
         end,
         f"the log was truncated to {end} while records up to {copied_to} were copied: "
-        "what was written in place of those that are gone is copied behind them",
+        "the records that replaced the lost ones are copied after them",
         truncated=copied_to - end,
     )
 

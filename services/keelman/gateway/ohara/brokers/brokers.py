@@ -228,7 +228,7 @@ class Brokers(OharaResource):
 
 def _check_managed(cluster: OharaCluster, verb: str) -> None:
     if cluster.made.spec.WhichOneof("kind") != "managed":
-        raise illegal_argument(f"{BROKER} cluster:{cluster.key} is external: whoever runs its brokers {verb} them")
+        raise illegal_argument(f"{BROKER} cluster:{cluster.key} is external: its operator {verb} the brokers")
 
 
 def _has(cluster: OharaCluster, node: str) -> bool:

@@ -59,7 +59,7 @@ def _state(node: Node) -> Json:
         case pb.NODE_STATE_EXPECTED:
             reason = f"no agent has come from {node.name} yet: start one there"
         case pb.NODE_STATE_UNKNOWN:
-            reason = "the state service was restarted a moment ago and has not heard from the node's agent yet"
+            reason = "the state service has just restarted, and the node's agent has not connected yet"
         case _:
             reason = node.status.message or "the node's agent is not connected"
     return {"state": "UNAVAILABLE", "error": reason}

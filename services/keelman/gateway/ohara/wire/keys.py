@@ -71,7 +71,7 @@ def key_of(value: Any, field: str = "key") -> ObjectKey:
         words = (value.get("group", DEFAULT_GROUP), value.get("name"))
         if not all(isinstance(word, str) for word in words):
             raise bad_value(
-                f"{field}: an object key is a name, or an object with the strings name and, if wanted, group"
+                f"{field}: an object key is a name, or an object with the string name and optionally the string group"
             )
     else:
         raise bad_value(f'the {field} must be JsObject type, but actual type is "{type_name(value)}"')

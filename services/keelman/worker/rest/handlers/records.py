@@ -126,7 +126,7 @@ def _cursor(value: Any) -> dict[str, Any]:
     for key in ("at", "ends"):
         offsets = parts.get(key)
         if not isinstance(offsets, dict) or not all(n.isdigit() and str(o).isdigit() for n, o in offsets.items()):
-            raise RestError(400, "cursor: it is not one that a replay has answered with")
+            raise RestError(400, "cursor: not a cursor from the answer of a replay")
         cursor[key] = {number: int(offset) for number, offset in offsets.items()}
     return cursor
 
