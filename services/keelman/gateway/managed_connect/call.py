@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import orjson
 from starlette.responses import Response
@@ -18,6 +17,7 @@ from keelman.gateway.managed_connect.errors import WireError, bad, bad_member
 from keelman.gateway.managed_connect.member_shapes import Block
 from keelman.gateway.managed_connect.members import MAX_RESULTS, TAG_KEYS
 from keelman.gateway.request_body import body_of
+from keelman.runtime.http import raw_paths
 from keelman.runtime.logs.redaction import REDACTOR
 
 JSON_TYPE = "application/json"
@@ -86,24 +86,17 @@ class ManagedCall:
 
 def head_of(scope: Scope) -> Sent:
     """Returns a request unchanged, without its body."""
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
     headers: dict[str, str] = {}
     for key, value in scope["headers"]:
         name, text = key.decode("latin-1").lower(), value.decode("latin-1")
         headers[name] = f"{headers[name]},{text}" if name in headers else text
-    path, query = raw.decode("latin-1").partition("?")[0], scope["query_string"].decode("latin-1")
-    return Sent(scope["method"], path, query, headers)
+    return Sent(scope["method"], raw_paths.raw_path(scope), scope["query_string"].decode("latin-1"), headers)
 
 
 async def read_body(receive: Receive) -> bytes:
     """Reads the body of a request. Raises WireError for a body that is too large, ClientGone."""
     too_large = bad(f"The request's body is larger than {MAX_BODY_BYTES} bytes.")
     return b"".join([piece async for piece in body_of(receive, MAX_BODY_BYTES, too_large)])
-
-
-def segments_of(path: str) -> tuple[str, ...]:
-    """Returns the decoded segments of a raw path: an encoded slash separates nothing. Raises WireError."""
-    return tuple(decoded(part) for part in path.removeprefix("/").split("/"))
 
 
 def query_of(text: str) -> dict[str, list[str]]:
@@ -118,7 +111,7 @@ def query_of(text: str) -> dict[str, list[str]]:
 def decoded(text: str) -> str:
     """Decodes a part of a URL. Raises WireError for bytes that are not UTF-8, and for a NUL character."""
     try:
-        plain = unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+        plain = raw_paths.decoded(text)
     except UnicodeDecodeError:
         raise bad("The URL has in it what is not UTF-8.") from None
     if "\0" in plain:

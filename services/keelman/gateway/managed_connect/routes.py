@@ -1,10 +1,10 @@
-"""`/v1/...`: routes requests to operations, by the raw path: an encoded slash separates nothing."""
+"""`/v1/...`: routes requests to operations."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -12,10 +12,12 @@ from starlette.types import Receive, Scope, Send
 from keelman.gateway.access.replays import ReplayGuard
 from keelman.gateway.access.rights import MANAGED_CONNECT
 from keelman.gateway.access.signatures import Sent, SignedCaller
-from keelman.gateway.managed_connect.call import ManagedCall, failed, head_of, ok, query_of, read_body, segments_of
+from keelman.gateway.managed_connect.call import ManagedCall, decoded, failed, head_of, ok, query_of, read_body
 from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
 from keelman.gateway.request_body import ClientGone
+from keelman.model.access.roles import Right
 from keelman.model.errors import KeelmanError
+from keelman.runtime.http.raw_paths import RawRouter, segments_of
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
@@ -24,6 +26,14 @@ PREFIX = "/v1"
 Handler = Callable[[ManagedCall], Awaitable[dict[str, Any]]]
 Route = tuple[str, str]
 """A method and the path below /v1; {arn} stands for any one segment."""
+
+
+class _Operation(NamedTuple):
+    """The target of a route. `conflicts`: it declares 409; `right`: the right that a caller needs."""
+
+    handler: Handler
+    conflicts: bool
+    right: Right
 
 
 class ManagedConnectApi:
@@ -40,10 +50,10 @@ class ManagedConnectApi:
         check_head: Callable[[Sent], object],
         replays: ReplayGuard | None,
     ) -> None:
-        self._routes = [
-            (method, tuple(path.split("/")), handler, (method, path) in conflicts, MANAGED_CONNECT[method, path])
+        self._router = RawRouter(
+            (method, path, _Operation(handler, (method, path) in conflicts, MANAGED_CONNECT[method, path]))
             for (method, path), handler in routes.items()
-        ]
+        )
         self._caller = caller
         self._check_head = check_head
         self._replays = replays
@@ -69,20 +79,16 @@ class ManagedConnectApi:
         self._check_head(head)
         sent = replace(head, body=await read_body(receive))
         caller = self._caller(sent)
-        words = segments_of(sent.path.removeprefix(f"{PREFIX}/"))
-        for method, pattern, handler, conflicts, right in self._routes:
-            if method == sent.method and len(pattern) == len(words):
-                parts = [word for part, word in zip(pattern, words, strict=True) if part == "{arn}"]
-                if all(part in ("{arn}", word) for part, word in zip(pattern, words, strict=True)):
-                    if not caller.role.has(right):
-                        raise WireError(
-                            "ForbiddenException", f"The access key is a {caller.role}'s: it may not {right}."
-                        )
-                    call = ManagedCall(caller, "".join(parts), query_of(sent.query), sent)
-                    try:
-                        if self._replays is not None:
-                            await self._replays.check(caller, sent)
-                        return ok(await handler(call))
-                    except KeelmanError as error:
-                        raise error_of(error, conflicts=conflicts) from None
-        raise not_found(f"There is no operation {sent.method} {sent.path[:200]}.")
+        route = self._router.find(sent.method, segments_of(sent.path.removeprefix(f"{PREFIX}/"), decoded))
+        if route is None:
+            raise not_found(f"There is no operation {sent.method} {sent.path[:200]}.")
+        operation, variables = route
+        if not caller.role.has(operation.right):
+            raise WireError("ForbiddenException", f"The access key is a {caller.role}'s: it may not {operation.right}.")
+        call = ManagedCall(caller, variables.get("arn", ""), query_of(sent.query), sent)
+        try:
+            if self._replays is not None:
+                await self._replays.check(caller, sent)
+            return ok(await operation.handler(call))
+        except KeelmanError as error:
+            raise error_of(error, conflicts=operation.conflicts) from None

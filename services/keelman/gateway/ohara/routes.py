@@ -1,4 +1,4 @@
-"""`/v0/...`: routes calls to kinds of objects, by the raw path: an encoded slash separates nothing."""
+"""`/v0/...`: routes calls to endpoints and to kinds of objects."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from keelman.gateway.ohara.wire.filters import filtered
 from keelman.gateway.ohara.wire.resource import OharaResource
 from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
+from keelman.runtime.http.raw_paths import RawRouter
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
@@ -31,19 +32,6 @@ class Endpoint:
     pattern: str
     handler: Handler
 
-    def matches(self, call: OharaCall) -> OharaCall | None:
-        """Returns the call with the variables of the pattern; None for another path or method."""
-        words = self.pattern.split("/")
-        if call.method != self.method or len(words) != len(call.path):
-            return None
-        variables = {}
-        for word, segment in zip(words, call.path, strict=True):
-            if word.startswith("{"):
-                variables[word[1:-1]] = segment
-            elif word != segment:
-                return None
-        return replace(call, variables=variables)
-
 
 class OharaApi:
     """An ASGI application, mounted at /v0. All answers except 202 and downloads are JSON; errors have Ohara's form."""
@@ -54,6 +42,7 @@ class OharaApi:
         """`endpoints` take precedence over resources of the same path."""
         self.resources = resources
         self.endpoints = endpoints
+        self._router = RawRouter((one.method, one.pattern, one.handler) for one in endpoints)
         self._limit = max_body_bytes
         self._turns = WriteTurns()
 
@@ -74,9 +63,9 @@ class OharaApi:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         call = call_of(scope, receive, below=PREFIX, max_body_bytes=self._limit)
-        for endpoint in self.endpoints:
-            if (arguments := endpoint.matches(call)) is not None:
-                return await endpoint.handler(arguments)
+        if (route := self._router.find(call.method, call.path)) is not None:
+            handler, variables = route
+            return await handler(replace(call, variables=variables))
         resource = self.resources.get(call.path[0])
         if resource is None or not all(call.path):
             raise unsupported(call.target)

@@ -17,6 +17,7 @@ from keelman.gateway.ohara.wire.json_types import parsed, without_nulls
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP
 from keelman.gateway.ohara.wire.values import Settings, sent
 from keelman.gateway.request_body import body_of
+from keelman.runtime.http.raw_paths import decoded, raw_path, segments_of
 from keelman.runtime.logs.redaction import REDACTOR
 
 ACCEPTED = "The request has been accepted for processing, but the processing has not been completed."
@@ -72,14 +73,17 @@ class OharaCall:
 
 def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) -> OharaCall:
     """Parses a request; `below` is the path of the API. Raises OharaError for a path that is not UTF-8."""
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    path = raw.decode("latin-1").partition("?")[0].removeprefix(below)
+    path = raw_path(scope).removeprefix(below)
     headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-    segments = tuple(_decoded(part) for part in path.removeprefix("/").split("/"))
     return OharaCall(
-        scope["method"], segments, f"{below}{path}".lstrip("/"), _query(scope["query_string"].decode("latin-1")),
-        headers, receive, max_body_bytes,
-    )  # fmt: skip
+        scope["method"],
+        segments_of(path, _decoded),
+        f"{below}{path}".lstrip("/"),
+        _query(scope["query_string"].decode("latin-1")),
+        headers,
+        receive,
+        max_body_bytes,
+    )
 
 
 def _query(text: str) -> tuple[tuple[str, str], ...]:
@@ -99,7 +103,7 @@ def _text(text: str) -> str:
 def _decoded(text: str) -> str:
     """Decodes a segment of the path. Raises OharaError."""
     try:
-        return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+        return decoded(text)
     except UnicodeDecodeError:
         raise bad_value(f"the URL has {text!r} in it, which is not UTF-8") from None
 

@@ -13,6 +13,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from keelman.connect.java.text import hash_order
+from keelman.runtime.http.raw_paths import PathPattern
 from keelman.worker import deadlines, meant_member
 from keelman.worker.errors import RestError
 from keelman.worker.rest.answers import STATUS_TEXTS
@@ -52,7 +53,17 @@ class PathRoute(Route):
     def __init__(self, path: str, handler: Callable[[Request], Awaitable[Response]], answered: Iterable[str]) -> None:
         super().__init__(path, handler)
         self.methods = None
+        self._pattern = PathPattern(path)
         self._answered = frozenset(answered) | {"OPTIONS"}
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Returns whether the path is this one, with the decoded segments that it names. Called by Starlette."""
+        segments = scope["path"].removeprefix("/").split("/") if scope["type"] == "http" else ()
+        variables = self._pattern.match(segments)
+        if variables is None or not all(variables.values()):
+            return Match.NONE, {}
+        named = {name: unquote(segment) for name, segment in variables.items()}
+        return Match.FULL, {"endpoint": self.endpoint, "path_params": named}
 
     def answers(self, scope: Scope) -> bool:
         """Returns whether path and method exist."""
@@ -107,8 +118,6 @@ def by_method(handlers: Mapping[str, Handler], *, any_type: bool = False) -> Han
             raise RestError(406, STATUS_TEXTS[406])
         if not any_type and _has_body(request) and not _is_json(request):
             raise RestError(415, STATUS_TEXTS[415])
-        for key, value in request.path_params.items():
-            request.path_params[key] = unquote(value)
         return await handler(request)
 
     return handle
