@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
-
-from sqlalchemy import BigInteger, Text
-from sqlalchemy.types import JSON
-from sqlmodel import Field
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, WorkerCluster
 from keelman.model.errors import FailedPrecondition
 from keelman.state.clusters.status import with_status
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.snapshot import C
 from keelman.state.resources.transaction import Transaction
-
-
-class ClusterColumns(ResourceRow):
-    """The columns of both kinds' rows."""
-
-    generation: int = Field(sa_type=BigInteger)
-    goal: str
-    note: str = Field(sa_type=Text)
-    status: dict[str, Any] = Field(sa_type=JSON)
 
 
 def check_not_deleted(cluster: BrokerCluster | WorkerCluster) -> None:

@@ -1,8 +1,10 @@
-"""The tables that belong to no noun. Times are whole microseconds since 1970 UTC."""
+"""The table of resources, and those that belong to no noun. Times are whole microseconds since 1970 UTC."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, LargeBinary, Text
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Column, LargeBinary, Text
 from sqlmodel import Field, SQLModel
 
 AUTHORITY = "authority"
@@ -15,6 +17,17 @@ class CounterRow(SQLModel, table=True):
     __tablename__ = "counter"
     name: str = Field(primary_key=True)
     value: int = Field(sa_type=BigInteger)
+
+
+class ResourceRow(SQLModel, table=True):
+    """A resource of any noun. `revision` is its etag; `payload` is JSON of its fields, where the secrets of `spec` are
+    sealed."""
+
+    __tablename__ = "resource"
+    noun: str = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    revision: int = Field(sa_type=BigInteger)
+    payload: dict[str, Any] = Field(sa_type=JSON)
 
 
 class OutboxRow(SQLModel, table=True):

@@ -1,1 +1,1 @@
-"""The nouns that the state service keeps, one file each: its row, its messages, its checks and its verbs."""
+"""The nouns that the state service keeps, one file each: its messages, its checks and its verbs."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import JSON
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import broker_cluster_pb2
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import broker_cluster_service_pb2_grpc as grpc
@@ -18,7 +15,6 @@ from keelman.rpc.masks import masked
 from keelman.state.clusters import broker_clusters
 from keelman.state.clusters.broker_tls import TRUSTED, with_tls
 from keelman.state.clusters.chosen_ports import with_broker_ports
-from keelman.state.clusters.goals import ClusterColumns
 from keelman.state.clusters.removal import check_removal, check_same_removed
 from keelman.state.nouns.parts import Parts
 from keelman.state.resources.annotations import annotated, annotations_of
@@ -27,16 +23,6 @@ from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb, writing
 from keelman.state.resources.snapshot import BROKER_CLUSTER
 from keelman.state.resources.transaction import Transaction
-
-
-class BrokerClusterRow(ClusterColumns, table=True):
-    """A broker cluster; `spec`, `seen` and `status` are JSON."""
-
-    __tablename__ = "broker_cluster"
-    kafka_cluster_id: str
-    reachable: bool | None
-    seen: dict[str, Any] = Field(sa_type=JSON)
-    force: bool
 
 
 def spec_message(wanted: BrokerClusterSpec) -> broker_cluster_pb2.BrokerClusterSpec:
@@ -72,7 +58,7 @@ def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerC
     return message_of(broker_cluster_pb2.BrokerCluster, cluster, spec=spec_message(spec), status=status)
 
 
-NOUN = Noun(BrokerCluster, BrokerClusterRow, broker_cluster_message)
+NOUN = Noun(BrokerCluster, broker_cluster_message)
 
 
 def _sent(spec: BrokerClusterSpec, stored: BrokerClusterSpec | None = None) -> BrokerClusterSpec:

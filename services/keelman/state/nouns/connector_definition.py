@@ -8,9 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import connector_definition_pb2
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1 import connector_definition_service_pb2_grpc as grpc
@@ -32,19 +29,9 @@ from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, list_page, verb, writing
 from keelman.state.resources.snapshot import CONNECTOR_DEFINITION, Snapshot
 from keelman.state.resources.transaction import Transaction
-
-
-class ConnectorDefinitionRow(ResourceRow, table=True):
-    """A connector definition; `spec` is JSON of the wanted and the applied spec, `status` of its last operation."""
-
-    __tablename__ = "connector_definition"
-    generation: int = Field(sa_type=BigInteger)
-    goal: str
-    status: dict[str, Any] = Field(sa_type=JSON)
 
 
 def spec_message(wanted: ConnectorDefinitionSpec) -> connector_definition_pb2.ConnectorDefinitionSpec:
@@ -80,7 +67,7 @@ def _goal_message(goal: DefinitionGoal) -> connector_definition_pb2.DefinitionGo
 
 
 NOUN = Noun(
-    ConnectorDefinition, ConnectorDefinitionRow, definition_message,
+    ConnectorDefinition, definition_message,
     {"spec": {"wanted": "spec", "applied": "applied"}, "status": ("operation", "applying", "message")},
 )  # fmt: skip
 

@@ -8,9 +8,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import dedicated_connector_pb2
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as pb
 from keelman.api.connect.v1 import dedicated_connector_service_pb2_grpc as grpc
@@ -30,7 +27,6 @@ from keelman.state.resources.checks import check_quota
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.log_delivery import check_buckets, problem_messages
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import (
     NounApi,
     Remembered,
@@ -49,15 +45,6 @@ from keelman.state.resources.transaction import Transaction
 Made = tuple[DedicatedConnector, Operation | None]
 
 
-class DedicatedConnectorRow(ResourceRow, table=True):
-    """A dedicated connector; `spec` and `status` are JSON."""
-
-    __tablename__ = "dedicated_connector"
-    generation: int = Field(sa_type=BigInteger)
-    goal: str
-    status: dict[str, Any] = Field(sa_type=JSON)
-
-
 def dedicated_message(
     connector: DedicatedConnector, *, with_secrets: bool = False
 ) -> dedicated_connector_pb2.DedicatedConnector:
@@ -74,7 +61,7 @@ def dedicated_message(
 
 
 STATUS = ("broker_cluster", "operation", "failure", "updates", "connector_uid", "tasks_max")
-NOUN = Noun(DedicatedConnector, DedicatedConnectorRow, dedicated_message, {"status": STATUS})
+NOUN = Noun(DedicatedConnector, dedicated_message, {"status": STATUS})
 
 
 def _of_origin(connector: DedicatedConnector, wanted: Origin) -> bool:

@@ -22,7 +22,6 @@ from keelman.rpc.server import Context
 from keelman.state.nouns.parts import Parts
 from keelman.state.resources.checks import check_etag, check_numbers
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Remembered, verb
 from keelman.state.resources.snapshot import DOCUMENT, Snapshot
 from keelman.state.resources.transaction import Transaction
@@ -30,13 +29,8 @@ from keelman.state.resources.transaction import Transaction
 MAX_BYTES = 512 << 10  # its event has to fit into a record of Kafka
 MAX_SECRET_NAME = 255
 PAGE_BYTES = 2 << 20  # clients with default settings accept messages of up to 4 MiB
+NAMED = ("kind", "scope", "key")
 SECRETS = "secrets"  # all values under a key of this name are secret, for the sealer and for answers
-
-
-class DocumentRow(ResourceRow, table=True):
-    """A document; `spec` is JSON of its content and its secrets."""
-
-    __tablename__ = "document"
 
 
 def document_message(document: Document, *, with_secrets: bool = False) -> document_pb2.Document:
@@ -48,8 +42,8 @@ def document_message(document: Document, *, with_secrets: bool = False) -> docum
 
 
 NOUN = Noun(
-    Document, DocumentRow, document_message, {"spec": ("content", SECRETS)},
-    fields=lambda row: dict(zip(("kind", "scope", "key"), parts_of_name(row.name), strict=True)),
+    Document, document_message, {"spec": ("content", SECRETS)}, left_out=NAMED,
+    fields=lambda name, _: dict(zip(NAMED, parts_of_name(name), strict=True)),
 )  # fmt: skip
 
 

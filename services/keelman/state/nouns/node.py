@@ -7,9 +7,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Text
-from sqlmodel import Field
-
 from keelman.api.node.v1 import node_pb2
 from keelman.api.node.v1 import node_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal
@@ -24,29 +21,10 @@ from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
 from keelman.state.resources.transaction import Transaction
 from keelman.state.trust.rows import without_certificate
-
-
-class NodeRow(ResourceRow, table=True):
-    """A node and its last registration; `spec` is JSON."""
-
-    __tablename__ = "node"
-    state: str
-    agent_address: str
-    cpus: int
-    memory_bytes: int = Field(sa_type=BigInteger)
-    version: str
-    incarnation: str
-    broker_tls: bool
-    session: int = Field(sa_type=BigInteger)
-    message: str = Field(sa_type=Text)
-    address: str
-    generation: int = Field(sa_type=BigInteger)
-    revision: int = Field(sa_type=BigInteger)
 
 
 def spec_message(spec: NodeSpec) -> node_pb2.NodeSpec:
@@ -65,7 +43,7 @@ def node_message(node: Node, pinned_workloads: Sequence[str] = ()) -> node_pb2.N
     return message_of(node_pb2.Node, node, spec=spec_message(node.spec), status=status)
 
 
-NOUN = Noun(Node, NodeRow, node_message)
+NOUN = Noun(Node, node_message, left_out=("figures", "heartbeat_time"))
 
 
 def check(spec: NodeSpec) -> None:

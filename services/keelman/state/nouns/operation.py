@@ -5,9 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from sqlalchemy import JSON
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import operation_pb2
 from keelman.api.connect.v1 import operation_service_pb2 as pb
 from keelman.api.connect.v1 import operation_service_pb2_grpc as grpc
@@ -18,23 +15,12 @@ from keelman.state.nouns.dedicated_wire import change_message
 from keelman.state.nouns.parts import Parts
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, newest_page, verb
 from keelman.state.resources.snapshot import OPERATION
 from keelman.state.resources.transaction import Transaction
 
 MAX_REASON = 1024
 ASKED = "somebody asked it to end"
-
-
-class OperationRow(ResourceRow, table=True):
-    """An operation; `target`, `content` and `spec` are JSON: its target, its progress, its facts."""
-
-    __tablename__ = "operation"
-    kind: str
-    state: str
-    target: dict[str, Any] = Field(sa_type=JSON)
-    content: dict[str, Any] = Field(sa_type=JSON)
 
 
 def operation_message(operation: Operation) -> operation_pb2.Operation:
@@ -52,7 +38,7 @@ def _rollback(operation: Operation) -> operation_pb2.OperationRollback.ValueType
 
 
 CONTENT = ("steps", "origin", "message", "error", "end_time", "back_time", "back_failed", "cancel_reason")
-NOUN = Noun(Operation, OperationRow, operation_message, {"content": CONTENT, "spec": "facts"})
+NOUN = Noun(Operation, operation_message, {"content": CONTENT, "spec": "facts"})
 
 
 def with_operation(fields: dict[str, Any], operation: Operation | None) -> dict[str, Any]:

@@ -6,9 +6,6 @@ import dataclasses
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Text
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import plugin_pb2
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
@@ -30,25 +27,9 @@ from keelman.state.resources.checks import check_etag
 from keelman.state.resources.hidden import kept_extra, shown_extra
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.origins import check_origin
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Steps, has_labels, rpc, verb, write_once
 from keelman.state.resources.snapshot import PLUGIN, Snapshot
 from keelman.state.resources.transaction import Transaction
-
-
-class PluginRow(ResourceRow, table=True):
-    """A plugin; `content` is JSON of its classes and problems, `spec` of its origin and extra."""
-
-    __tablename__ = "plugin"
-    file_name: str = Field(sa_type=Text)
-    kind: str
-    size_bytes: int = Field(sa_type=BigInteger)
-    sha256: str
-    md5: str
-    storage: str
-    content: dict[str, Any] = Field(sa_type=JSON)
-    description: str = Field(sa_type=Text)
-    labels: dict[str, str] = Field(sa_type=JSON)
 
 
 def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugin_pb2.Plugin:
@@ -60,7 +41,7 @@ def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugi
     )  # fmt: skip
 
 
-NOUN = Noun(Plugin, PluginRow, plugin_message, {"content": ("classes", "problems"), "spec": ("origin", "extra")})
+NOUN = Noun(Plugin, plugin_message, {"content": ("classes", "problems"), "spec": ("origin", "extra")})
 
 
 def found(snapshot: Snapshot, name: str, version: str) -> Plugin:

@@ -6,9 +6,6 @@ import dataclasses
 import uuid
 from typing import Any
 
-from sqlalchemy import JSON
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import plugin_import_pb2, plugin_pb2
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_import_service_pb2_grpc as grpc
@@ -24,20 +21,11 @@ from keelman.state.resources.annotations import annotated, new_annotations, orig
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb
 from keelman.state.resources.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
 from keelman.state.resources.transaction import Transaction
 
 DELETED = "its plugin import was deleted"
-
-
-class PluginImportRow(ResourceRow, table=True):
-    """A plugin import; `content` is JSON of its source and its result, `spec` of its annotations."""
-
-    __tablename__ = "plugin_import"
-    state: str
-    content: dict[str, Any] = Field(sa_type=JSON)
 
 
 def import_message(made: PluginImport) -> plugin_import_pb2.PluginImport:
@@ -49,7 +37,7 @@ def import_message(made: PluginImport) -> plugin_import_pb2.PluginImport:
 
 
 CONTENT = ("source", "code", "message", "operation", "size_bytes", "sha256", "md5")
-NOUN = Noun(PluginImport, PluginImportRow, import_message, {"content": CONTENT, "spec": "annotations"})
+NOUN = Noun(PluginImport, import_message, {"content": CONTENT, "spec": "annotations"})
 
 
 def answered(made: PluginImport, snapshot: Snapshot) -> plugin_import_pb2.PluginImport:

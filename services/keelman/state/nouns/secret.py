@@ -20,7 +20,6 @@ from keelman.state.nouns.parts import Parts
 from keelman.state.resources.annotations import checked_annotations
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.resources.snapshot import SECRET, Snapshot
 from keelman.state.resources.transaction import Transaction
@@ -28,12 +27,6 @@ from keelman.state.resources.transaction import Transaction
 MAX_TOTAL_BYTES = 2 << 20  # one message of at most 4 MiB brings a node all values that its workers may read
 SECRETS = "secrets"  # the value under a key of this name is sealed as a whole
 CHANGED = ("values", "description", "labels")
-
-
-class SecretRow(ResourceRow, table=True):
-    """A secret; `spec` is JSON of its sealed values and its annotations."""
-
-    __tablename__ = "secret"
 
 
 def secret_message(secret: Secret) -> secret_pb2.Secret:
@@ -44,7 +37,7 @@ def secret_message(secret: Secret) -> secret_pb2.Secret:
     )
 
 
-NOUN = Noun(Secret, SecretRow, secret_message, {"spec": {"annotations": "annotations", SECRETS: "values"}})
+NOUN = Noun(Secret, secret_message, {"spec": {"annotations": "annotations", SECRETS: "values"}})
 
 
 def answered(secret: Secret, snapshot: Snapshot) -> secret_pb2.Secret:

@@ -7,9 +7,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import topic_pb2
 from keelman.api.connect.v1 import topic_service_pb2 as pb
 from keelman.api.connect.v1 import topic_service_pb2_grpc as grpc
@@ -29,7 +26,7 @@ from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow, plain
+from keelman.state.resources.rows import plain
 from keelman.state.resources.serving import NounApi, get, labelled_page, list_page, verb, writing
 from keelman.state.resources.snapshot import TOPIC
 from keelman.state.resources.transaction import Transaction
@@ -42,15 +39,6 @@ from keelman.state.topics.states import is_gone, state_of
 
 DEFAULT_PEEK, MAX_PEEK = 5, 1000
 DEFAULT_PEEK_SECONDS, MAX_PEEK_SECONDS = 3.0, 60.0
-
-
-class TopicRow(ResourceRow, table=True):
-    """A topic; `spec` and `applied` are JSON."""
-
-    __tablename__ = "topic"
-    generation: int = Field(sa_type=BigInteger)
-    goal: str
-    applied: dict[str, Any] = Field(sa_type=JSON)
 
 
 def spec_message(wanted: TopicSpec) -> topic_pb2.TopicSpec:
@@ -101,7 +89,7 @@ def _on_brokers(seen: Seen) -> topic_pb2.TopicOnBrokers:
     return found
 
 
-NOUN = Noun(Topic, TopicRow, topic_message)
+NOUN = Noun(Topic, topic_message)
 
 
 def create(tx: Transaction, name: str, spec: TopicSpec) -> Topic:

@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sqlalchemy import JSON, BigInteger
-from sqlmodel import Field
-
 from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
@@ -22,7 +19,6 @@ from keelman.rpc.server import Context
 from keelman.state.autoscaling.measuring import measured
 from keelman.state.clusters import worker_clusters
 from keelman.state.clusters.chosen_ports import with_worker_ports
-from keelman.state.clusters.goals import ClusterColumns
 from keelman.state.kafka.properties import group_of, notes_on
 from keelman.state.nouns.autoscale_wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.nouns.parts import Parts
@@ -39,18 +35,6 @@ from keelman.state.resources.transaction import Transaction
 from keelman.state.topics.storage import storage_topics
 
 Noted: TypeAlias = tuple[WorkerCluster, Sequence[str]]
-
-
-class WorkerClusterRow(ClusterColumns, table=True):
-    """A worker cluster; `spec` and `status` are JSON."""
-
-    __tablename__ = "worker_cluster"
-    broker_cluster: str = Field(foreign_key="broker_cluster.name", index=True)
-    force: bool
-    process_generation: int = Field(sa_type=BigInteger)
-    restart: int = Field(sa_type=BigInteger)
-    plugin_history: dict[str, Any] = Field(sa_type=JSON)
-    scaling: dict[str, Any] = Field(sa_type=JSON)
 
 
 def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterSpec:
@@ -115,10 +99,7 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
     return message_of(worker_cluster_pb2.WorkerCluster, cluster, spec=spec, status=status)
 
 
-NOUN = Noun(
-    WorkerCluster, WorkerClusterRow, worker_cluster_message,
-    columns=lambda cluster: {"broker_cluster": cluster.spec.broker_cluster},
-)  # fmt: skip
+NOUN = Noun(WorkerCluster, worker_cluster_message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from keelman.state.resources.annotations import annotated, check_description, ne
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.rows import ResourceRow, plain, read
+from keelman.state.resources.rows import plain, read
 from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.resources.snapshot import WORKER_CONFIGURATION, Snapshot
 from keelman.state.resources.transaction import Transaction
@@ -30,12 +30,6 @@ from keelman.workers.configurations import checked_content, shown_content
 
 MAX_BYTES = 2 << 20  # a client with default settings accepts an answer of 4 MiB
 SECRETS = "secrets"  # the value under a key of this name is sealed as a whole
-
-
-class WorkerConfigurationRow(ResourceRow, table=True):
-    """A worker configuration; `spec` is JSON of its revisions, with their contents apart in base64."""
-
-    __tablename__ = "worker_configuration"
 
 
 def _spec(found: WorkerConfiguration) -> dict[str, Any]:
@@ -79,8 +73,9 @@ def answered(
 
 
 NOUN = Noun(
-    WorkerConfiguration, WorkerConfigurationRow, configuration_message,
-    columns=lambda found: {"spec": _spec(found)}, fields=lambda row: _fields(row.spec),
+    WorkerConfiguration, configuration_message,
+    left_out=("annotations", "revisions"),
+    more=lambda found: {"spec": _spec(found)}, fields=lambda _, payload: _fields(payload["spec"]),
 )  # fmt: skip
 
 

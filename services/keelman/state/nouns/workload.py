@@ -6,10 +6,6 @@ import dataclasses
 import uuid
 from typing import Any
 
-from sqlalchemy import BigInteger, Column
-from sqlalchemy.types import JSON
-from sqlmodel import Field, SQLModel
-
 from keelman.api.node.v1 import workload_pb2
 from keelman.api.node.v1 import workload_service_pb2 as pb
 from keelman.api.node.v1 import workload_service_pb2_grpc as grpc
@@ -34,24 +30,6 @@ from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, list_page, page_of
 from keelman.state.resources.snapshot import WORKLOAD
 from keelman.state.resources.transaction import Transaction
-
-
-class WorkloadRow(SQLModel, table=True):
-    """A workload, its place, and its agent's last report."""
-
-    __tablename__ = "workload"
-    name: str = Field(primary_key=True)
-    uid: str
-    node: str = Field(foreign_key="node.name", index=True)
-    generation: int = Field(sa_type=BigInteger)
-    goal: str
-    spec: dict[str, Any] = Field(sa_type=JSON)
-    status: dict[str, Any] | None = Field(sa_column=Column(JSON(none_as_null=True), nullable=True))
-    has_run: bool
-    tried_ports: list[int] = Field(sa_type=JSON)
-    limits: dict[str, Any] = Field(sa_type=JSON)
-    force: bool
-    trial: dict[str, Any] = Field(sa_type=JSON)
 
 
 def status_message(status: WorkloadStatus) -> workload_pb2.WorkloadStatus:
@@ -101,7 +79,7 @@ def assignment_message(workload: Workload) -> workload_pb2.Workload:
     return message
 
 
-NOUN = Noun(Workload, WorkloadRow, workload_message)
+NOUN = Noun(Workload, workload_message)
 
 
 def save(tx: Transaction, workload: Workload) -> Workload:

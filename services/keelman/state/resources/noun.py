@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from google.protobuf.message import Message
-from sqlmodel import SQLModel
 
 from keelman.api.event.v1 import event_pb2
 from keelman.rpc.times import to_timestamp
-from keelman.state.resources.rows import Packed, resource_of, row_of
+from keelman.state.resources.rows import Packed, payload_of, resource_of
 
 R = TypeVar("R")
 CREATED = event_pb2.EVENT_TYPE_CREATED
@@ -22,18 +21,19 @@ DELETED = event_pb2.EVENT_TYPE_DELETED
 
 @dataclass(frozen=True, slots=True)
 class Noun(Generic[R]):
-    """A kind of resource. Its name, in tables, topics and events, is its class's NOUN.
+    """A kind of resource. Its name, in rows, topics and events, is its class's NOUN.
 
-    `message` makes the message that users and events see. The row has the resource's fields by name, except those that
-    are `packed`; `columns` gives the rest of a resource's row, and `fields` the fields that no column holds.
+    `message` makes the message that users and events see. The payload of a row has the resource's fields by name,
+    except those that are `packed` or `left_out`; `more` gives the rest of a resource's payload, and `fields`, from the
+    name and the payload, the fields that the payload does not have by name.
     """
 
     kind: type[R]
-    table: type[SQLModel]
     message: Callable[[R], Message]
     packed: Packed = field(default_factory=dict)
-    columns: Callable[[R], dict[str, Any]] = lambda resource: {}
-    fields: Callable[[Any], dict[str, Any]] = lambda row: {}
+    left_out: Collection[str] = ()
+    more: Callable[[R], dict[str, Any]] = lambda resource: {}
+    fields: Callable[[str, Mapping[str, Any]], dict[str, Any]] = lambda name, payload: {}
 
     @property
     def name(self) -> str:
@@ -47,12 +47,15 @@ class Noun(Generic[R]):
         return "etag" in self.kind.__dataclass_fields__  # type: ignore[attr-defined]
 
     def to_row(self, resource: R) -> dict[str, Any]:
-        """Returns the values of the resource's row."""
-        return row_of(self.table, resource, self.packed) | self.columns(resource)
+        """Returns the values of the resource's row, with its secrets as they are."""
+        found = cast(Any, resource)
+        payload = payload_of(resource, self.packed, self.left_out) | self.more(resource)
+        revision = int(found.etag or 0) if self.has_etag else 0
+        return {"noun": self.name, "name": found.name, "revision": revision, "payload": payload}
 
-    def from_row(self, row: Any) -> R:
+    def from_row(self, name: str, revision: int, payload: Mapping[str, Any]) -> R:
         """Returns the resource of a row."""
-        return resource_of(self.kind, row, self.packed, **self.fields(row))
+        return resource_of(self.kind, name, revision, payload, self.packed, **self.fields(name, payload))
 
     def event(self, kind: event_pb2.EventType.ValueType, resource: R, revision: int, time: datetime) -> event_pb2.Event:
         """Returns an event, with the resource as users see it."""

@@ -1,6 +1,6 @@
-"""Rows of the nouns' tables and resources of the model, each made of the other by the names of columns and fields.
+"""Payloads of rows and resources of the model, each made of the other by the names of keys and fields.
 
-Times are whole microseconds since 1970 UTC, in columns as in JSON.
+Times are whole microseconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -8,65 +8,53 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
-from sqlalchemy import BigInteger
-from sqlalchemy.types import JSON
-from sqlmodel import Field, SQLModel
-
 from keelman.state.database.times import micros, moment
 
 T = TypeVar("T")
 Packed: TypeAlias = Mapping[str, str | Sequence[str] | Mapping[str, str]]
-"""Columns without the field of their name: they hold another field, or JSON of several, by their names or by keys."""
+"""Keys of a payload without the field of their name: they hold another field, or JSON of several, by their names or by
+keys."""
 _NOTHING_PACKED: Packed = {}
 
 
-class ResourceRow(SQLModel):
-    """The columns of most resources; `revision` is the etag, and secrets in `spec` are sealed."""
-
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_type=BigInteger)
-    update_time: int = Field(sa_type=BigInteger)
-    revision: int = Field(sa_type=BigInteger)
-    spec: dict[str, Any] = Field(sa_type=JSON)
-
-
-def row_of(table: type[SQLModel], resource: Any, packed: Packed = _NOTHING_PACKED) -> dict[str, Any]:
-    """Returns the values of a resource's row, for the columns that it has a field for."""
-    made: dict[str, Any] = {}
-    for column in table.model_fields:
-        match packed.get(column, column):
-            case "revision":
-                made[column] = int(resource.etag or 0)
-            case str(name) if hasattr(resource, name):
-                made[column] = _plain(getattr(resource, name))
-            case str():
-                pass
-            case fields:
-                made[column] = {key: _plain(getattr(resource, name)) for key, name in _pairs(fields)}
+def payload_of(resource: Any, packed: Packed = _NOTHING_PACKED, left_out: Collection[str] = ()) -> dict[str, Any]:
+    """Returns the payload of a resource's row: its fields, except name and etag, which have columns, and those left
+    out."""
+    apart = {"name", "etag", *left_out, *(name for fields in packed.values() for name in _names(fields))}
+    made = {name: _plain(getattr(resource, name)) for name in _readers(cast(Any, type(resource))) if name not in apart}
+    for key, fields in packed.items():
+        if isinstance(fields, str):
+            made[key] = _plain(getattr(resource, fields))
+        else:
+            made[key] = {part: _plain(getattr(resource, name)) for part, name in _pairs(fields)}
     return made
 
 
-def resource_of(kind: type[T], row: Any, packed: Packed = _NOTHING_PACKED, /, **given: Any) -> T:
-    """Returns the resource of a row; `given` are fields without a column. Fields that came later have their
-    defaults."""
+def resource_of(
+    kind: type[T], name: str, revision: int, payload: Mapping[str, Any], packed: Packed = _NOTHING_PACKED, /,
+    **given: Any,
+) -> T:  # fmt: skip
+    """Returns the resource of a row; `given` are fields that the payload does not have. Fields that came later have
+    their defaults."""
     readers = _readers(cast(Any, kind))
-    stored = {name: getattr(row, name) for name in readers if hasattr(row, name) and name not in packed}
-    if "etag" in readers:
-        stored["etag"] = str(row.revision)
-    for column, fields in packed.items():
-        value = getattr(row, column)
+    stored = {field: value for field, value in payload.items() if field in readers and field not in packed}
+    stored |= {field: value for field, value in (("name", name), ("etag", str(revision))) if field in readers}
+    for key, fields in packed.items():
         if isinstance(fields, str):
-            stored[fields] = value
+            stored[fields] = payload[key]
         else:
-            stored |= {name: value[key] for key, name in _pairs(fields) if key in value}
-    return kind(**{name: readers[name](value) for name, value in stored.items() if name not in given}, **given)
+            stored |= {field: payload[key][part] for part, field in _pairs(fields) if part in payload[key]}
+    return kind(**{field: readers[field](value) for field, value in stored.items() if field not in given}, **given)
+
+
+def _names(fields: str | Sequence[str] | Mapping[str, str]) -> list[str]:
+    return [fields] if isinstance(fields, str) else [name for _, name in _pairs(fields)]
 
 
 def _pairs(fields: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:

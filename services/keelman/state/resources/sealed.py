@@ -1,8 +1,8 @@
-"""Seals the secrets in the rows of nouns, and opens them."""
+"""Seals the secrets in the rows of resources, and opens them: those of a payload's spec."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -12,16 +12,17 @@ from keelman.state.database.sealing import sealer_of
 SPEC = "spec"
 
 
-def sealed(session: AsyncSession, noun: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of a noun's row with the secrets in its spec sealed."""
-    if SPEC not in values:
-        return values
-    return values | {SPEC: sealer_of(session).seal(values[SPEC], noun, values["name"], SPEC)}
+def sealed(session: AsyncSession, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of a row with its secrets sealed."""
+    payload = with_secrets(row["payload"], row["noun"], row["name"], sealer_of(session).seal)
+    return {**row, "payload": payload}
 
 
-def opened(session: AsyncSession, noun: str, row: Any) -> Any:
-    """Returns a row with its secrets opened. Raises FailedPrecondition (KEY_WRONG)."""
-    values = dict(row._mapping)
-    if SPEC in values:
-        values[SPEC] = sealer_of(session).open(values[SPEC], noun, values["name"], SPEC)
-    return SimpleNamespace(**values)
+def opened(session: AsyncSession, row: Any) -> Mapping[str, Any]:
+    """Returns the payload of a row with its secrets opened. Raises FailedPrecondition (KEY_WRONG)."""
+    return with_secrets(row.payload, row.noun, row.name, sealer_of(session).open)
+
+
+def with_secrets(payload: Mapping[str, Any], noun: str, name: str, change: Callable[..., Any]) -> Mapping[str, Any]:
+    """Returns a payload whose spec was changed by `change`, which gets the spec and its place."""
+    return {**payload, SPEC: change(payload[SPEC], noun, name, SPEC)} if SPEC in payload else payload

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,11 +17,20 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.state.database.database import Database
 from keelman.state.database.failpoints import hit
-from keelman.state.database.tables import CounterRow, OutboxRow
+from keelman.state.database.tables import CounterRow, OutboxRow, ResourceRow
 from keelman.state.resources.noun import Noun, Nouns
 from keelman.state.resources.sealed import opened, sealed
 from keelman.state.resources.snapshot import WORKLOAD, Snapshot
 from keelman.state.resources.transaction import Change, Transaction
+
+
+def _table(row: type[SQLModel]) -> sa.Table:
+    found: sa.Table = row.__table__  # type: ignore[attr-defined]
+    return found
+
+
+_RESOURCES = _table(ResourceRow)
+_AT_PLACE = (_RESOURCES.c.noun == sa.bindparam("of_noun"), _RESOURCES.c.name == sa.bindparam("of_name"))
 
 
 class Store:
@@ -139,9 +147,8 @@ class Store:
 async def load(session: AsyncSession, nouns: Nouns) -> Snapshot:
     """Reads everything from the database, as of one moment."""
     made = Snapshot()
-    for noun in nouns.values():
-        rows = (await (await session.connection()).execute(sa.select(_table(noun.table)))).all()
-        made.fill([noun.from_row(opened(session, noun.name, row)) for row in rows])
+    rows = (await (await session.connection()).execute(sa.select(_RESOURCES))).all()
+    made.fill([nouns[row.noun].from_row(row.name, row.revision, opened(session, row)) for row in rows])
     return made
 
 
@@ -162,53 +169,30 @@ async def write_rows(
 ) -> None:
     """Writes the rows of changes and their events."""
     connection = await session.connection()
-    changed_nouns = [noun for noun in _in_order(nouns) if any(c.noun == noun.name for c in changes)]
-    for noun in changed_nouns:
-        table, mine = _table(noun.table), [c for c in changes if c.noun == noun.name]
-        new = [sealed(session, noun.name, noun.to_row(c.new)) for c in mine if c.old is None]
-        changed = [
-            sealed(session, noun.name, noun.to_row(c.new)) | {"key": c.name}
-            for c in mine
-            if c.old is not None and c.new is not None
-        ]
-        if new:
-            await connection.execute(sa.insert(table), new)
-            hit("rows-added")
-        if changed:
-            await connection.execute(_update_by_name(table), changed)
-            hit("rows-changed")
-    for noun in reversed(changed_nouns):
-        table = _table(noun.table)
-        gone = [{"key": c.name} for c in changes if c.noun == noun.name and c.new is None]
-        if gone:
-            await connection.execute(sa.delete(table).where(table.c.name == sa.bindparam("key")), gone)
-            hit("rows-deleted")
+    rows = [(c, sealed(session, nouns[c.noun].to_row(c.new))) for c in changes if c.new is not None]
+    if new := [row for change, row in rows if change.old is None]:
+        await connection.execute(sa.insert(_RESOURCES), new)
+        hit("rows-added")
+    if changed := [row | _place(change) for change, row in rows if change.old is not None]:
+        await connection.execute(sa.update(_RESOURCES).where(*_AT_PLACE), changed)
+        hit("rows-changed")
+    if gone := [_place(change) for change in changes if change.new is None]:
+        await connection.execute(sa.delete(_RESOURCES).where(*_AT_PLACE), gone)
+        hit("rows-deleted")
     if events:
         await connection.execute(sa.insert(_table(OutboxRow)), events)
         hit("events-added")
 
 
-def _in_order(nouns: Nouns) -> Sequence[Noun[Any]]:
-    """Returns the nouns so that each comes after those that its table refers to."""
-    order = _order_of_tables()
-    return sorted(nouns.values(), key=lambda noun: order[_table(noun.table).name])
-
-
-@cache
-def _order_of_tables() -> dict[str, int]:
-    return {table.name: number for number, table in enumerate(SQLModel.metadata.sorted_tables)}
-
-
-@cache
-def _update_by_name(table: sa.Table) -> sa.Update:
-    return sa.update(table).where(table.c.name == sa.bindparam("key"))
+def _place(change: Change) -> dict[str, str]:
+    return {"of_noun": change.noun, "of_name": change.name}
 
 
 async def _read_again(session: AsyncSession, noun: Noun[Any], draft: Snapshot, name: str) -> None:
-    table = _table(noun.table)
-    row = (await (await session.connection()).execute(sa.select(table).where(table.c.name == name))).one_or_none()
+    statement = sa.select(_RESOURCES).where(_RESOURCES.c.noun == noun.name, _RESOURCES.c.name == name)
+    row = (await (await session.connection()).execute(statement)).one_or_none()
     if row is not None:
-        draft.put(noun.from_row(opened(session, noun.name, row)))
+        draft.put(noun.from_row(row.name, row.revision, opened(session, row)))
     elif name in draft.resources(noun.name):
         draft.drop(noun.name, name)
 
@@ -219,11 +203,6 @@ def _differences(nouns: Nouns, old: Snapshot, new: Snapshot) -> list[Change]:
         before, after = old.resources(noun), new.resources(noun)
         pairs = ((name, before.get(name), after.get(name)) for name in before.keys() | after.keys())
         found += [Change(noun, *pair) for pair in pairs if pair[1] != pair[2]]
-    return found
-
-
-def _table(row: type[SQLModel]) -> sa.Table:
-    found: sa.Table = row.__table__  # type: ignore[attr-defined]
     return found
 
 

@@ -24,10 +24,9 @@ from keelman.state.database.database import open_database
 from keelman.state.database.key_source import KeySource, made_key, new_key_file, read_keys, setting_of
 from keelman.state.database.migrations.migrate import MIGRATION_LOCK, USED_LOCK
 from keelman.state.database.sealing import Sealer, wrong_key
-from keelman.state.database.tables import AUTHORITY, AuthorityRow, OutboxRow, RequestRow, SealingRow
-from keelman.state.nouns.registry import NOUNS
+from keelman.state.database.tables import AUTHORITY, AuthorityRow, OutboxRow, RequestRow, ResourceRow, SealingRow
 from keelman.state.resources.hidden import PROPERTIES
-from keelman.state.resources.sealed import SPEC
+from keelman.state.resources.sealed import with_secrets
 
 log = get_logger()
 ROWS_AT_ONCE = 100
@@ -147,23 +146,17 @@ async def _take_turn(connection: AsyncConnection) -> None:
 
 
 async def reseal(connection: AsyncConnection, change: Callable[..., Any]) -> int:
-    """Writes every spec that `change` changes; returns their number."""
-    count = 0
-    for noun in NOUNS.values():
-        table = _table(noun.table)
-        if SPEC not in table.c:
-            continue
-        rows = (await connection.execute(sa.select(table.c.name, table.c.spec))).all()
-        changed = []
-        for number, (name, spec) in enumerate(rows, 1):
-            if (new := change(spec, noun.name, name, SPEC)) != spec:
-                changed.append({"key": name, SPEC: new})
-            await _go_on(connection, number)
-        if changed:
-            statement = sa.update(table).where(table.c.name == sa.bindparam("key")).values(spec=sa.bindparam(SPEC))
-            await connection.execute(statement, changed)
-        count += len(changed)
-    return count + await _reseal_authority(connection, change)
+    """Writes every row of which `change` changes the spec; returns their number."""
+    table, changed = _table(ResourceRow), []
+    rows = (await connection.execute(sa.select(table.c.noun, table.c.name, table.c.payload))).all()
+    for number, (noun, name, payload) in enumerate(rows, 1):
+        if (new := with_secrets(payload, noun, name, change)) != payload:
+            changed.append({"of_noun": noun, "of_name": name, "payload": new})
+        await _go_on(connection, number)
+    if changed:
+        place = (table.c.noun == sa.bindparam("of_noun"), table.c.name == sa.bindparam("of_name"))
+        await connection.execute(sa.update(table).where(*place), changed)
+    return len(changed) + await _reseal_authority(connection, change)
 
 
 async def _go_on(connection: AsyncConnection, number: int) -> None:

@@ -15,20 +15,19 @@ from pathlib import Path
 import psutil
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_cluster_service_pb2 import UpdateWorkerClusterRequest
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import is_marked
-from keelman.state.database.migrations.migrate import NEWEST, migrate
+from keelman.state.database.migrations.migrate import NEWEST
 from support.eventually import eventually
+from support.state.homes import set_back
 from support.state.nodes import Nodes, running_nodes
 from support.state.service import RUNNING, Clients
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
-BEFORE = f"{int(NEWEST) - 1:04}"
 SAME, CHANGED, SPARK = "worker/same/0", "worker/changed/0", "spark/n1"
 
 
@@ -116,33 +115,12 @@ def restore(database: str, backup: Path) -> None:
     Path(database).write_bytes(backup.read_bytes())
 
 
-async def set_back(database: str) -> None:
-    """The same data in the tables of the version before."""
-    new = Path(database).with_suffix(".new")
-    Path(database).rename(new)
-    engine = create_async_engine(f"sqlite+aiosqlite:///{database}")
-    await migrate(engine, BEFORE)
-    await engine.dispose()
-    with closing(sqlite3.connect(database, isolation_level=None)) as old:
-        old.execute("ATTACH ? AS new", [str(new)])
-
-        def columns_of(schema: str, table: str) -> set[str]:
-            return {row[1] for row in old.execute(f"PRAGMA {schema}.table_info({table})")}
-
-        for (table,) in old.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall():
-            if table != "alembic_version":
-                columns = ", ".join(sorted(columns_of("main", table) & columns_of("new", table)))
-                old.execute(f"DELETE FROM main.{table}")
-                old.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
-    new.unlink()
-
-
 @pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
 async def test_an_upgrade_leaves_workers_alone(installation: Installation) -> None:
     nodes, clients, database = installation.nodes, installation.clients, installation.database
     before = {name: w.status.pid for name, w in (await running(clients)).items()}
     assert await nodes.state.end() == 0
-    await set_back(database)
+    set_back(Path(database))
     await nodes.state.start()  # migrates
     with closing(sqlite3.connect(database)) as read:
         assert read.execute("SELECT version_num FROM alembic_version").fetchone() == (NEWEST,)

@@ -267,7 +267,7 @@ async def test_kill_9_in_the_middle_of_writes_leaves_no_gap(tmp_path, broker) ->
     with sqlite3.connect(tmp_path / "state" / "state.db") as database:
         revisions = [r for (r,) in database.execute("SELECT revision FROM outbox ORDER BY revision")]
         (counter,) = database.execute("SELECT value FROM counter WHERE name = 'revision'").fetchone()
-        names = {n for (n,) in database.execute("SELECT name FROM broker_cluster")}
+        names = {n for (n,) in database.execute("SELECT name FROM resource WHERE noun = 'broker_cluster'")}
         told = {n for (n,) in database.execute("SELECT name FROM outbox WHERE noun = 'broker_cluster'")}
     database.close()
     assert revisions == list(range(1, counter + 1))

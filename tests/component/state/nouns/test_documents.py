@@ -164,7 +164,7 @@ async def test_secrets_are_shown_to_who_asks_for_them_and_nowhere_else(tmp_path:
     files = [file.read_bytes() for file in (tmp_path / "state").glob("state.db*")]
     assert not any(CANARY.encode() in data for data in files)
     with sqlite3.connect(tmp_path / "state" / "state.db") as database:
-        assert "sealed:1:" in database.execute("SELECT spec FROM document").fetchone()[0]
+        assert "sealed:1:" in database.execute("SELECT payload FROM resource WHERE noun = 'document'").fetchone()[0]
         events = [event_pb2.Event.FromString(p) for (p,) in database.execute("SELECT payload FROM outbox")]
     assert [event.name for event in events] == ["ohara.object/default/n1"] * 2
     assert {event.document.secrets["password"] for event in events} == {"[hidden]"}

@@ -237,7 +237,7 @@ def in_tables(url: str) -> dict[str, bytes]:
 def in_server(server: PostgresqlServer, url: str) -> dict[str, set[str]]:
     """Where canaries stand in a PostgreSQL: in its tables, its files and its log."""
     held = in_tables(url)
-    assert b"acme.node" in held["document"], "what is there is found"
+    assert b"acme.node" in held["resource"], "what is there is found"
     held |= {str(file): file.read_bytes() for file in server.folder.rglob("*") if file.is_file()}
     assert any(b"acme.node" in data for name, data in held.items() if "pg_wal" in name)
     return {name: names for name, data in held.items() if (names := canaries_in(data))}

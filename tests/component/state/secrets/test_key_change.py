@@ -45,7 +45,9 @@ async def create(store: Store, name: str) -> None:
 
 async def sealed(store: Store) -> list[str]:
     async with store.database.engine.connect() as connection:
-        found = await connection.execute(sa.text("SELECT spec FROM broker_cluster ORDER BY name"))
+        found = await connection.execute(
+            sa.text("SELECT payload FROM resource WHERE noun = 'broker_cluster' ORDER BY name")
+        )
         return [str(spec) for (spec,) in found.all()]
 
 

@@ -153,10 +153,11 @@ def in_the_clear(path: Path) -> None:
     event = event_pb2.Event(name="demo", worker_cluster=message).SerializeToString()
     answer = workers_pb.CreateWorkerClusterResponse(worker_cluster=message).SerializeToString()
     with sqlite3.connect(path) as database:
-        (stored,) = database.execute("SELECT spec FROM worker_cluster").fetchone()
-        stored = json.loads(stored)
-        stored["properties"], stored["annotations"]["extra"] = PROPERTIES, {"password": f"{CANARY}-extra"}
-        database.execute("UPDATE worker_cluster SET spec = ?", (json.dumps(stored),))
+        (stored,) = database.execute("SELECT payload FROM resource WHERE noun = 'worker_cluster'").fetchone()
+        payload = json.loads(stored)
+        spec = payload["spec"]
+        spec["properties"], spec["annotations"]["extra"] = PROPERTIES, {"password": f"{CANARY}-extra"}
+        database.execute("UPDATE resource SET payload = ? WHERE noun = 'worker_cluster'", (json.dumps(payload),))
         database.execute("UPDATE outbox SET payload = ? WHERE name = 'demo'", (event,))
         database.execute("INSERT INTO request VALUES ('one', 'CreateWorkerCluster', 1, ?)", (answer,))
         database.execute("DELETE FROM sealing")

@@ -111,10 +111,10 @@ def test_what_is_not_delivered_is_kept_and_told_once() -> None:
     worker = Workload(
         "worker/demo/0", "n1", 1, Goal.RUNNING, WorkerSpec("demo", "127.0.0.1", 8083, {}, ""), status=status
     )
-    assert workload.NOUN.from_row(workload.WorkloadRow(**workload.NOUN.to_row(worker))) == worker
-    before = {key: value for key, value in workload.NOUN.to_row(worker)["status"].items() if key != "log_problems"}
-    row = workload.WorkloadRow(**workload.NOUN.to_row(worker) | {"status": before})
-    found = workload.NOUN.from_row(row).status
+    row = workload.NOUN.to_row(worker)
+    assert workload.NOUN.from_row(row["name"], row["revision"], row["payload"]) == worker
+    before = {key: value for key, value in row["payload"]["status"].items() if key != "log_problems"}
+    found = workload.NOUN.from_row(row["name"], row["revision"], row["payload"] | {"status": before}).status
     assert found is not None
     assert found.log_problems == ()
     assert workload.status_of(workload.status_message(status)) == status

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from keelman.model.errors import FailedPrecondition
 
 MIGRATIONS = Path(__file__).parent
 NEWEST = max(path.name[1:5] for path in (MIGRATIONS / "versions").glob("v[0-9]*.py"))
+FIRST = min(path.name[1:5] for path in (MIGRATIONS / "versions").glob("v[0-9]*.py"))
+FORMER = "0024"
+"""The version with a table for each noun, which the first migration brings over."""
 VERSION_TABLE = "alembic_version"
 # Two states that start at once on one PostgreSQL take turns; the number only has to be the same in both.
 MIGRATION_LOCK = 7410_0001
@@ -21,7 +24,8 @@ USED_LOCK = 7410_0002
 async def migrate(engine: AsyncEngine, to: str = NEWEST) -> None:
     """Runs the migrations that are missing up to a version, all in one transaction, whatever process comes first.
 
-    Raises FailedPrecondition for a database that a newer keelman has written.
+    Raises FailedPrecondition for a database that a newer keelman has written, for one of an earlier version than is
+    brought over, and for one whose tables another state service of an earlier version uses.
     """
     async with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -36,7 +40,28 @@ async def migrate(engine: AsyncEngine, to: str = NEWEST) -> None:
                 f"state.database: its tables have version {present}, this keelman knows versions up to {NEWEST}: "
                 "run the newer keelman"
             )
+        if present is not None and present < FIRST:
+            await _leave_former(connection, present)
         await connection.run_sync(_upgrade, to)
+
+
+async def _leave_former(connection: AsyncConnection, present: str) -> None:
+    """Has the migrations begin with the first. Raises FailedPrecondition for another version than that before it, and
+    while a state service uses that one's tables."""
+    if present != FORMER:
+        raise FailedPrecondition(
+            f"state.database: its tables have version {present}, this keelman brings over version {FORMER}: run a "
+            "keelman in between first"
+        )
+    if connection.dialect.name == "postgresql":
+        is_free = sa.text(f"SELECT pg_try_advisory_xact_lock({USED_LOCK})")
+        if not await connection.scalar(is_free):
+            raise FailedPrecondition(
+                "state.database: state services of an earlier keelman use this database, and its tables become others "
+                "now: stop all of them, then start this one",
+                reason="IN_USE",
+            )
+    await connection.execute(sa.text(f"DELETE FROM {VERSION_TABLE}"))
 
 
 def _present(connection: sa.Connection) -> str | None:
