@@ -31,13 +31,16 @@ OTHERS = (
     "api_key", "x-api-key", "access.token", "clientSecret", "OAuthToken", "aws.secret.access.key", "azure.account.key",
     "gcs.credentials", "google.credentials.json", "private_key", "delegation.token.master.key",
     "password.encoder.secret", "schema.registry.request.header.authorization", "vault.approle.secret_id",
-    "password.2", "client.credentials",
+    "password.2", "client.credentials", "pass", "user.pass", "sas.key", "jwt", "authorization", "connection.string",
+    "azure.connection-string", "passcode", "licenseKey", "session_key", "http.request.cookie", "storage.sas.url",
 )  # fmt: skip
 NOT_SECRET = (
     "topic", "key.converter", "tokens.max", "max.tokens", "keelman.secrets.policy", "ssl.key.alias",
     "message.key.columns", "basic.auth.credentials.source", "sasl.oauthbearer.token.endpoint.url",
     "config.providers.file.param.allowed.paths",
-    "primary.key", "delegation.token.expiry.time.ms", "aws.access.key.id", "ssl.keystore.location", "author",
+    "primary.key", "partition.key", "routing.key", "compass", "bypass.proxy", "passthrough", "jwt.audience",
+    "authorization.type", "connection.strings.max", "pass.through",
+    "delegation.token.expiry.time.ms", "aws.access.key.id", "ssl.keystore.location", "author",
 )  # fmt: skip
 PREFIXES = (
     "", "producer.", "consumer.", "admin.", "listeners.https.", "config.providers.vault.param.", "producer.override.",

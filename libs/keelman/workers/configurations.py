@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Mapping
 
 import javaproperties
 
-from keelman.connect.config.secret_keys import shown_value
+from keelman.connect.config.secret_keys import shown_value, without_words
 from keelman.connect.converters.configured import is_own
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.runtime.logs.redaction import HIDDEN
@@ -144,7 +144,9 @@ def _shown(element: javaproperties.PropertiesElement) -> str:
         except javaproperties.InvalidUEscapeError:
             return f"# {HIDDEN}{end}"
         said = "".join(_shown(piece) for piece in was)
-        return source if said == "".join(piece.source for piece in was) else f"# {said}{end}"
+        if said != "".join(piece.source for piece in was):
+            return f"# {said}{end}"
+        return without_words(source.rstrip("\r\n")) + source[len(source.rstrip("\r\n")) :]
     if not isinstance(element, javaproperties.KeyValue):
         return source
     shown = shown_value(element.key, element.value)

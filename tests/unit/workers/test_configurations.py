@@ -130,3 +130,18 @@ def test_of_what_is_shown_secrets_are_hidden_and_all_else_stays() -> None:
     assert shown.startswith(BASE + b"# words\n\n a : b\\\n  c\n")
     assert properties_of(shown) == properties_of(text) | {"db.password": "[hidden]", "url": "http://[hidden]@h"}
     assert shown_content(BASE + b"a.password=${env:P}\n") == BASE + b"a.password=${env:P}\n"
+
+
+@pytest.mark.parametrize(
+    ("comment", "shown"),
+    [
+        ("# old: password=hunter2", "# old: password=[hidden]"),
+        ("# the old password is hunter2, do not use it", "# the old password is [hidden], do not use it"),
+        ("! db pass: hunter2", "! db pass: [hidden]"),
+        ("#API key hunter2", "#API key [hidden]"),
+        ("# db.password = ${env:P}", "# db.password = ${env:P}"),
+        ("# compass and bypass", "# compass and bypass"),
+    ],
+)
+def test_secrets_in_comments_are_hidden(comment: str, shown: str) -> None:
+    assert shown_content(BASE + f"{comment}\n".encode()) == BASE + f"{shown}\n".encode()

@@ -21,8 +21,10 @@ _CLIENTS = re.compile(
     r"|basic\.auth\.user\.info)$"
 )
 _WORDS = re.compile(
-    r"(?:password|passwd|passphrase|secrets?|token|secret[._-]?id|(?:^|[._-])(?:pwd|credentials?(?:[._-]json)?"
-    r"|(?:private|api|access|account|shared|master|signing|encryption|secret)(?:[._-](?:access|secret))?[._-]?keys?))"
+    r"(?:password|passwd|passphrase|passcode|secrets?|token|secret[._-]?id"
+    r"|(?:^|[._-])(?:pass|pwd|jwt|credentials?(?:[._-]json)?|authorization|cookie|connection[._-]string|sas[._-]url"
+    r"|(?:private|api|access|account|shared|master|signing|encryption|secret|sas|license|hmac|subscription|session"
+    r"|integration)(?:[._-](?:access|secret))?[._-]?keys?))"
     r"(?:[._-]?\d+)?$"
     # Headers that a client of a schema registry sends: Authorization, X-Api-Key, Cookie.
     r"|(?:^|\.)request\.header\..*(?:auth|key|cookie|secret|token)"
@@ -40,6 +42,11 @@ _IN_QUERY = re.compile(
     r"|\"[\w.-]*(?:password|passwd|passphrase|secret|token)\"\s*:\s*\")((?:[^&;\s\"\\]|\\.)+)"
 )
 """As in a JDBC URL, a connection string or a JSON text."""
+_IN_WORDS = re.compile(
+    r"(?i)(\b(?:\w*[._-])?(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|credentials?|jwt|bearer|authorization"
+    r"|(?:api|access|private|account|sas)[ ._-]?key)s?\b\W{0,3}(?:\b(?:is|was)\b)?\s*[:=]?\s*[\"']?)([^\s\"',;]+)"
+)
+"""As in a comment: the word behind a word for a secret."""
 _HIDDEN_PART = re.compile(r"(?:^|://|=|\")" + re.escape(HIDDEN) + r"(?:$|[@&;\s\"])")
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
@@ -68,6 +75,12 @@ def without_users(text: str) -> str:
     hidden = _IN_URL.sub(lambda match: _shown_user(match[0]), _places(text))
     hidden = _IN_QUERY.sub(lambda match: match[1] + (HIDDEN if match[2].strip(_PLACE) else match[2]), hidden)
     return re.sub(_PLACE, lambda _: matches.pop(0), hidden) if hidden.count(_PLACE) == len(matches) else HIDDEN
+
+
+def without_words(text: str) -> str:
+    """Returns a text that people wrote, such as a comment, with the word behind each word for a secret hidden: rather
+    one word too many than a password."""
+    return _IN_WORDS.sub(lambda match: match[1] + (HIDDEN if _places(match[2]).strip(_PLACE) else match[2]), text)
 
 
 def shown(config: Mapping[str, str]) -> dict[str, str]:

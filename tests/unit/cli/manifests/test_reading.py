@@ -9,7 +9,7 @@ import pytest
 
 from keelman.cli.manifests.manifest import ManifestsRefused
 from keelman.cli.manifests.reading import read_manifests
-from keelman.cli.manifests.texts import json_document, yaml_documents
+from keelman.cli.manifests.texts import MOST_BYTES, json_document, yaml_documents
 from keelman.model.errors import InvalidArgument
 
 
@@ -103,3 +103,33 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ManifestsRefused, match="a folder with files that end with"):
         read_manifests([str(tmp_path / "empty")])
+
+
+def bomb(levels: int) -> str:
+    """Lists in which each is named ten times by the next one."""
+    lists = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lists += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
+    return "\n".join(lists)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (bomb(9), "its aliases stand for [0-9]{10} values: a document may have 1000000"),
+        ("a: &a [*a]", "nested too deeply"),
+        ("[" * 20_000 + "]" * 20_000, "nested too deeply: a document may have 100 levels|not YAML"),
+    ],
+)
+def test_texts_that_are_too_much_are_refused_at_once(text: str, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        list(yaml_documents(text))
+
+
+def test_json_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="nested too deeply"):
+        json_document("[" * 20_000 + "]" * 20_000)
+
+
+def test_large_texts_are_refused_before_they_are_parsed() -> None:
+    with pytest.raises(InvalidArgument, match="a file of manifests may have 16777216; use several"):
+        json_document(" " * (MOST_BYTES + 1))
