@@ -12,8 +12,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.gateway.access.callers import Admission, Callers
+from keelman.gateway.access.redacted import RedactedAnswer, hide_secrets, sees_secrets
 from keelman.gateway.access.rights import RPCS, Needs, needs_of_route
-from keelman.gateway.access.scopes import EACH, Lookup, refused_scope
+from keelman.gateway.access.scopes import EACH, CallScope, Lookup, refused_scope
 from keelman.gateway.caller import CALLER, EVERYBODY, GatewayCaller
 from keelman.gateway.ohara.wire import errors as ohara
 from keelman.gateway.ohara.wire.call import failed as ohara_answer
@@ -27,6 +28,8 @@ from keelman.workers.rest.client import SAFE, status_of
 
 log = get_logger()
 HEALTH = (["healthz"], ["readyz"])
+GET_CONNECTOR = "/keelman.api.connect.v1.ConnectorService/GetConnector"
+"""The one RPC whose answer has a configuration as it is stored."""
 CHALLENGES = ('Bearer realm="keelman"', 'Basic realm="keelman"')
 
 
@@ -72,9 +75,14 @@ class RpcGuard:
 
     async def _judge(self, caller: GatewayCaller, method: str, needs: Needs, request: Any) -> Change | None:
         check_right(caller, needs, method)
-        if not caller.is_limited:
-            return None
-        scope = needs.scope
+        cut = await self._scope_cut(caller, needs.scope, request) if caller.is_limited else None
+        hide = hide_secrets if method == GET_CONNECTOR and not sees_secrets(caller) else None
+        changes = [change for change in (cut, hide) if change is not None]
+        return changes[0] if len(changes) == 1 else _both(*changes) if changes else None
+
+    async def _scope_cut(self, caller: GatewayCaller, scope: CallScope, request: Any) -> Change | None:
+        """Returns the change that leaves only a limited caller's own in an answer, None for no change. Raises
+        PermissionDenied for a request outside of the caller's scope."""
         about = ("",) if scope.find is None else await scope.find(request, self._lookup)
         if any(not caller.sees(cluster) for cluster in about) or (not about and scope.cut is None):
             raise refused_scope(caller, about)
@@ -87,6 +95,14 @@ def _needs(method: str) -> Needs:
     if method not in RPCS:
         raise Internal(f"no rule admits callers to {method}", reason="NO_RIGHTS")
     return RPCS[method]
+
+
+def _both(first: Change, second: Change) -> Change:
+    def change(answer: Message) -> None:
+        first(answer)
+        second(answer)
+
+    return change
 
 
 def _cutting(cut: Callable[[Any, GatewayCaller], None], caller: GatewayCaller) -> Change:
@@ -118,7 +134,8 @@ class HttpGuard:
         if is_own:  # credentials for the gateway are not passed on
             headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
             scope = {**scope, "headers": headers}
-        await self._app({**scope, CALLER: caller}, receive, send)
+        told = send if sees_secrets(caller) else RedactedAnswer(send)
+        await self._app({**scope, CALLER: caller}, receive, told)
 
     def _admitted(self, scope: Scope, segments: list[str]) -> tuple[GatewayCaller, bool]:
         """Returns the caller, and whether the authorization header was for the gateway itself."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from keelman.connect.config.secret_keys import shown_json
 from keelman.gateway.access.replays import ReplayGuard
 from keelman.gateway.access.rights import MANAGED_CONNECT
 from keelman.gateway.access.signatures import Sent, SignedCaller
@@ -89,6 +90,7 @@ class ManagedConnectApi:
         try:
             if self._replays is not None:
                 await self._replays.check(caller, sent)
-            return ok(await operation.handler(call))
+            answer = await operation.handler(call)
+            return ok(answer if caller.role.has(Right.OPERATE) else shown_json(answer))
         except KeelmanError as error:
             raise error_of(error, conflicts=operation.conflicts) from None
