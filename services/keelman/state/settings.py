@@ -37,15 +37,15 @@ class Settings(WorkerAccessSettings):
     )
     key_command: str = setting(
         "",
-        "Command, without a shell, that prints this key, in place of a file: 32 random bytes in base64. It is asked at "
-        "the start and each minute: when it prints another one, everything is sealed with that.",
+        "Command, without a shell, that prints this key, in place of a file: 32 random bytes in base64. It runs at "
+        "the start and each minute: when it prints another key, everything is sealed with that key.",
         secret=True,
     )
     events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
     oauth_urls: str = setting(
         "",
-        "URLs, with commas between, that the state service may ask for tokens where brokers that it asks about "
-        "themselves want one (OAUTHBEARER); workers have keelman.oauthbearer.allowed.urls.",
+        "URLs, separated by commas, from which the state service may request tokens for its own queries of brokers "
+        "(OAUTHBEARER); workers have keelman.oauthbearer.allowed.urls.",
     )
     heartbeat_seconds: float = setting(2.0, "How often an agent sends a heartbeat.", unit="s", minimum=0.05)
     session_timeout_seconds: float = setting(
@@ -56,7 +56,7 @@ class Settings(WorkerAccessSettings):
     spark_ports: str = setting("7430-7459", "Ports given to Spark services: first-last.")
     chosen_ports: str = setting(
         "10000-19999",
-        "Ports that are chosen at the creates that ask for it, the same on each node of a cluster: first-last.",
+        "Ports for creates with choose_ports, the same on each node of a cluster: first-last.",
     )
     spark_master: str = setting("local[256,1]", "Spark master of the Spark services.")
     spark_idle_seconds: float = setting(
@@ -67,7 +67,7 @@ class Settings(WorkerAccessSettings):
     )
     plugin_storage: str = setting(
         "database",
-        "Where the files of plugins are kept: database; the path of a folder, which every state service of a "
+        "The storage of plugins' files: database; the path of a folder, which every state service of a "
         "PostgreSQL must share; or s3://bucket/prefix.",
     )
     plugin_s3_endpoint: str = setting("", "URL of the S3 server for plugin_storage; empty means AWS.")
@@ -92,9 +92,7 @@ class Settings(WorkerAccessSettings):
     operations_kept_seconds: float = setting(
         7 * 86400.0, "An operation is forgotten so long after its end.", unit="s", minimum=0
     )
-    operations_kept: int = setting(
-        1000, "At most so many operations that have ended are kept, of each noun that they are about.", minimum=0
-    )
+    operations_kept: int = setting(1000, "The number of ended operations that are kept for each noun.", minimum=0)
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
     tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
     client_ca: Path | None = setting(

@@ -76,7 +76,8 @@ async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
     await run(prompt, "download", "plugin", "acme-weather:1.2", "-o", copy)
     assert copy.read_bytes() == file.read_bytes()
     assert (
-        "is there already" in (await run(prompt, "download", "plugin", "acme-weather", "-o", copy, code=CONFLICT)).err
+        " exists: use another file"
+        in (await run(prompt, "download", "plugin", "acme-weather", "-o", copy, code=CONFLICT)).err
     )
     await run(prompt, "download", "plugin", "acme-weather", "-o", copy, "--force")
     assert copy.read_bytes() == other.read_bytes()

@@ -182,7 +182,7 @@ async def test_names_and_nodes_that_cannot_be(clients: Clients) -> None:
     with pytest.raises(InvalidArgument, match=r"managed .* or external"):
         await clients.brokers.CreateBrokerCluster(brokers_pb.CreateBrokerClusterRequest(name="x"))
     worker = worker_service_pb2.GetWorkerRequest(name="demo/7")
-    with pytest.raises(NotFound, match=r"no worker cluster is named 'demo': there is none yet"):
+    with pytest.raises(NotFound, match=r"no worker cluster is named 'demo': none exists yet"):
         await clients.workers.GetWorker(worker)
     await clients.create_external("ext", "127.0.0.1:1")
     await clients.create_workers("demo", brokers="ext", count=1)

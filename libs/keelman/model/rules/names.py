@@ -42,5 +42,5 @@ def found_by_name(noun: str, by_name: Mapping[str, T], name: str) -> T:
         return by_name[name]
     names = sorted(by_name)
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    there = f"those there are: {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none yet"
+    there = f"those there are: {', '.join(names[:MAX_NAMED])}{more}" if names else "none exists yet"
     raise NotFound(f"no {noun} is named {name!r}: {there}", metadata={noun.replace(" ", "_"): name})

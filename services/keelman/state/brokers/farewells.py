@@ -97,7 +97,7 @@ class Farewells:
         cluster = snapshot.worker_clusters.get(worker.cluster)
         brokers = snapshot.broker_clusters.get(cluster.spec.broker_cluster) if cluster is not None else None
         if cluster is None or brokers is None or cluster.spec.engine is not WorkerEngine.KEELMAN:
-            return "nobody is to be notified"
+            return "no group to notify"
         properties = brokers.asked_at(brokers.status.bootstrap_servers)
         group = group_of(cluster.name, cluster.spec.properties)
         client_id = f"farewell-{worker.name}"

@@ -109,7 +109,7 @@ def check_change(old: BrokerClusterSpec, new: BrokerClusterSpec, *, placed: bool
     """Raises InvalidArgument for a field that cannot be changed, or not since brokers were `placed`."""
     if isinstance(old, ManagedBrokers) != isinstance(new, ManagedBrokers):
         raise InvalidArgument.of("spec.kind", "external" if isinstance(new, ExternalBrokers) else "managed",
-                                 "what it was when the cluster was created")  # fmt: skip
+                                 "its value when the cluster was created")  # fmt: skip
     check_same("spec.origin", old.annotations.origin, new.annotations.origin)
     if isinstance(old, ManagedBrokers) and isinstance(new, ManagedBrokers):
         check_same("spec.managed.controllers", old.controllers, new.controllers)

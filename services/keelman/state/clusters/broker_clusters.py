@@ -31,7 +31,7 @@ from keelman.state.resources.transaction import Transaction
 def _check_managed(cluster: BrokerCluster) -> None:
     if isinstance(cluster.spec, ExternalBrokers):
         raise FailedPrecondition(
-            f"broker cluster {cluster.name!r} is external: whoever runs its brokers starts and stops them",
+            f"broker cluster {cluster.name!r} is external: its operator starts and stops its brokers",
             reason="EXTERNAL",
         )
 
@@ -39,7 +39,7 @@ def _check_managed(cluster: BrokerCluster) -> None:
 def create(tx: Transaction, name: str, spec: BrokerClusterSpec, *, stopped: bool = False) -> BrokerCluster:
     """Stores a new broker cluster that shall run, or `stopped`, which an external one cannot be."""
     if stopped and isinstance(spec, ExternalBrokers):
-        raise InvalidArgument.of("stopped", True, "false: whoever runs external brokers starts and stops them")
+        raise InvalidArgument.of("stopped", True, "false: keelman does not start and stop external brokers")
     check_free("broker cluster", name, tx.snapshot.broker_clusters)
     spec = with_credentials(spec, tx.snapshot)
     check(spec, tx.snapshot, name)

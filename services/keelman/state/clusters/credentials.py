@@ -28,9 +28,7 @@ def with_credentials(spec: BrokerClusterSpec, snapshot: Snapshot) -> BrokerClust
     secret = snapshot.resources(SECRET).get(spec.credential_profile)
     if secret is None:
         known = ", ".join(sorted(snapshot.resources(SECRET))[:MAX_NAMED])
-        raise InvalidArgument.of(
-            FIELD, spec.credential_profile, f"a secret that is there ({known or 'there is none yet'})"
-        )
+        raise InvalidArgument.of(FIELD, spec.credential_profile, f"an existing secret ({known or 'none exists yet'})")
     if wrong := _other_key(secret):
         legal = f"a secret of client properties that begin with {', '.join(SECURITY)}; it has {wrong!r}"
         raise InvalidArgument.of(FIELD, secret.name, legal)

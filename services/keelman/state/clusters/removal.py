@@ -26,7 +26,7 @@ async def check_removal(snapshot: Snapshot, cluster: BrokerCluster, wanted: Brok
     if with_data:
         if cluster.goal is not ClusterGoal.RUNNING:
             raise FailedPrecondition(
-                f"spec.managed.nodes: what is on {with_data[0].name} is not known while broker cluster "
+                f"spec.managed.nodes: the data on {with_data[0].name} is unknown while broker cluster "
                 f"{cluster.name!r} does not run: start it first",
                 reason="NOT_RUNNING",
             )

@@ -106,7 +106,9 @@ def _external(cluster: BrokerCluster, spec: ExternalBrokers) -> BrokerClusterSta
         return BrokerClusterStatus(ClusterState.DELETING, "", spec.bootstrap_servers)
     match cluster.reachable:
         case None:
-            return BrokerClusterStatus(ClusterState.STARTING, "its brokers were not asked yet", spec.bootstrap_servers)
+            return BrokerClusterStatus(
+                ClusterState.STARTING, "its brokers were not queried yet", spec.bootstrap_servers
+            )
         case True:
             return BrokerClusterStatus(ClusterState.RUNNING, "", spec.bootstrap_servers)
         case False:

@@ -20,7 +20,7 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     """Raises InvalidArgument naming the field, the value and the legal values, or FailedPrecondition for a name in
     Kafka that another worker cluster has or a broker cluster that is being deleted."""
     if spec.broker_cluster not in snapshot.broker_clusters:
-        known = ", ".join(sorted(snapshot.broker_clusters)) or "there is none yet: create one first"
+        known = ", ".join(sorted(snapshot.broker_clusters)) or "none exists yet: create one first"
         raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
     brokers = snapshot.broker_clusters[spec.broker_cluster]
     check_not_deleted(brokers)
@@ -33,7 +33,7 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
         check_no_tasks("spec.autoscale", spec.autoscale)
         check_autoscale("spec.autoscale", spec.autoscale)
         if spec.engine is not WorkerEngine.KEELMAN:
-            legal = "nothing: workers of this engine do not report what they use; give a count"
+            legal = "nothing: workers of this engine do not report their use; set a count"
             raise InvalidArgument.of("spec.autoscale", spec.engine, legal)
     field_checks.check_routes("spec.routes", spec.routes)
     if spec.log_delivery is not None:

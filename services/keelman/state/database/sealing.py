@@ -84,7 +84,7 @@ class Sealer:
         for key in known:
             if Sealer(key, self.source).proves(proof):
                 return Sealer(key, self.source, tuple(one for one in known if one != key), proof)
-        raise wrong_key(self.source, "what is stored was sealed with another")
+        raise wrong_key(self.source, "the stored values were sealed with another key")
 
     def _sealed(self, value: Any, key: str, place: tuple[str, ...]) -> Any:
         is_text = isinstance(value, str)
@@ -129,8 +129,8 @@ def wrong_key(source: KeySource, why: str) -> FailedPrecondition:
         remedy = "put the one back that it was started with before"
     else:
         remedy = (
-            "print the one that it was started with before, behind the new one in a line of its own until a state "
-            "service has logged key_changed"
+            "print the key of its last start too, in a line after the new one, until a state service has logged "
+            "key_changed"
         )
     return FailedPrecondition(
         f"{setting_of(source)}: {str(source)!r} is not the key of this database's secrets ({why}): {remedy}",

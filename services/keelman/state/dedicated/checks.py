@@ -87,7 +87,7 @@ def check_version(connector: DedicatedConnector, version: str) -> None:
     """Raises Conflict for a version other than the present one."""
     if version and version != connector.version:
         raise Conflict(
-            f"version: {version!r} is not the present one of {connector.name!r}, which is {connector.version!r}",
+            f"version: {version!r} is not the present version of {connector.name!r}, which is {connector.version!r}",
             reason="VERSION_MISMATCH",
             metadata={"version": connector.version},
         )

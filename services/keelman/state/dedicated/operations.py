@@ -151,7 +151,7 @@ class _Steps:
             return Done()
         cluster = self._store.snapshot.worker_clusters.get(operation.target.name)
         if operation.facts.get(names.WAKES) or (cluster is not None and not cluster.status.ready_workers):
-            return Done("none of its workers runs")
+            return Done("no worker of it runs")
         return await self.connector.ask(operation)
 
     async def update_workers(self, operation: Operation) -> Outcome:
@@ -215,7 +215,7 @@ class _Steps:
             return Waiting("the connector was written", LOOK_AGAIN_SECONDS)
         uid = {UID: found.uid}
         if operation.facts[names.SKIP_HEALTH]:
-            return Done("as was asked", uid, skipped=True)
+            return Done("as requested", uid, skipped=True)
         former = operation.facts.get(FORMER)
         had_failed = former is not None and former["failed"]
         waited = self._waited(operation, names.VALIDATE)
@@ -244,7 +244,7 @@ class _Steps:
         only_failed = operation.facts[names.ONLY_FAILED]
         async with calling():
             await self._connectors.restart(*place_of(operation), include_tasks=True, only_failed=only_failed)
-        return Done("what has failed was restarted" if only_failed else "restarted")
+        return Done("failed parts were restarted" if only_failed else "restarted")
 
     async def await_goal(self, operation: Operation) -> Outcome:
         """Waits until the connector runs, or is paused. Raises FailedPrecondition when it has failed."""

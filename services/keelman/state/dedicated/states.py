@@ -131,7 +131,7 @@ def _failure_of_workers(
     if not cluster.status.stuck and (reported.in_group or not _lasts(cluster.status.down_since, WORKERS_AWAY, now)):
         return None
     has_no_node = not cluster.status.stuck and (cluster.note or all(snapshot.is_offline(w.node) for w in workers))
-    why = cluster.status.message or f"none of its workers is ready: its worker cluster is {cluster.status.state}"
+    why = cluster.status.message or f"no worker of it is ready: its worker cluster is {cluster.status.state}"
     return DedicatedFailure(code_of("NO_NODE" if has_no_node else workers_reason(workers)), why)
 
 

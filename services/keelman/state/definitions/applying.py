@@ -47,7 +47,7 @@ PASSES = ("timed out", "a rebalance is expected")
 """Parts of the messages that Connect answers with status 500 in a rebalance."""
 LOOK_COUNTS = timedelta(seconds=1)
 """The most time between two looks that counts as observed: a rebalance may have filled the rest."""
-DELETED = "somebody deleted the connector meanwhile: apply it again"
+DELETED = "the connector was deleted in the meantime: apply it again"
 
 
 def kind(store: Store, connectors: RestConnectors) -> Kind:
@@ -86,7 +86,7 @@ class ConnectorSteps:
     async def ask(self, operation: Operation) -> Outcome:
         """Finds out whether the cluster has the connector, and records its configuration and state."""
         if GONE in operation.facts:
-            return Done("its worker cluster is not there or does not run, and never had the connector")
+            return Done("its worker cluster does not exist or does not run, and never had the connector")
         found = await self.look(operation)
         if found is None:
             return Done("the worker cluster does not have it", {FORMER: None})
@@ -124,18 +124,18 @@ class ConnectorSteps:
         """Restores the connector's former configuration; deletes a connector that did not exist before."""
         former, found = operation.facts[FORMER], await self.look(operation)
         if found is None:
-            return Done("it is not there" if former is None else "somebody deleted it meanwhile: it stays so")
+            return Done("it does not exist" if former is None else "it was deleted in the meantime: it stays deleted")
         if former is None:
             async with calling():
                 await self._connectors.delete(*place_of(operation))
             hit("connector-put-back")
             return Done("deleted")
         if same_config(found.config, former["config"]):
-            return Done("it has what it had before")
+            return Done("its former configuration is unchanged")
         async with _refusing():
             await self._connectors.update(*place_of(operation), former["config"])
         hit("connector-put-back")
-        return Done("it has again what it had before")
+        return Done("its former configuration is back")
 
     async def steer(self, operation: Operation) -> Outcome:
         """Makes the connector run, pause or stop."""
@@ -194,17 +194,17 @@ class ConnectorSteps:
         async with calling():
             if goal is DefinitionGoal.STOPPED and state != goal:
                 await self._connectors.stop(*place)
-                return "asked to stop"
+                return "ordered to stop"
             if goal is DefinitionGoal.PAUSED and state != goal:
                 await self._connectors.pause(*place)
-                return "asked to pause"
+                return "ordered to pause"
             if goal is DefinitionGoal.RUNNING and state in (DefinitionGoal.STOPPED, DefinitionGoal.PAUSED):
                 await self._connectors.resume(*place)
-                return "asked to run"
+                return "ordered to run"
             had_failed = (operation.facts[FORMER] or {}).get("failed", False)
             if goal is DefinitionGoal.RUNNING and had_failed and has_failed(found):
                 await self._connectors.restart(*place, include_tasks=True, only_failed=True)
-                return "what has failed was restarted"
+                return "failed parts were restarted"
         return ""
 
     def without_tasks(self, operation: Operation, found: Connector) -> timedelta:

@@ -55,7 +55,7 @@ def check_worker_cluster(spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> N
     if spec.worker_cluster not in clusters:
         known = sorted(clusters)
         more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-        there = f"{', '.join(known[:MAX_NAMED])}{more}" if known else "there is none yet: create one first"
+        there = f"{', '.join(known[:MAX_NAMED])}{more}" if known else "none exists yet: create one first"
         raise InvalidArgument.of("spec.worker_cluster", spec.worker_cluster, f"the name of a worker cluster ({there})")
     check_not_deleted(clusters[spec.worker_cluster])
 

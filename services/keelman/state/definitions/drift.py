@@ -23,9 +23,9 @@ def drifts(definition: ConnectorDefinition, connector: Connector | None, now: da
     if definition.applying or (applied.time is not None and now < applied.time + REPORTED_WITHIN):
         return []
     if applied.goal is DefinitionGoal.ABSENT:
-        return [] if connector is None else ["connector: it is there, was applied as ABSENT"]
+        return [] if connector is None else ["connector exists; the applied goal is ABSENT"]
     if connector is None:
-        return [f"connector: it is not there, was applied as {applied.goal}"]
+        return [f"connector is missing; the applied goal is {applied.goal}"]
     config = _of_config(applied.config, connector.config)
     return [*_of_identity(applied, connector), *config, *_of_state(applied, connector)]
 
@@ -42,7 +42,7 @@ def _of_config(applied: Mapping[str, str], reported: Mapping[str, str]) -> Itera
         if had == has:
             continue
         if has is None:
-            yield f"config: {key} is not there, was applied as {had}"
+            yield f"config: {key} is missing; the applied value is {had}"
         elif had is None:
             yield f"config: {key} is {shown_value(key, has)}, was not there when applied"
         else:

@@ -121,7 +121,7 @@ def delete(tx: Transaction, name: str, etag: str, *, keep_connector: bool) -> Co
     if is_there and not keep_connector:
         raise FailedPrecondition(
             f"worker cluster {spec.worker_cluster!r} has connector {spec.connector!r} of definition {name!r}: "
-            "apply it as ABSENT first, or say that the connector is to stay there (keep_connector)",
+            "apply it as ABSENT first, or keep the connector (keep_connector)",
             reason="PRESENT",
             metadata={"worker_cluster": spec.worker_cluster, "connector": spec.connector},
         )

@@ -53,7 +53,7 @@ def found(snapshot: Snapshot, kind: str, scope: str, key: str) -> Document:
     document = snapshot.documents.get(document_name(kind, scope, key))
     if document is None:
         raise NotFound(
-            f"there is no document {key!r} of kind {kind!r} in scope {scope!r}",
+            f"no document {key!r} of kind {kind!r} in scope {scope!r}",
             metadata={"kind": kind, "scope": scope, "key": key},
         )
     return document
@@ -79,7 +79,7 @@ def put(tx: Transaction, request: pb.PutDocumentRequest) -> Document:
         check_etag(name, given.etag, present.etag)
     elif given.etag:
         raise Conflict(
-            f"etag: {given.etag!r} is of no document {name!r}: there is none",
+            f"etag: {given.etag!r} is of no document: document {name!r} does not exist",
             reason="ETAG_MISMATCH",
             metadata={"name": name, "etag": ""},
         )

@@ -20,7 +20,7 @@ from keelman.state.resources.snapshot import OPERATION
 from keelman.state.resources.transaction import Transaction
 
 MAX_REASON = 1024
-ASKED = "somebody asked it to end"
+ASKED = "it was canceled by a user"
 
 
 def operation_message(operation: Operation) -> operation_pb2.Operation:

@@ -53,7 +53,7 @@ def found(snapshot: Snapshot, name: str, version: str) -> Plugin:
     known = [one.version for one in mine] or sorted({one.plugin for one in snapshot.plugins.values()})
     what = f"plugin {name} has no version {version!r}" if mine else f"no plugin is named {name!r}"
     more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-    there = f"those there are: {', '.join(known[:MAX_NAMED])}{more}" if known else "there is none yet"
+    there = f"those there are: {', '.join(known[:MAX_NAMED])}{more}" if known else "none exists yet"
     raise NotFound(f"{what}: {there}", metadata={"plugin": name, "version": version})
 
 

@@ -104,7 +104,7 @@ def _check_room(snapshot: Snapshot, made: Secret) -> None:
     total = sum(_size(one) for one in others) + _size(made)
     if total > MAX_TOTAL_BYTES:
         raise Exhausted(
-            f"values: all secrets together have {total} bytes with it: at most {MAX_TOTAL_BYTES} are kept",
+            f"values: all secrets together have {total} bytes with it: at most {MAX_TOTAL_BYTES} are allowed",
             reason="SECRETS_QUOTA",
         )
 

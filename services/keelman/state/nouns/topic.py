@@ -121,7 +121,7 @@ def delete(tx: Transaction, name: str, etag: str, *, keep_topic: bool, gone: boo
     check_no_operation(tx, TOPIC, name)
     if topic.applied.goal is TopicGoal.PRESENT and not (keep_topic or gone):
         raise FailedPrecondition(
-            f"topic {name!r} is on its brokers: apply it as ABSENT first, or say that it is to stay there (keep_topic)",
+            f"topic {name!r} is on its brokers: apply it as ABSENT first, or keep the topic (keep_topic)",
             reason="PRESENT",
             metadata={"topic": topic.spec.topic, "broker_cluster": topic.spec.broker_cluster},
         )

@@ -37,7 +37,7 @@ def restart(tx: Transaction, name: str) -> Workload:
     worker = tx.snapshot.worker(name)
     if worker.goal is not Goal.RUNNING:
         raise FailedPrecondition(
-            f"worker {name!r} is asked to be {worker.goal}: start worker cluster {worker.cluster!r}",
+            f"worker {name!r} has the goal {worker.goal}: start worker cluster {worker.cluster!r}",
             reason="NOT_RUNNING",
         )
     return workloads.save(tx, tried_again(worker))

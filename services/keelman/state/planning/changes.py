@@ -10,8 +10,8 @@ from keelman.model.workload import Goal, Workload
 _ENDS = {Goal.STOPPED: PlanAction.STOP, Goal.REMOVED: PlanAction.REMOVE}
 _WHY = {
     PlanAction.PLACE: "its cluster was started",
-    PlanAction.MOVE: "its node is to carry it no longer",
-    PlanAction.CHANGE: "what it runs with changed",
+    PlanAction.MOVE: "its node no longer carries it",
+    PlanAction.CHANGE: "its settings changed",
     PlanAction.STOP: "its cluster was stopped",
     PlanAction.REMOVE: "its cluster has it no longer",
     PlanAction.FORGET: "it has ended",

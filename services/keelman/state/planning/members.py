@@ -54,7 +54,7 @@ def _misplaced(cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str,
         if worker.node not in cluster.spec.nodes:
             found[worker.name] = f"node {worker.node} is not among spec.nodes"
         elif worker.node in best:
-            found[worker.name] = f"node {worker.node} is to have one worker"
+            found[worker.name] = f"node {worker.node} has one worker of it"
         else:
             best[worker.node] = worker
     return found

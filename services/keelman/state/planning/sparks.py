@@ -50,7 +50,7 @@ def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], b
         if is_used(workloads) or (spark.goal is Goal.RUNNING and _may_linger(draft, node) and lingers(node)):
             continue
         if any(map(needs_spark, workloads)):
-            draft.set_goal(spark, Goal.STOPPED, why="no worker of its node is to run")
+            draft.set_goal(spark, Goal.STOPPED, why="no worker of its node runs")
         else:
             draft.remove(spark, why="its node has no worker")
 
@@ -72,7 +72,7 @@ def _may_linger(draft: Draft, node: str) -> bool:
 
 def _why(old: Workload | None, new: SparkSpec) -> str:
     if old is None or old.goal is not Goal.RUNNING:
-        return "workers of its node are to run"
+        return "workers of its node run"
     if taken := ports_taken(old):
         return f"port {taken[0]} of its node is taken"
     if old.spec.host != new.host:

@@ -163,7 +163,7 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
     elif old.spark_address != new.spark_address:
         yield "its Spark service has another address"
     if old.restart != new.restart:
-        yield "all workers of its cluster are to start again"
+        yield "all workers of its cluster start again"
     theirs = (new.reports_bootstrap_servers, dict(new.reports_client_properties))
     if (old.reports_bootstrap_servers, dict(old.reports_client_properties)) != theirs:
         yield "the brokers of its reports changed"

@@ -97,7 +97,7 @@ class FolderBuckets:
             descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             bucket = (root / source.bucket).is_dir()
-            what = f"it has no file {name}" if bucket else "there is no such folder"
+            what = f"it has no file {name}" if bucket else "no such folder"
             raise _no_object(source, f"in {root / source.bucket} ({self.setting}): {what}") from None
         except PermissionError as error:
             raise _denied(source, f"{error.filename}: {error.strerror}") from None
@@ -171,7 +171,7 @@ class S3Buckets:
 
 
 def _no_object(source: PluginSource, where: str) -> KeelmanError:
-    return NotFound(f"there is no object {source} {where}", reason="OBJECT_NOT_FOUND")
+    return NotFound(f"no object {source} {where}", reason="OBJECT_NOT_FOUND")
 
 
 def _denied(source: PluginSource, why: str) -> KeelmanError:

@@ -116,7 +116,7 @@ class PluginFiles:
             with tempfile.TemporaryFile(dir=self.scratch) as file:
                 yield file
         except OSError as error:
-            text = f"the file cannot be kept in {self.scratch} while it comes: {error.strerror or error}"
+            text = f"the file cannot be stored in {self.scratch} while it arrives: {error.strerror or error}"
             raise errors.Unavailable(text, reason="NO_ROOM") from error
 
     async def _receive(self, file: IO[bytes], pieces: AsyncIterator[bytes], size_bytes: int | None) -> Received:

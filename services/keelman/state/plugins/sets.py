@@ -55,7 +55,7 @@ def resolved(spec: WorkerClusterSpec, snapshot: Snapshot) -> WorkerClusterSpec:
             raise InvalidArgument.of(f"spec.plugins[{number}].name", ref.name, legal)
     for number, ref in enumerate(libraries):
         if snapshot.plugins[ref.key].kind is PluginKind.WHEEL:
-            legal = "a jar, or an archive of jars: what a Python plugin needs is in its own file"
+            legal = "a jar, or an archive of jars: a Python plugin has its libraries in its own file"
             raise InvalidArgument.of(f"spec.libraries[{number}].name", ref.name, legal)
     return dataclasses.replace(spec, plugins=plugins, libraries=libraries)
 
@@ -64,8 +64,8 @@ def check_engine(cluster: WorkerCluster, spec: WorkerClusterSpec) -> None:
     """Raises FailedPrecondition for another engine while the goal of the cluster is RUNNING."""
     if spec.engine is not cluster.spec.engine and cluster.goal is ClusterGoal.RUNNING:
         raise FailedPrecondition(
-            f"spec.engine: {cluster.spec.engine} cannot become {spec.engine} while worker cluster {cluster.name!r} is "
-            "asked to run: stop it first",
+            f"spec.engine: {cluster.spec.engine} cannot become {spec.engine} while worker cluster {cluster.name!r} "
+            "has the goal RUNNING: stop it first",
             reason="RUNNING",
         )
 
@@ -96,7 +96,7 @@ def _one(field: str, ref: PluginRef, plugins: Mapping[str, Plugin]) -> PluginRef
 def _some(plugins: Iterable[Plugin]) -> str:
     names = sorted({plugin.plugin for plugin in plugins})
     if not names:
-        return "there is none yet: upload one first"
+        return "none exists yet: upload one first"
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ", ".join(names[:MAX_NAMED]) + more
 

@@ -51,7 +51,7 @@ def made_of(header: pb.UploadHeader, received: Received, inspected: Inspection, 
     """Returns the plugin of an uploaded file. Raises InvalidArgument for a file whose name gives none."""
     name = header.name or inspected.name
     if not name:
-        raise InvalidArgument.of("header.name", "", f"a name: there is none in {header.file_name!r}")
+        raise InvalidArgument.of("header.name", "", f"a name: {header.file_name!r} contains none")
     version = header.version or inspected.version or received.sha256[:DIGEST_VERSION]
     key = plugin_key(checked_name("header.name", name), checked_version("header.version", version))
     assert inspected.kind is not None, "a file has a kind"

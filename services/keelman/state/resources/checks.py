@@ -21,7 +21,7 @@ def check_etag(name: str, given: str, present: str) -> None:
     """Raises Conflict when the caller's etag is that of an older version."""
     if given and given != present:
         raise Conflict(
-            f"etag: {given!r} is not the present one of {name!r}, which is {present!r}: read it again, then decide",
+            f"etag: {given!r} is not the present etag of {name!r}, which is {present!r}: read it again, then decide",
             reason="ETAG_MISMATCH",
             metadata={"name": name, "etag": present},
         )

@@ -38,7 +38,7 @@ async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Ca
     row = await tx.session.get(RequestRow, request_id)
     if row is not None:
         if row.method != method:
-            raise InvalidArgument.of("request_id", request_id, f"an id of its own; this one was used for {row.method}")
+            raise InvalidArgument.of("request_id", request_id, f"a new id; this one was used for {row.method}")
         empty.MergeFromString(row.answer)
         return empty
     answer = await make()

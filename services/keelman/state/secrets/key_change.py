@@ -148,4 +148,4 @@ def _version_of(file: Path) -> tuple[int, int]:
     with contextlib.suppress(FileNotFoundError):
         found = file.stat()
         return found.st_mtime_ns, found.st_ino
-    raise NotFound(f"{file} is not there")
+    raise NotFound(f"{file} does not exist")

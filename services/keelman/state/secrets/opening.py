@@ -25,7 +25,7 @@ async def open_store(
     Raises as `open_database` and `open_sealer`.
     """
     if key_file is None and "://" in url:
-        raise InvalidArgument.of("state.key_file", "", "a file: there is none beside a database that is no file")
+        raise InvalidArgument.of("state.key_file", "", "a file: a database without a file has none beside it")
     async with open_database(url) as database:
         database.sealer = await open_sealer(database.engine, key_file or Path(url).with_name("secrets.key"))
         store = Store(database, nouns, settle)

@@ -117,9 +117,9 @@ def _sealer_of(proof: str, handed_on: str, source: KeySource, printed: Sequence[
             place.replace(source)  # a change of the key was cut off after its commit
         return sealer
     if source.exists():
-        raise wrong_key(source, "what is stored was sealed with another")
+        raise wrong_key(source, "the stored values were sealed with another key")
     raise FailedPrecondition(
-        f"{setting_of(source)}: {str(source)!r} is not there, and this database's secrets are sealed with the key in "
+        f"{setting_of(source)}: {str(source)!r} does not exist, and this database's secrets are sealed with the key in "
         "it: put it back from its backup, or from the host where the state service ran before",
         reason="KEY_MISSING",
         metadata={"key_file": str(source)},

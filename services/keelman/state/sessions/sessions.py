@@ -325,7 +325,7 @@ class Sessions:
             # A newer session may have come meanwhile, perhaps at another process: its reports are the newer ones.
             node = tx.snapshot.nodes.get(session.node)
             if node is None or node.session != session.number:
-                session.end(Conflict(f"node {session.node}: a newer session stands", reason="SESSION_REPLACED"))
+                session.end(Conflict(f"node {session.node}: a newer session replaced it", reason="SESSION_REPLACED"))
                 return
             present = {w.name: w for w in tx.snapshot.workloads_on(session.node)}
             for workload in _changes(present, statuses, complete=report.complete):

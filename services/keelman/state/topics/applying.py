@@ -125,10 +125,10 @@ class _Steps:
             return Done("the brokers have it", there)
         if different := differences(spec, found):
             raise FailedPrecondition(
-                f"topic {spec.topic} is there already and is not what was asked for: {'; '.join(different)}",
+                f"topic {spec.topic} exists and differs from the resource: {'; '.join(different)}",
                 reason="TOPIC_DIFFERS",
             )
-        return Done("the brokers had it already, as it was asked for: taken over", there)
+        return Done("the brokers had it already, as specified: taken over", there)
 
     async def create(self, operation: Operation) -> Outcome:
         """Creates the topic if the brokers did not have it."""
@@ -143,14 +143,14 @@ class _Steps:
                 return Done(_as_made(spec), {"topic_id": made, "created": MADE})
             found = await _look(brokers, spec)
         if found is None:
-            return Waiting("the brokers say that it is there, and do not list it yet", LOOK_AGAIN_SECONDS)
+            return Waiting("the brokers report that it exists, and do not list it yet", LOOK_AGAIN_SECONDS)
         if different := differences(spec, found):
             raise FailedPrecondition(
-                f"topic {spec.topic} was made meanwhile and is not what was asked for: {'; '.join(different)}",
+                f"topic {spec.topic} was created in the meantime and differs from the resource: {'; '.join(different)}",
                 reason="TOPIC_DIFFERS",
             )
         if mine:
-            return Done("somebody made it meanwhile, as it was asked for: taken over", {"topic_id": found.topic_id})
+            return Done("it was created in the meantime, as specified: taken over", {"topic_id": found.topic_id})
         return Done(_as_made(spec), {"topic_id": found.topic_id, "created": PERHAPS})
 
     async def take_back(self, operation: Operation) -> Outcome:
@@ -158,7 +158,7 @@ class _Steps:
         be as requested, and empty."""
         spec, facts = _spec(operation), operation.facts
         if operation.step(CREATE).state is StepState.DONE and "created" not in facts:
-            return Done("somebody else made it")
+            return Done("it was created by someone else")
         async with self._brokers(spec) as brokers:
             found = await _look(brokers, spec, offsets=True)
             if found is None:
@@ -167,7 +167,7 @@ class _Steps:
                 if found.topic_id != facts["topic_id"]:
                     return Done("another topic has its name now: left as it is")
             elif differences(spec, found) or not _is_empty(found):
-                return Done("a topic of this name is there that somebody else may have made: left as it is")
+                return Done("a topic with this name exists and may have been created by someone else: not deleted")
             await brokers.delete(spec.topic)
         return Waiting("the brokers delete it", LOOK_AGAIN_SECONDS)
 
@@ -192,7 +192,7 @@ class _Steps:
             if found is None:
                 return _not_listed(operation)
             if found.config is None and not spec.config:
-                return Done("the brokers do not let its configuration be seen, and none is asked for", skipped=True)
+                return Done("the brokers do not show its configuration, and the resource has none", skipped=True)
             if found.config is None:
                 raise FailedPrecondition(
                     f"the brokers do not let keelman see the configuration of topic {spec.topic} (DESCRIBE_CONFIGS)",
@@ -242,7 +242,7 @@ class _Steps:
                 if (found := described.topics.get(spec.topic)) is not None:
                     if operation.facts["topic_id"] in ("", found.id):
                         return Waiting("the brokers delete it", LOOK_AGAIN_SECONDS)
-                    return Done("deleted; somebody made another one meanwhile")
+                    return Done("deleted; another topic was created in the meantime")
         self._note(operation, Seen(self._store.database.clock(), ""))
         return Done()
 
@@ -293,13 +293,13 @@ def _check_reachable(spec: TopicSpec, found: SeenTopic) -> None:
     have = len(found.partitions)
     if 0 < spec.partitions < have:
         raise FailedPrecondition(
-            f"topic {spec.topic} has {have} partitions, asked for {spec.partitions}: partitions only grow",
+            f"topic {spec.topic} has {have} partitions, specified are {spec.partitions}: partitions only grow",
             reason="TOPIC_DIFFERS",
         )
     if spec.replication_factor and spec.replication_factor != found.replicas:
         raise FailedPrecondition(
-            f"topic {spec.topic} has {found.replicas} replicas of each partition, asked for {spec.replication_factor}: "
-            "their number is not changed on a topic that is there",
+            f"topic {spec.topic} has {found.replicas} replicas of each partition, specified are "
+            f"{spec.replication_factor}: the number cannot change on an existing topic",
             reason="TOPIC_DIFFERS",
         )
 
@@ -307,7 +307,7 @@ def _check_reachable(spec: TopicSpec, found: SeenTopic) -> None:
 def _not_listed(operation: Operation) -> Outcome:
     """Returns the outcome of a step that finds no topic: after its creation, brokers may not list it yet."""
     if operation.facts["there"]:
-        raise FailedPrecondition("somebody deleted the topic meanwhile: apply it again", reason="TOPIC_GONE")
+        raise FailedPrecondition("the topic was deleted in the meantime: apply it again", reason="TOPIC_GONE")
     return Waiting("not every broker lists it yet", LOOK_AGAIN_SECONDS)
 
 

@@ -26,13 +26,13 @@ def differences(spec: TopicSpec, topic: SeenTopic) -> list[str]:
     """Returns where a topic differs from its spec, for people."""
     found: list[str] = []
     if spec.partitions and len(topic.partitions) != spec.partitions:
-        found.append(f"partitions: {len(topic.partitions)}, asked for {spec.partitions}")
+        found.append(f"partitions: {len(topic.partitions)}, specified {spec.partitions}")
     if spec.replication_factor and topic.replicas != spec.replication_factor:
-        found.append(f"replication_factor: {topic.replicas}, asked for {spec.replication_factor}")
+        found.append(f"replication_factor: {topic.replicas}, specified {spec.replication_factor}")
     if topic.config is not None:
         to_set, to_unset = config_changes(spec, topic)
         for key, value in to_set.items():
             had = repr(topic.config[key].value) if key in topic.config else "not known to the brokers"
-            found.append(f"config.{key}: {had}, asked for {value!r}")
-        found += [f"config.{key}: {topic.config[key].value!r}, not asked for" for key in to_unset]
+            found.append(f"config.{key}: {had}, specified {value!r}")
+        found += [f"config.{key}: {topic.config[key].value!r}, not specified" for key in to_unset]
     return found

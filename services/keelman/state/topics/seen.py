@@ -47,7 +47,7 @@ class Seen:
     """The brokers' last report of a topic; `topic` is None when they do not have it, or have not answered."""
 
     time: datetime | None = None
-    problem: str = "its brokers have not been asked yet"
+    problem: str = "its brokers have not been queried yet"
     """Why there is no answer; empty when they have answered."""
     topic: SeenTopic | None = None
     brokers: Mapping[int, tuple[str, int]] = field(default_factory=dict)

@@ -70,7 +70,7 @@ class Members:
             await _forget_old(tx)
             if request_id and (first := await tx.session.get(JoinTokenRow, name)) is not None:
                 if (first.role, first.member) != (role.value, member):
-                    legal = f"an id of its own; this one made token {name}, for {first.role} {first.member or '(any)'}"
+                    legal = f"a new id; this one made token {name}, for {first.role} {first.member or '(any)'}"
                     raise InvalidArgument.of("request_id", request_id, legal)
                 if first.use_time:
                     text = f"request_id: the token of this request, {name}, was used by {first.role} {first.used_by!r}"
@@ -97,7 +97,7 @@ class Members:
         """Deletes a token and returns its row. Raises NotFound."""
         row = await tx.session.get(JoinTokenRow, name)
         if row is None:
-            raise NotFound(f"there is no join token {name!r}", metadata={"join_token": name})
+            raise NotFound(f"no join token {name!r}", metadata={"join_token": name})
         await tx.session.delete(row)
         await tx.session.flush()
         return row
@@ -286,7 +286,7 @@ def _known(row: JoinTokenRow | None, given: JoinSecret) -> JoinTokenRow:
     """Returns the row of a token. Raises Unauthenticated for an unknown token."""
     if row is None or not hmac.compare_digest(row.secret_digest, _digest(given.secret)):
         raise Unauthenticated(
-            "the join token is not known here: it is mistyped, was deleted, or ended long ago; create another with "
+            "the join token is unknown: it is mistyped, was deleted, or has expired; create another with "
             "`keelman node token create`",
             reason="TOKEN_UNKNOWN",
         )

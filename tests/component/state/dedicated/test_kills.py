@@ -88,7 +88,9 @@ async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, 
                 return
             assert (operation.state, operation.rollback) == (FAILED, OPERATION_ROLLBACK_DONE), operation
             found = await one.get("one")
-            assert (found.spec.capacity.count, await count_of(clients)) == (1, 1), "it has what it had before"
+            assert (found.spec.capacity.count, await count_of(clients)) == (1, 1), (
+                "its former configuration is unchanged"
+            )
             assert await one.state("one") == "FAILED"
     finally:
         await state.end(signal.SIGKILL)

@@ -176,7 +176,7 @@ async def test_drift_is_told_and_put_right_when_asked(world: World) -> None:
     assert await world.config("drifting") == CONFIG
     await worker.reaches("drifting", "RUNNING", "RUNNING")
     await worker.ask("DELETE", "/connectors/drifting")
-    await drifts("connector: it is not there, was applied as RUNNING")
+    await drifts("connector is missing; the applied goal is RUNNING")
     await definitions.delete("drifting", keep_connector=True)
 
 

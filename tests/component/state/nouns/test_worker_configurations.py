@@ -88,7 +88,7 @@ async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
     gone = pb.DeleteWorkerConfigurationRequest(name="orders", request_id="r3")
     for _ in range(2):
         await clients.configurations.DeleteWorkerConfiguration(gone)
-    with pytest.raises(NotFound, match="no worker configuration is named 'orders': there is none yet"):
+    with pytest.raises(NotFound, match="no worker configuration is named 'orders': none exists yet"):
         await get(clients, "orders")
     assert (await create(clients, "orders")).uid != made.uid
 

@@ -259,7 +259,7 @@ async def test_a_watch_tells_of_plugins(tmp_path) -> None:
 async def test_a_folder_that_cannot_take_the_file_is_told(tmp_path) -> None:
     async with state_in_loop(tmp_path) as (clients, _):
         (tmp_path / "state" / "uploads").rmdir()
-        with pytest.raises(Unavailable, match=r"cannot be kept in .*uploads while it comes"), translated():
+        with pytest.raises(Unavailable, match=r"cannot be stored in .*uploads while it arrives"), translated():
             await upload(clients.plugins, jar(100))
         (tmp_path / "state" / "uploads").mkdir()
         await upload(clients.plugins, jar(100))

@@ -69,7 +69,7 @@ async def test_the_newest_is_meant_where_no_version_is_named_and_stays_that(clie
 
 
 async def test_what_there_is_not_is_named_with_what_there_is(clients: Clients, tmp_path) -> None:
-    with pytest.raises(InvalidArgument, match=r"spec.plugins\[0\].name: 'acme' .*there is none yet: upload one first"):
+    with pytest.raises(InvalidArgument, match=r"spec.plugins\[0\].name: 'acme' .*none exists yet: upload one first"):
         await create(clients, "a", plugins=refs("acme"))
     made = await upload(clients.plugins, jar(salt="1"), file_name="acme-1.9.jar")
     file = wheel(tmp_path)

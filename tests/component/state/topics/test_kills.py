@@ -133,6 +133,6 @@ async def test_what_only_may_have_been_made_goes_while_it_is_empty(create, boots
     producer.produce(name, b"somebody's")
     assert not producer.flush(60)
     operation = operation_on(spec, long_ago, **done.facts)
-    left = "a topic of this name is there that somebody else may have made: left as it is"
+    left = "a topic with this name exists and may have been created by someone else: not deleted"
     await undone(create, operation, left)
     await undone(create, operation_on(dataclasses.replace(spec, partitions=2), long_ago), left)

@@ -53,9 +53,9 @@ async def test_a_topic_is_created_grown_configured_and_deleted(topics: Topics, b
     topic = await topics.get(name)
     assert topic.generation == 2
     assert list(topic.status.differences) == [
-        "partitions: 2, asked for 5",
-        "config.segment.ms: '604800000', asked for '70000'",
-        "config.retention.ms: '60000', not asked for",
+        "partitions: 2, specified 5",
+        "config.segment.ms: '604800000', specified '70000'",
+        "config.retention.ms: '60000', not specified",
     ]
     operation = await topics.apply(name)
     assert list(states(operation).values()) == ["DONE", "SKIPPED", "DONE", "DONE", "DONE"]
@@ -84,8 +84,8 @@ async def test_a_topic_that_is_there_is_taken_over_as_it_is_or_not_at_all(topics
     operation = await topics.apply(name)
     assert (operation.state, operation.error.reason) == (FAILED, "TOPIC_DIFFERS")
     assert operation.error.message == (
-        f"topic {name} is there already and is not what was asked for: partitions: 3, asked for 2; "
-        "config.cleanup.policy: 'delete', asked for 'compact'; config.retention.ms: '60000', not asked for"
+        f"topic {name} exists and differs from the resource: partitions: 3, specified 2; "
+        "config.cleanup.policy: 'delete', specified 'compact'; config.retention.ms: '60000', not specified"
     )
     topic = await topics.get(name)
     assert (topic.status.state, topic.status.message) == (topic_pb2.TOPIC_STATE_FAILED, operation.error.message)
@@ -101,7 +101,7 @@ async def test_a_topic_that_is_there_is_taken_over_as_it_is_or_not_at_all(topics
 
     await delete_topics(properties, [name])
     missing = await seen(topics, name, topic_pb2.TOPIC_STATE_MISSING)
-    assert "somebody deleted it" in missing.status.message
+    assert "it was deleted without" in missing.status.message
     assert not missing.status.HasField("brokers")
     assert (await topics.apply(name)).state == SUCCEEDED
     assert (await topics.get(name)).status.state == topic_pb2.TOPIC_STATE_PRESENT
@@ -159,7 +159,7 @@ async def test_three_brokers_agree_at_an_operations_end(tmp_path):
         assert {part.leader.node_id for part in parts} == {1, 2, 3}
         assert all(sorted(b.node_id for b in part.in_sync_replicas) == [1, 2, 3] for part in parts)
         await topics.update("wide", partitions=0, config={})
-        assert list((await topics.get("wide")).status.differences) == ["config.min.insync.replicas: '2', not asked for"]
+        assert list((await topics.get("wide")).status.differences) == ["config.min.insync.replicas: '2', not specified"]
         assert (await topics.apply("wide", ABSENT)).state == SUCCEEDED
         assert await as_known(trio, "wide") == [{}, {}, {}], "no broker lists it any more"
 

@@ -109,10 +109,10 @@ def test_worker_clusters_topics_and_definitions() -> None:
     assert [one.check for one in found] == ["workers", "connectors", "logs"]
     topic = Topic(name="t", status=TopicStatus(state="TOPIC_STATE_PRESENT"))
     assert list(topic_findings([topic])) == []
-    topic.status.differences.append("partitions: 6, asked for 3")
+    topic.status.differences.append("partitions: 6, specified 3")
     lost = Topic(name="u", status=TopicStatus(state="TOPIC_STATE_MISSING"))
     assert said(list(topic_findings([topic, lost]))) == [
-        ("topics", "partitions: 6, asked for 3"),
+        ("topics", "partitions: 6, specified 3"),
         ("topics", "it is MISSING"),
     ]
     definition = ConnectorDefinition(name="d", status=ConnectorDefinitionStatus())

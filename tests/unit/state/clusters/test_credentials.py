@@ -82,7 +82,7 @@ async def test_what_cannot_be_is_refused_whichever_is_written(store: Store) -> N
                 broker_clusters.create(tx, "c", spec)
         return error.value.message
 
-    assert "'none' is not legal: a secret that is there (prod/kafka)" in await refused("none")
+    assert "'none' is not legal: an existing secret (prod/kafka)" in await refused("none")
     await put(store, {"password": "x"}, "other")
     assert "begin with security., ssl., sasl.; it has 'password'" in await refused("other")
     await put(store, {"sasl.mechanism": "KERBEROS-5"}, "other")

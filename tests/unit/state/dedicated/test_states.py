@@ -149,7 +149,7 @@ def test_it_runs_while_brokers_and_workers_are_there_or_away_for_some_seconds(
         (known(BROKERS, DOWN, reason="UNAUTHENTICATED"), SILENT,
          "ClusterError.AuthenticationFailed", "worker/one/0: why"),
         (known(BROKERS, replace(DOWN, status=replace(NONE_READY, state=ClusterState.STARTING, message=""))), SILENT,
-         "CapacityError.WorkerStartFailed", "none of its workers is ready: its worker cluster is STARTING"),
+         "CapacityError.WorkerStartFailed", "no worker of it is ready: its worker cluster is STARTING"),
         (known(BROKERS, replace(CLUSTER, status=replace(CLUSTER.status, stuck=True, message="stuck"))), RUNS,
          "CapacityError.WorkerStartFailed", "stuck"),
         (known(BROKERS, DOWN), reported(CONNECTOR_STATE_FAILED, fresh=False, in_group=False),

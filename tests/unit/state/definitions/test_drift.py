@@ -40,8 +40,8 @@ def connector(state: str = "RUNNING", uid: str = "", **config: str | None) -> Co
         ("RUNNING", connector("PAUSED"), ["state: PAUSED, was applied as RUNNING"]),
         ("PAUSED", connector("STOPPED"), ["state: STOPPED, was applied as PAUSED"]),
         ("STOPPED", connector("RUNNING"), ["state: RUNNING, was applied as STOPPED"]),
-        ("RUNNING", None, ["connector: it is not there, was applied as RUNNING"]),
-        ("ABSENT", connector(), ["connector: it is there, was applied as ABSENT"]),
+        ("RUNNING", None, ["connector is missing; the applied goal is RUNNING"]),
+        ("ABSENT", connector(), ["connector exists; the applied goal is ABSENT"]),
         ("ABSENT", None, []),
         ("RUNNING", connector(uid="u1"), []),
         (
@@ -53,7 +53,7 @@ def connector(state: str = "RUNNING", uid: str = "", **config: str | None) -> Co
             "RUNNING",
             connector("STOPPED", tasks_max="2", db_password=None, file="/x"),
             [
-                "config: db.password is not there, was applied as [hidden]",
+                "config: db.password is missing; the applied value is [hidden]",
                 "config: file is /x, was not there when applied",
                 "config: tasks.max is 2, was applied as 1",
                 "state: STOPPED, was applied as RUNNING",
@@ -74,4 +74,4 @@ def test_before_the_first_time_a_connector_is_not_expected() -> None:
     spec = ConnectorDefinitionSpec("demo", "orders", CONFIG)
     new = ConnectorDefinition("orders", "d1", THEN, THEN, 1, spec)
     assert drifts(new, None, LATER) == []
-    assert drifts(new, connector(), LATER) == ["connector: it is there, was applied as ABSENT"]
+    assert drifts(new, connector(), LATER) == ["connector exists; the applied goal is ABSENT"]

@@ -43,7 +43,9 @@ async def test_a_command_that_prints_a_new_key_alone_is_told_what_to_print(tmp_p
     first, second = [KeyCommand(f"echo {base64.b64encode(letter * 32).decode()}") for letter in (b"1", b"2")]
     async with open_database(str(tmp_path / "state.db")) as database:
         await sealed_rows.open_sealer(database.engine, first)
-        with pytest.raises(FailedPrecondition, match=r"in a line of its own until a state service has logged") as wrong:
+        with pytest.raises(
+            FailedPrecondition, match=r"in a line after the new one, until a state service has logged"
+        ) as wrong:
             await sealed_rows.open_sealer(database.engine, second)
         assert wrong.value.reason == "KEY_WRONG"
         both = KeyCommand(f"printf '%s\\n%s' {second.words[1]} {first.words[1]}")

@@ -154,10 +154,10 @@ def test_differences_name_what_is_there_and_what_was_asked_for() -> None:
     assert differences(spec, on_brokers()) == []
     assert differences(topic().spec, on_brokers(9, 2)) == [], "what is not asked for is as the brokers like it"
     assert differences(spec, on_brokers(2, 3, flush_ms="8", retention_ms="1")) == [
-        "partitions: 2, asked for 3",
-        "replication_factor: 3, asked for 1",
-        "config.retention.ms: '1', asked for '604800000'",
-        "config.flush.ms: '8', not asked for",
+        "partitions: 2, specified 3",
+        "replication_factor: 3, specified 1",
+        "config.retention.ms: '1', specified '604800000'",
+        "config.flush.ms: '8', not specified",
     ]
     assert config_changes(spec, on_brokers(flush_ms="8", retention_ms="1")) == (
         {"retention.ms": "604800000"},
