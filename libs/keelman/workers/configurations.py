@@ -74,7 +74,7 @@ def properties_of(content: bytes, field: str = "content") -> dict[str, str]:
 
 def checked_content(content: bytes, field: str = "content") -> dict[str, str]:
     """Returns the properties in the content of a worker configuration. Raises InvalidArgument naming each property that
-    is missing or not allowed, and what is legal."""
+    is missing or not allowed, with the legal values."""
     if len(content) > MAX_BYTES:
         raise InvalidArgument.of(field, f"{len(content)} bytes", f"at most {MAX_BYTES} bytes")
     properties = properties_of(content, field)
@@ -84,8 +84,8 @@ def checked_content(content: bytes, field: str = "content") -> dict[str, str]:
 
 
 def violations(properties: Mapping[str, str]) -> Iterator[Violation]:
-    """Yields what is wrong with a worker configuration's properties, each under its key: first the properties that it
-    may not set, then those that every worker would refuse."""
+    """Yields the problems of a worker configuration's properties, each under its key: first the properties that it may
+    not set, then those that every worker would refuse."""
     missing = [key for key in REQUIRED if not properties.get(key, "").strip()]
     for key in missing:
         legal = f"a converter's class, e.g. {STRING_CONVERTER}"
@@ -102,7 +102,7 @@ def violations(properties: Mapping[str, str]) -> Iterator[Violation]:
 
 def converters_of_plugins(properties: Mapping[str, str]) -> dict[str, str]:
     """Returns those of a worker's properties that are about converters other than keelman's own: a plugin of its
-    connector must have them, and decides what is legal for them."""
+    connector must have them, and decides their legal values."""
     converters: dict[str, str] = {}
     for key in (f"{role}.converter" for role in ROLES):
         named = properties.get(key, "").strip()
@@ -117,7 +117,7 @@ def without(properties: Mapping[str, str], keys: Container[str]) -> dict[str, st
 
 
 def _denied(key: str) -> str:
-    """Returns what is legal instead of a property that may not be set; empty for an allowed one."""
+    """Returns the legal alternative to a property that may not be set; empty for an allowed one."""
     for prefix, names in ALLOWED.items():
         if key.startswith(prefix):
             return "" if key.removeprefix(prefix) in names else f"of {prefix}* only {', '.join(names)}"

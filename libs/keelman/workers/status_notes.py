@@ -20,5 +20,5 @@ def failures(more: Mapping[str, object]) -> tuple[int, str]:
 
 
 def waits_for(more: Mapping[str, object]) -> str:
-    """Returns what a running task waits for while it can copy nothing; empty otherwise."""
+    """Returns the reason why a running task cannot copy anything; empty otherwise."""
     return str(more.get(WAITS_FOR) or "")

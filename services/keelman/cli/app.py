@@ -1,6 +1,6 @@
 """The list of commands: a line of help for each, and the module of `keelman.cli.commands` that contains it.
 
-A module is imported only when one of its commands is called: the list itself must be quick.
+A module is imported only when one of its commands is called: the list itself must load fast.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A condition on one label: it has one of these values, or any value (None); `other` negates the condition."""
+    """A condition on a label: it has any of these values, or any value (None); `other` negates the condition."""
 
     key: str
     values: tuple[str, ...] | None

@@ -248,8 +248,7 @@ class JavaClasses:
         return () if java_class is None or name in _ROOTS else java_class.parents
 
     def _judged(self, dotted: str, kind: str, types: dict[str, frozenset[str]]) -> str:
-        """Returns what is wrong with a class that a service file names, as the end of a sentence; empty if nothing
-        is."""
+        """Returns the problem of a class that a service file names, as the end of a sentence; empty if nothing is."""
         name = dotted.replace(".", "/")
         java_class = self._classes.get(name)
         if java_class is None or _FROM_THE_WORKER.match(dotted):

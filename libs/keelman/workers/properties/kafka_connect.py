@@ -118,7 +118,7 @@ HMAC_KEY_SIZE = ConfigKey(KEY_SIZE, Type.INT, MIN_KEY_BITS, validator=at_least(M
 
 
 def refusals(properties: Mapping[str, str], *, https: bool) -> tuple[Violation, ...]:
-    """Returns what is wrong with the complete properties of a worker of a group, each under its key. `https`: its
+    """Returns the problems of the complete properties of a worker of a group, each under its key. `https`: its
     listeners need a certificate."""
     elsewhere = {key for key, value in properties.items() if references(value)}
     present = {key: value for key, value in properties.items() if key not in elsewhere}

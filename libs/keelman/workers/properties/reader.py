@@ -82,7 +82,7 @@ class PropertyReader:
         return value
 
     def choice(self, key: str, default: str, choices: Sequence[str]) -> str:
-        """Returns one of some words, in lower case; the value may be in any case."""
+        """Returns a word of a set, in lower case; the value may be in any case."""
         text = self.raw.get(key, "") or default
         if text.lower() not in choices:
             self.refuse(key, text, "one of " + ", ".join(choices))

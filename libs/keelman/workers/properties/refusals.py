@@ -16,8 +16,8 @@ from keelman.workers.properties.typed import read_typed
 
 
 def refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
-    """Returns what is wrong with the complete properties of a worker of a group, in the worker's own words, each under
-    its key; secrets are hidden.
+    """Returns the problems of the complete properties of a worker of a group, in the worker's own words, each under its
+    key; secrets are hidden.
 
     Values that only the worker's host knows count as right: values behind references, files, its environment.
     """
@@ -34,7 +34,7 @@ def refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
 
 
 def client_refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
-    """Returns what is wrong with the properties of Kafka clients."""
+    """Returns the problems of the properties of Kafka clients."""
     reader = PropertyReader(properties, unknown={ALLOWED_KEY} - properties.keys())
     check_clients(reader)
     return _hidden(reader.problems, properties)

@@ -124,7 +124,7 @@ class RestConnectors:
     async def restart(
         self, cluster: str, name: str, *, include_tasks: bool, only_failed: bool, etag: str = "", request_id: str = ""
     ) -> None:
-        """Restarts a connector, its tasks too, or only what has failed."""
+        """Restarts a connector, its tasks too, or only failed parts."""
         options = {"includeTasks": include_tasks, "onlyFailed": only_failed}
         query = urlencode({k: "true" for k, v in options.items() if v})
         path = _path(name, "/restart") + (f"?{query}" if query else "")

@@ -1,4 +1,4 @@
-"""Settings of each service that asks workers: how it reaches them."""
+"""Settings of each service that sends requests to workers: how it reaches them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keelman.runtime.settings import ProcessSettings, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAccessSettings(ProcessSettings):
-    """Settings of a service that asks workers: whom it trusts, and as whom it asks."""
+    """Settings of a service that sends requests to workers: the trusted certificates, and its credentials."""
 
     worker_ca: Path | None = setting(
         None, "Certificates by which https workers are trusted, a PEM file; empty: those that the system trusts."

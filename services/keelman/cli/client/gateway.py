@@ -157,8 +157,8 @@ class Gateway:
         return name, plugin.version
 
     async def connector_name(self, name: str, cluster: str) -> tuple[str, str]:
-        """Returns the worker cluster and the plain name of a connector; without a cluster, the only one that has it.
-        Raises NotFound, and InvalidArgument where several clusters have it."""
+        """Returns the worker cluster and the plain name of a connector; without a cluster, the only cluster that has
+        the connector. Raises NotFound, and InvalidArgument where several clusters have it."""
         owner, plain = kinds.cluster_and_name(kinds.CONNECTORS, name, cluster)
         if owner:
             return owner, plain
@@ -280,8 +280,8 @@ class Gateway:
         return answer.connector
 
     async def only_broker_cluster(self) -> str:
-        """Returns the name of the only broker cluster, or `default` if it is one of several. Raises NotFound where
-        there is none, InvalidArgument for several without `default`."""
+        """Returns the name of the only broker cluster, or `default` if several exist and it is among them. Raises
+        NotFound where there is none, InvalidArgument for several without `default`."""
         names = [cluster.name for cluster in await self.list(kinds.BROKER_CLUSTERS)]
         if not names:
             raise NotFound("no broker cluster exists: see `keelman create broker-cluster --help`")

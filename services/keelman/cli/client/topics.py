@@ -56,8 +56,8 @@ def own_topics(clusters: Iterable[Any]) -> set[str]:
 
 
 async def resource_of(gateway: Gateway, brokers: str, name: str) -> Any | None:
-    """Returns the topic resource with this name, or the only one whose topic in Kafka has this name, on the broker
-    cluster if it is named; None for none."""
+    """Returns the topic resource with this name, or the only resource with this topic in Kafka, on the broker cluster
+    if it is named; None for none."""
     try:
         resource = await gateway.get(kinds.TOPICS, name)
     except (NotFound, InvalidArgument):  # a topic may have a name that is illegal for a resource

@@ -163,7 +163,7 @@ def create(
 def create_by_itself(
     target: GatewayTarget, kind: Kind, name: str, options: Given, more: Creation, *, form: str, wait: float | None
 ) -> int:
-    """Creates what is not created by a spec alone."""
+    """Creates resources that need more than a spec."""
     match kind:
         case kinds.DEDICATED_CONNECTORS:
             return create_dedicated(
@@ -181,7 +181,7 @@ def create_by_itself(
 
 
 def upload_plugin(target: GatewayTarget, file: Path, options: Given, form: str, header: Mapping[str, Any]) -> int:
-    """Uploads a plugin's file and prints what is in it."""
+    """Uploads a plugin's file and prints its content."""
 
     async def body(client: Gateway) -> None:
         with progress_line() as line:
@@ -194,7 +194,7 @@ def upload_plugin(target: GatewayTarget, file: Path, options: Given, form: str, 
 
 
 def check_options(kind: Kind, creation: Creation) -> None:
-    """Raises InvalidArgument for an option that says nothing about this kind."""
+    """Raises InvalidArgument for an option that does not apply to this kind."""
     check_meant(kind, creation)
     if creation.start and kind not in (kinds.WORKER_CLUSTERS, kinds.DEFINITIONS):
         reason = "is not started" if kind in (kinds.TOPICS, *kinds.SAID) else "starts by itself"
@@ -225,7 +225,7 @@ def broker_spec(
 
 
 def worker_spec(options: Given, *, broker_cluster: str = "") -> WorkerClusterSpec:
-    """Spec of a worker cluster: on the given nodes, or so many workers anywhere (1 when nothing is said)."""
+    """Spec of a worker cluster: on the given nodes, or so many workers anywhere (1 by default)."""
     spec = WorkerClusterSpec(broker_cluster=broker_cluster or "default")
     apply(options, spec)
     if spec.WhichOneof("placement") is None:
@@ -262,7 +262,7 @@ def create_applied(
     wait: float | None,
 ) -> int:
     """Creates a topic or a definition of a worker cluster and a plain name, and begins the operation that brings it
-    about: of a topic unless that is not to be, of a definition where it is to start."""
+    about: for a topic unless `--no-apply` was given, for a definition if it starts."""
     owner, plain = name
     applies = more.start or (kind is kinds.TOPICS and not more.no_apply)
     if wait is not None and not applies:

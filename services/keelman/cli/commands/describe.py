@@ -50,7 +50,7 @@ _SENTENCES: Sequence[tuple[str, str, Callable[[Any], str]]] = (
     ("status", "rollout", rollout_text),
     ("status", "figures", figures_text),
 )
-"""What is a sentence for people where the wire has a message."""
+"""Messages of the wire that are shown as a sentence."""
 _PORTS = ("port", "metrics_port", "admin_port", "reserved_ports")
 MAX_OPERATIONS = 5
 _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON
@@ -85,7 +85,7 @@ async def print_description(gateway: Gateway, kind: Kind, resource: Any) -> None
 
 
 def print_messages(runs: Sequence[Any]) -> None:
-    """What the newest copy run of each task says, for those that say something."""
+    """The messages of the newest copy run of each task."""
     newest = {(r.connector, r.task, r.part): r for r in sorted(runs, key=lambda r: r.create_time.ToNanoseconds())}
     for run in newest.values():
         if run.message:
@@ -125,7 +125,7 @@ def in_words(resource: Any) -> dict[str, Any]:
 
 
 def _in_lines(resource: Any) -> dict[str, Any]:
-    """The classes of a plugin, and what a worker configuration says in its revisions."""
+    """The classes of a plugin, or the contents of a worker configuration's revisions."""
     if isinstance(resource, Plugin) and resource.classes:
         return {"classes": class_lines(resource.classes)}
     if isinstance(resource, WorkerConfiguration):
@@ -138,22 +138,22 @@ def _in_lines(resource: Any) -> dict[str, Any]:
 
 
 def connector_words(connector: Connector) -> dict[str, Any]:
-    """Where a definition's connector stands: all else of it is the definition's."""
+    """The state of a definition's connector; the definition has its other fields."""
     return {"state": state_word(connector), "worker": connector.worker_id} | (
         {"tasks": task_lines(connector.tasks)} if connector.tasks else {}
     )
 
 
 def _asked_for(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec without what it says no to: a 0 or a false is as good as nothing."""
+    """A spec without zeros and false values, which mean the same as missing ones."""
     return {
         key: _asked_for(value) if key == "managed" else value for key, value in spec.items() if value not in (0, "")
     }
 
 
 def task_lines(tasks: Sequence[Any]) -> list[Any]:
-    """A line for all tasks that are alike, such as `tasks 0-7 RUNNING on worker h:8083`; with it what it waits for or
-    the trace, if any."""
+    """One line for all equal tasks, such as `tasks 0-7 RUNNING on worker h:8083`, with the reason why they wait, or the
+    trace."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for task in sorted(tasks, key=lambda task: task.task):
         alike.setdefault((state_word(task), task.worker_id, task.trace or task_note(task)), []).append(task.task)
@@ -236,7 +236,7 @@ async def _parts_of_others(gateway: Gateway, kind: Kind, resource: Any) -> dict[
         for part in (kinds.WORKERS, kinds.CONNECTORS, kinds.COPY_RUNS):
             try:
                 parts[part] = list(await gateway.list(part, cluster=of))
-            except KeelmanError as error:  # one with a problem is described all the more: by what can be known
+            except KeelmanError as error:  # a resource with a problem is described too, as far as it is known
                 print(f"no {part.plural}: {error.message}", file=sys.stderr)
         return parts
     if kind is kinds.CONNECTORS:

@@ -1,4 +1,5 @@
-"""`keelman get --watch`: what there is, and each change as it comes; also over the death of the gateway or of state."""
+"""`keelman get --watch`: present resources, then each change. Survives restarts of the gateway and the state
+service."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from keelman.runtime.supervise import supervise
 
 LOOK_SECONDS = 1.0
 REPORTED_SECONDS, LAG_SECONDS = 2.0, 10.0
-"""So often lists are asked for what no event says; those of connectors, which may be many, for their lag alone."""
+"""Intervals of lists, for fields that no event has. For connectors, of which there may be many, only the lag."""
 NOUNS: Mapping[Kind, str] = {
     kinds.NODES: "node",
     kinds.BROKER_CLUSTERS: "broker_cluster",
@@ -43,7 +44,7 @@ NOUNS: Mapping[Kind, str] = {
 }
 WATCHED = (*NOUNS, kinds.CONNECTORS)
 """The kinds that a watch has."""
-# What agents and workers report of them, which is no event: lists say it.
+# Fields that agents and workers report and that no event has: lists have them.
 REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.CONNECTORS: ("lag_records", "lag_bytes"),
     kinds.NODES: ("status.heartbeat_time", "status.figures", "status.pinned_workloads"),
@@ -67,8 +68,8 @@ RESTLESS: Mapping[Kind, Sequence[str]] = {
 
 
 class WatchedResources:
-    """The resources of a kind as `--watch` shows them: from events, with what only lists say. `is_shown` chooses among
-    them."""
+    """The resources of a kind as `--watch` shows them: from events, with fields that only lists have. `is_shown`
+    chooses among them."""
 
     def __init__(self, kind: Kind, is_shown: Callable[[Any], bool]) -> None:
         self._kind = kind
@@ -78,7 +79,7 @@ class WatchedResources:
         self._last: dict[str, Any] = {}
 
     def fold(self, events: Iterable[Event]) -> list[tuple[str, Any]]:
-        """Takes changes in; returns what is to be shown for them, in order: None for what is gone."""
+        """Takes changes in; returns the resources to show, in order: None for a deleted one."""
         changed = []
         for event in events:
             resource = shown_as(self._kind, event)
@@ -88,7 +89,7 @@ class WatchedResources:
         return self.take(changed)
 
     def take(self, changed: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-        """The same of resources by their names; None for what is gone."""
+        """The same for resources by their names; None for a deleted one."""
         lines = []
         for key, resource in changed:
             if resource is None:
@@ -100,7 +101,7 @@ class WatchedResources:
         return lines
 
     def report(self, listed: Iterable[Any]) -> list[tuple[str, Any]]:
-        """Takes in what a list says; returns what is to be shown for it."""
+        """Takes in a list; returns the resources to show."""
         self._reported = {columns.key_of(self._kind, resource): resource for resource in listed}
         return [line for key in self._known for line in self._news(key)]
 
@@ -131,7 +132,7 @@ class WatchedResources:
 
 
 def shown_as(kind: Kind, event: Event) -> Any:
-    """What an event's resource is to people of this kind; None where it is none of them."""
+    """The resource of an event as this kind shows it; None if it is of another kind."""
     resource = resource_of(event)
     if kind is not kinds.WORKERS:
         return resource
@@ -149,7 +150,7 @@ def shown_as(kind: Kind, event: Event) -> Any:
 
 
 def _merge(paths: Sequence[str], reported: Any, merged: Any) -> None:
-    """Puts what is reported into a message. A mask would set to 0 what is not known."""
+    """Puts reported fields into a message. A mask would set unknown fields to 0."""
     unknown = [p for p in paths if "." not in p and reported.DESCRIPTOR.fields_by_name[p].has_presence]
     unknown = [p for p in unknown if not reported.HasField(p)]
     FieldMask(paths=[p for p in paths if p not in unknown]).MergeMessage(reported, merged, True, True)
@@ -158,7 +159,7 @@ def _merge(paths: Sequence[str], reported: Any, merged: Any) -> None:
 
 
 def _key(kind: Kind, full: str) -> str:
-    """The name that events have for one."""
+    """The name that events have for a resource."""
     if kind is kinds.PLUGINS:
         return full.replace(":", "/")
     return f"worker/{full}" if full and kind is kinds.WORKERS else full
@@ -176,9 +177,9 @@ def _clear(message: Any, path: str) -> None:
 async def follow(
     client: Gateway, kind: Kind, is_shown: Callable[[Any], bool], form: str, *, name: str | None, cluster: str
 ) -> None:
-    """Shows what there is of a kind of WATCHED and each change, for ever.
+    """Shows the resources of a kind of WATCHED, then each change, for ever.
 
-    Raises NotFound for a name or cluster that there is not.
+    Raises NotFound for a name or cluster that does not exist.
     """
     full = "" if name is None else await client.full_name(kind, name, cluster)
     if full:
@@ -230,7 +231,7 @@ def pace_of(kind: Kind) -> float:
 async def _changes(
     client: Gateway, kind: Kind, followed: WatchedResources, full: str, cluster: str
 ) -> AsyncIterator[Callable[[], list[tuple[str, Any]]]]:
-    """Each change of a kind, as what takes it in and returns what is to be shown for it."""
+    """Yields a function for each change of a kind: it takes the change in and returns the resources to show."""
     if kind is kinds.CONNECTORS:
         owner, _, name = full.partition("/")
         watched = watch_connectors(client.link, worker_cluster=owner or cluster, name=name, on_away=_say_away)
@@ -249,7 +250,7 @@ async def _changes(
 async def look_again(
     client: Gateway, kind: Kind, find: Callable[[Gateway], Awaitable[Sequence[Any]]], form: str
 ) -> None:
-    """The same for kinds that no watch has: asks again and again."""
+    """The same for kinds without a watch: polls."""
     before: dict[str, Any] = {}
     with _screen(kind, form) as show:
         async for resources in _answers(client, find):
@@ -310,7 +311,7 @@ def _screen(kind: Kind, form: str) -> Any:
 
 
 def _print(kind: Kind, changed: Sequence[tuple[str, Any]], form: str) -> None:
-    """Tables of what has changed together; what is gone is a remark in between."""
+    """Prints a table for changes that come together; a deleted resource is a remark in between."""
     together: list[Any] = []
     for key, resource in changed:
         if resource is not None and form == "json":

@@ -35,15 +35,15 @@ class Many:
 
     @property
     def is_given(self) -> bool:
-        """Whether many are meant."""
+        """Whether several resources are selected."""
         return self.all or bool(self.selector)
 
 
 def each(
     target: GatewayTarget, verb: str, kind: Kind, name: str, many: Many, *, do: Callable[[str], int], cluster: str = ""
 ) -> int:
-    """Does something with the one that is named, or one after the other with all that are meant; returns the exit code,
-    of many that of the first that failed. An error of one of many is a line on stderr, and the others are gone on with.
+    """Applies an action to the named resource, or to each selected one in turn. Returns the exit code; of several, that
+    of the first failure. With several, an error is a line on stderr, and the rest follow.
 
     Raises InvalidArgument where neither a name nor many are given, or both.
     """
@@ -73,14 +73,14 @@ def each(
 
 
 def question(verb: str, kind: Kind, names: list[str]) -> str:
-    """What is asked before many are done something with."""
+    """The question before an action on several resources."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     what = kind.singular if len(names) == 1 else kind.plural
     return f"{verb} {len(names)} {what}: {', '.join(names[:MAX_NAMED])}{more}?"
 
 
 def _meant(target: GatewayTarget, kind: Kind, many: Many, cluster: str) -> list[str]:
-    """The names of those that are meant; what comes and goes with another resource is not."""
+    """The names of the selected resources, without those that another resource owns."""
     chosen = selector_of(kind, many.selector or ())
     names: list[str] = []
 

@@ -1,4 +1,4 @@
-"""`keelman update`, `scale` and `label`: changes of what clusters and nodes are to be."""
+"""`keelman update`, `scale` and `label`: change the specs of clusters and nodes."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def update(
     output: ThisForm = "text",
     target: GatewayTarget,
 ) -> int:
-    """Change what a cluster, node, topic or definition is to be, or what is said of a plugin, worker configuration or
-    secret; what is not named stays. --config-file gives a worker configuration another revision, a secret other values.
-    Workers get a change one after the other; of topics and definitions nothing is done until they are applied."""
+    """Change the spec of a cluster, node, topic or definition, or the labels and description of a plugin, worker
+    configuration or secret; other fields stay. --config-file gives a worker configuration another revision, a secret
+    other values. Workers get a change one after the other; of topics and definitions nothing is done until they are
+    applied."""
     noun, seconds = kind_of(kind, "update"), waiting.seconds
     if apply_:
         check_option("--apply", noun, kinds.APPLIED)
@@ -117,7 +118,7 @@ def label(
     """Set labels of a cluster, a node or a plugin, or remove them: `keelman label node n1 disk=ssd zone-`; with -l or
     --all of many: `keelman label node -l zone=a disk=ssd`."""
     noun, texts = kind_of(kind, "label"), list(labels or ())
-    if many.is_given:  # what stands in a name's place is the first label then
+    if many.is_given:  # then the word in the name's place is the first label
         name, texts = "", [text for text in (name, *texts) if text]
     if not texts:
         raise InvalidArgument("label: missing: key=value to set one, key- to remove it")
@@ -143,7 +144,7 @@ def _label(target: GatewayTarget, noun: Kind, name: str, change: GivenChange, ou
 
 
 def labels_given(texts: Sequence[str]) -> GivenChange:
-    """The change that `label` asks for. Raises InvalidArgument for a text that is neither K=V nor K-."""
+    """The change that `label` requests. Raises InvalidArgument for a text that is neither K=V nor K-."""
     for text in texts:
         if "=" not in text and not (text.endswith("-") and len(text) > 1):
             raise InvalidArgument.of("label", text, "key=value to set it, key- to remove it")

@@ -181,8 +181,8 @@ def delete(
     waiting: WaitOptions,
     target: GatewayTarget,
 ) -> int:
-    """Delete one thing, or many; asks first on a terminal. With a topic or definition goes the topic on the brokers, or
-    the connector, which is waited for."""
+    """Delete one thing, or many; needs a confirmation on a terminal. With a topic or definition goes the topic on the
+    brokers, or the connector, which is waited for."""
     noun = kind_of(kind, "delete")
     if keep:
         check_option("--keep", noun, kinds.APPLIED)
@@ -224,7 +224,7 @@ def act(
 
 
 def _outcome(verb: str, wait: float | None) -> str:
-    """What is printed when the verb was done, or else only asked for."""
+    """The text after a finished verb, or after a requested one."""
     if wait is not None:
         return DONE[verb]
     return "deletion requested" if verb == "delete" else f"asked to {verb}"

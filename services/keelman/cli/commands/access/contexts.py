@@ -1,4 +1,4 @@
-"""`keelman context`: which gateways there are, how each is trusted, and who asks it."""
+"""`keelman context`: known gateways, how each is trusted, and the credentials for each."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def create(
 
 @context.command()
 def use(name: PlainName) -> int:
-    """Have commands ask the gateway of a context; `none` for no context."""
+    """Have commands use the gateway of a context; `none` for no context."""
     contexts = Contexts.read()
     if name != "none":
         contexts.named(name)

@@ -65,7 +65,7 @@ def create(
 
 
 def checked_caller(name: str) -> str:
-    """Returns the name; raises InvalidArgument for one that an access file may not have."""
+    """Returns the name. Raises InvalidArgument if an access file may not have it."""
     if not 1 <= len(name) <= 128 or not all(char.isascii() and (char.isalnum() or char in "_+=,.@-") for char in name):
         raise InvalidArgument.of("--name", name, "1 to 128 letters, digits and _+=,.@-")
     return name

@@ -80,7 +80,7 @@ def run(
     whole, values_given = given_config(config_file, values)
     config = {**(whole or {}), **values_given}
     which = which or config.get("connector.class", "")
-    with contextlib.suppress(ImportFault):  # what is wrong with the file is printed, and its change waited for
+    with contextlib.suppress(ImportFault):  # the problem is printed, and the next change of the file is waited for
         choose_class(asyncio.run(source.classes()), which)
     if bootstrap_servers and brokers:
         raise InvalidArgument("--broker-cluster: not together with --bootstrap-servers")
@@ -145,7 +145,7 @@ class ConnectorRun:
     async def _await_change(
         self, worker: asyncio.subprocess.Process | None, *, again: bool
     ) -> asyncio.subprocess.Process | None:
-        """Another worker for what the file is now; the one that there is where the file cannot be imported."""
+        """Starts another worker for the present file. If the file cannot be imported, the present worker stays."""
         try:
             classes = await self.source.classes()
             choice = choose_class(classes, self.which)
@@ -192,11 +192,11 @@ class ConnectorRun:
 
 
 def status_lines(status: Mapping[str, Any]) -> list[str]:
-    """A line for the connector and for each task, with what it waits for or the trace where there is one."""
+    """A line for the connector and for each task, with the reason why it waits, or its trace."""
     lines = []
     for what, state in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
         trace = state.get("trace", "").rstrip().expandtabs(4) or waits_for(state.get(STATUS_FIELD, {}))
-        if state["state"] == "UNASSIGNED":  # it waits: only for what is worth a line
+        if state["state"] == "UNASSIGNED":  # it waits: a line only if the reason is worth it
             trace = trace.partition(": ")[2]
         if trace or state["state"] != "UNASSIGNED":
             lines.append(f"{what} {state['state']}" + (f": {trace}" if trace else ""))

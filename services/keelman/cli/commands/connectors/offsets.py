@@ -1,4 +1,4 @@
-"""`keelman offsets get`, `set` and `reset`: how far a connector has come, asked and changed through REST."""
+"""`keelman offsets get`, `set` and `reset`: a connector's offsets, read and changed through REST."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def set_offsets(
 def reset_offsets(name: Name, *, yes: Yes = False, where: Where) -> int:
     """Forget all offsets of a stopped connector.
 
-    It begins again when it is resumed. Asks first on a terminal.
+    It begins again when it is resumed. Needs a confirmation on a terminal.
     """
     if not yes and sys.stdin.isatty():
         typer.confirm(f"delete all offsets of connector {name}?", abort=True, err=True)

@@ -54,7 +54,7 @@ async def _problems(rest: ConnectorRest, kind: str, config: Mapping[str, str]) -
     try:
         path = f"/connector-plugins/{quote(kind, safe='')}/config/validate"
         return problems_of(await rest.cluster.ask("PUT", path, config))
-    except KeelmanError as error:  # Connect finds no class, or no version of it: it says nothing of other keys then
+    except KeelmanError as error:  # Connect finds no class, or no version of it: then it does not judge other keys
         if not error.message.startswith(UNKNOWN_CLASS):
             raise
         return [{"key": "connector.class", "problem": plain_plugins(error.message.removeprefix(UNKNOWN_CLASS))}]

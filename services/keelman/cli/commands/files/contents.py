@@ -1,5 +1,5 @@
-"""Creates and changes secrets and worker configurations: what is in them comes from a file or the standard input, so
-that a secret's values are on no command line, which others can list."""
+"""Creates and changes secrets and worker configurations: their contents come from a file or the standard input, so that
+a secret's values are on no command line, which others can list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MISSING = {
 def create_from_file(
     target: GatewayTarget, kind: Kind, name: str, file: Path | None, options: Given, *, form: str
 ) -> int:
-    """Creates a secret from a file of properties or JSON, or a worker configuration from one of properties."""
+    """Creates a secret from a file of properties or JSON, or a worker configuration from a file of properties."""
     if file is None:
         raise InvalidArgument(f"--config-file: missing: {_MISSING[kind]}")
     content: dict[str, Any] = {"values": values_of(file)} if kind is SECRETS else {"content": _read(file)}
@@ -88,7 +88,7 @@ def values_of(file: Path) -> dict[str, str]:
 
 
 def _read(file: Path) -> bytes:
-    """What is in a file, or with - in the standard input. Raises InvalidArgument."""
+    """The content of a file, or of the standard input for `-`. Raises InvalidArgument."""
     try:
         return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:

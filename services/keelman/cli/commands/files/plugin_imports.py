@@ -27,8 +27,8 @@ def import_source(text: str, version: str, content: str) -> PluginSource:
 def create_import(
     target: GatewayTarget, name: str, source: PluginSource, options: Given, *, form: str, wait: float | None
 ) -> int:
-    """Begins to fetch a plugin's file, and waits for it where that is asked for. Raises FailedPrecondition where there
-    will be no plugin."""
+    """Begins to fetch a plugin's file, and waits for its end if requested. Raises FailedPrecondition where there will
+    be no plugin."""
 
     async def body(client: Gateway) -> None:
         plugin_import = await client.create(kinds.PLUGIN_IMPORTS, name, source=source, **said(options))

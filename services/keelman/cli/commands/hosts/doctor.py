@@ -1,4 +1,4 @@
-"""`keelman doctor`: what is wrong with an installation, and what helps."""
+"""`keelman doctor`: finds problems of an installation, each with its remedy."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ app = command_group()
 
 @app.command()
 def doctor(*, output: TextForm = "text", target: GatewayTarget) -> int:
-    """Look for what is wrong: network, TLS, SASL, topics, disk, limits, versions, clocks. Each finding has its remedy;
-    exit code 1 where there is one."""
+    """Look for problems: network, TLS, SASL, topics, disk, limits, versions, clocks. Each finding has its remedy; exit
+    code 1 where there is one."""
     form = checked_format(output, TEXT_FORMATS)
     home, findings, looked_at = home_of(target.home), list[Finding](), dict[str, int]()
     if running_system(home) is not None:
@@ -56,7 +56,7 @@ def doctor(*, output: TextForm = "text", target: GatewayTarget) -> int:
 
 
 async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
-    """What the gateway knows, and what brokers say from here."""
+    """Findings from the gateway's knowledge, and from brokers' answers to this host."""
     listed: dict[str, Any] = {}
     kinds_asked = (kinds.NODES, kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS, kinds.TOPICS, kinds.DEFINITIONS)
     for kind in kinds_asked:

@@ -1,4 +1,4 @@
-"""`keelman down`: asks the home's `keelman up` to end; when that is gone already, stops the workloads it left."""
+"""`keelman down`: ends the home's `keelman up`; if that is gone already, stops the workloads that it left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATEST_SECONDS = GRACE_SECONDS + 15
 
 @app.command()
 def down(home: HomeFolder = None) -> int:
-    """Stop the system of this home, or what a killed one left running."""
+    """Stop the system of this home, or the processes that a killed one left."""
     with progress_line() as line:
         text = asyncio.run(_stop(home_of(home), line.show))
     print(text)
@@ -32,7 +32,7 @@ def down(home: HomeFolder = None) -> int:
 
 
 async def _stop(home: Home, show: Callable[[str], None]) -> str:
-    """Stops everything of this home and returns what was done, one line for people.
+    """Stops everything of this home and returns a line about it, for people.
 
     Raises DeadlineExceeded when the system does not end, FailedPrecondition while another `keelman down` stops it.
     """

@@ -1,4 +1,4 @@
-"""`keelman node token create|list|delete` and `keelman node join`: how a host becomes a node, or one of a gateway."""
+"""`keelman node token create|list|delete` and `keelman node join`: how a host becomes a node, or a gateway's host."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def delete(
     *,
     target: GatewayTarget,
 ) -> int:
-    """Delete a token: nobody joins with it any more."""
+    """Delete a token: no host can join with it any more."""
 
     async def body(client: Gateway) -> None:
         await delete_token(client, name)

@@ -1,4 +1,4 @@
-"""`keelman cordon`, `uncordon` and `drain`: what a node takes, and what leaves it."""
+"""`keelman cordon`, `uncordon` and `drain`: stop placing workloads on a node, and move them away."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Node = Annotated[str, typer.Argument(metavar="[NODE]", help="Name of the node; o
 
 @app.command()
 def cordon(node: Node = "", *, many: Many, target: GatewayTarget) -> int:
-    """Have nothing new placed on a node; what is there stays."""
+    """Have nothing new placed on a node; its present workloads stay."""
     return _mark(target, "cordon", node, many, "cordoned: nothing new is placed on it")
 
 

@@ -66,7 +66,7 @@ async def _show(home: Home, form: str) -> int:
 def state_of(workloads: Sequence[Mapping[str, Any]], *, whole: bool) -> str:
     """RUNNING, STARTING or DEGRADED, by the state and reason of each workload; `whole` when all services answer.
 
-    A process that starts without a reason is new, or was asked to start; one that failed or fell silent before has one
+    A process that starts without a reason is new, or was told to start; one that failed or fell silent before has one
     until it is healthy.
     """
     unwell = [w for w in workloads if w["state"] not in ("RUNNING", "STOPPED")]
@@ -102,7 +102,7 @@ async def _service(service: SystemService) -> dict[str, Any]:
 
 async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
     try:
-        async with connect(system.state) as gateway:  # has all of this, and asks nobody who it is
+        async with connect(system.state) as gateway:  # has all of this, and needs no credentials
             workloads = [
                 {
                     "name": w.name,
@@ -134,7 +134,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
 
 
 def copying_of(cluster: Any, workers: Sequence[Any]) -> dict[str, Any]:
-    """What a worker cluster copies: its workers' connectors and tasks, and which connectors have problems."""
+    """The connectors and tasks of a worker cluster's workers, and the connectors with problems."""
     members = [worker.membership for worker in workers if worker.worker_cluster == cluster.name]
     return {
         "connectors": sum(member.connectors for member in members),

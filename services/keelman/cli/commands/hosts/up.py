@@ -150,7 +150,7 @@ def _run_process(body: Callable[[asyncio.Event], Awaitable[None]]) -> int:
 
 
 def _print_system(options: UpOptions) -> None:
-    """Says where things are."""
+    """Prints the addresses."""
     system = running_system(options.home)
     if system is None:
         raise Unavailable(f"`keelman up` ended as soon as it was ready: {last_words(options.home.log('up'))}")

@@ -1,1 +1,1 @@
-"""`keelman apply`, `cancel` and `export`: what resources are to be, by files or by one goal."""
+"""`keelman apply`, `cancel` and `export`: target states of resources, from files or as one goal."""

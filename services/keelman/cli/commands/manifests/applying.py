@@ -23,7 +23,7 @@ app = command_group()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """The options that say what one is to be brought to."""
+    """The options for the goal of a resource."""
 
     running: bool = option("--running", None, "Of a definition: its connector runs.", default=False)
     paused: bool = option("--paused", None, "Of a definition: its connector is paused.", default=False)
@@ -48,9 +48,8 @@ def apply(
     waiting: WaitOptions,
     target: GatewayTarget,
 ) -> int:
-    """Bring resources to what files say of them (-f), creating and changing what is not as they say. Or bring one
-    topic's brokers, or a definition's connector, to what is wanted of it: as asked for last, at first to be there and
-    to run."""
+    """Apply manifests (-f): create and change resources until they match. Or apply one topic or definition: its brokers
+    or its connector get the last goal, at first to exist and to run."""
     typed = [f"--{goal.lower()}" for goal, is_given in goals.given.items() if is_given]
     if files.paths:
         if kind or typed:
@@ -71,7 +70,7 @@ def apply(
 
 
 async def apply_and_print(client: Gateway, kind: Kind, name: str, goal: str, seconds: float | None) -> None:
-    """Begins an operation, and waits for its end where seconds are given; prints what came of it."""
+    """Begins an operation, and waits for its end if seconds are given; prints the outcome."""
     operation = await begin(client, kind, name, goal)
     if seconds is None:
         print(f"{kind.singular}/{name} is being applied as {operation.target.goal}: operation/{operation.name}")
@@ -81,8 +80,8 @@ async def apply_and_print(client: Gateway, kind: Kind, name: str, goal: str, sec
 
 
 def goal_given(kind: Kind, typed_goals: Mapping[str, bool]) -> str:
-    """The goal whose option was given; empty where none was. Raises InvalidArgument for two, and for one that is not of
-    this kind."""
+    """The goal whose option was given; empty where none was. Raises InvalidArgument for two goals, and for a goal that
+    this kind does not have."""
     named = [goal for goal, typed in typed_goals.items() if typed]
     for goal in named:
         if goal not in goals(kind):
@@ -101,7 +100,7 @@ def cancel(
     waiting: WaitOptions,
     target: GatewayTarget,
 ) -> int:
-    """Ask an operation to end; what it has done is taken back where that is possible."""
+    """Cancel an operation; its finished steps are undone where possible."""
     noun, seconds = kind_of(kind, "cancel"), waiting.seconds
 
     async def body(client: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""`keelman apply -f` and `keelman export`: resources as files say they are to be, and as such files."""
+"""`keelman apply -f` and `keelman export`: resources from manifests, and manifests of resources."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def _apply(
 
 
 def _narrowed(manifests: list[Manifest], chosen: Selector) -> list[Manifest]:
-    """Those with the labels that are asked for; the others are remarked on."""
+    """The manifests with the requested labels; a remark names the others."""
     chosen_manifests = [manifest for manifest in manifests if chosen.takes(manifest.labels)]
     if others := [manifest.title for manifest in manifests if manifest not in chosen_manifests]:
         print(f"keelman: left out, because they lack the labels of -l: {', '.join(others)}", file=sys.stderr)

@@ -10,7 +10,7 @@ from keelman.model.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestOptions:
-    """Options that say which files there are, and what is done with them."""
+    """Options for the files of manifests and their treatment."""
 
     paths: list[str] | None = option(
         "-f --file", "PATH", "File, folder or - for the standard input, of YAML, JSON or .properties; may be repeated."

@@ -1,1 +1,1 @@
-"""The commands that show records: those of a topic, what a connector makes of a few, and its dead letters."""
+"""The commands that show records: those of a topic, previews of a connector, and its dead letters."""

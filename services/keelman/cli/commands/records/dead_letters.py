@@ -101,7 +101,7 @@ def replay(
 
 
 async def _replay_all(rest: ConnectorRest, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-    """Asks until all is looked at, or as many are sent as were wanted: counts, and examples."""
+    """Sends requests until all letters were read, or the requested number was sent. Returns counts and examples."""
     total: dict[str, Any] = dict.fromkeys(COUNTS, 0)
     kinds: dict[tuple[str, str], dict[str, Any]] = {}
     request, examples = dict(options), list[Any]()

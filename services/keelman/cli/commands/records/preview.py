@@ -74,7 +74,7 @@ async def _read_config(rest: ConnectorRest) -> dict[str, Any]:
 
 
 def preview_lines(answer: Mapping[str, Any]) -> Iterator[str]:
-    """A preview for people: of each step what is another than before it."""
+    """A preview for people: for each step its changes."""
     for number, entry in enumerate(answer["records"], 1):
         yield f"record {number}: {entry['outcome']}"
         before: Mapping[str, Any] = {}
